@@ -1,0 +1,72 @@
+// swift-tools-version: 6.3
+// Three floors and what stands on them; docs/architecture.md draws the picture. No package
+// dependency: everything below is the toolchain's own or a C library of the system.
+
+import PackageDescription
+
+/// Set by `script/test --long`: the sanitizer cannot see `Synchronization.Mutex`, so `Lock` becomes
+/// a pthread mutex for it (docs/concurrency.md).
+let threadSanitizer = Context.environment["URLLOADING_SANITIZE"] == "thread"
+/// Set by `script/fuzz`: adds the coverage-guided fuzz targets, which bring their own `main`.
+let fuzzing = Context.environment["URLLOADING_FUZZ"] != nil
+
+let strict: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    .enableUpcomingFeature("InferIsolatedConformances"),
+] + (threadSanitizer ? [.define("URLLOADING_THREAD_SANITIZER")] : [])
+
+let package = Package(
+    name: "URLLoading",
+    products: [
+        .library(name: "URLLoading", targets: ["URLLoading"]),
+        .library(name: "URLLoadingTesting", targets: ["URLLoadingTesting"]),
+        .executable(name: "urlload", targets: ["urlload"]),
+    ],
+    targets: [
+        // C: header-only views of the system and its libraries.
+        .target(name: "CSystem"),
+        .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+        .systemLibrary(name: "CIDN2", pkgConfig: "libidn2", providers: [.apt(["libidn2-dev"])]),
+
+        // The two lower floors do not know each other.
+        .target(name: "URLLoadingWire", dependencies: ["CZlib", "CIDN2"], swiftSettings: strict),
+        .target(name: "URLLoadingIO", dependencies: ["CSystem", "COpenSSL"], swiftSettings: strict),
+
+        // What people import.
+        .target(name: "URLLoading", dependencies: ["URLLoadingWire", "URLLoadingIO"], swiftSettings: strict),
+        .target(
+            name: "URLLoadingTesting",
+            dependencies: ["URLLoading", "URLLoadingWire", "URLLoadingIO", "COpenSSL"],
+            swiftSettings: strict),
+        .executableTarget(
+            name: "urlload",
+            dependencies: ["URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO"],
+            swiftSettings: strict),
+
+        .testTarget(name: "URLLoadingWireTests", dependencies: ["URLLoadingWire"], swiftSettings: strict),
+        .testTarget(
+            name: "URLLoadingIOTests",
+            dependencies: ["URLLoadingIO", "URLLoadingTesting", "CSystem", "COpenSSL"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "URLLoadingTests",
+            dependencies: ["URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "IntegrationTests",
+            dependencies: ["URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO"],
+            swiftSettings: strict),
+    ] + (fuzzing ? [
+        .executableTarget(
+            name: "FuzzHTTP1",
+            dependencies: ["URLLoadingWire"],
+            path: "Tests/Fuzz/HTTP1",
+            swiftSettings: strict + [.unsafeFlags(["-sanitize=fuzzer,address", "-parse-as-library"])],
+            linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
+    ] : [])
+)
