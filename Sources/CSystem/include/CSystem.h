@@ -1,3 +1,75 @@
+// What the IO floor asks of the operating system, in words that are no system's own.
+//
+// Everything that is Linux alone (epoll, eventfd, accept4, MSG_NOSIGNAL) lies behind these
+// functions in `linux/`: another platform is another folder beside it. Feature macros such as
+// _GNU_SOURCE stay in the .c files; in a header that Swift sees they break debug builds.
 #ifndef CSYSTEM_H
 #define CSYSTEM_H
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/un.h>
+
+// Readiness, one call of `csys_poll_wait` at a time.
+enum {
+    CSYS_READABLE = 1,
+    CSYS_WRITABLE = 2,
+};
+typedef struct {
+    void *key;
+    uint32_t ready;
+} csys_event;
+
+/// A poll set. Returns a descriptor, or -errno.
+int csys_poll_create(void);
+/// Adds `descriptor`, edge-triggered, for reading, writing and hang-up. Returns 0 or -errno.
+int csys_poll_add(int poll, int descriptor, void *key);
+/// Waits at most `nanoseconds` (< 0: for ever; 0: not at all). Returns the number of events, or -errno.
+int csys_poll_wait(int poll, csys_event *events, int capacity, int64_t nanoseconds);
+/// A descriptor that ends a `csys_poll_wait` on `poll`, reported with a null key. Returns it, or -errno.
+int csys_wake_create(int poll);
+void csys_wake(int descriptor);
+
+/// Monotonic time in nanoseconds: exact, and the cheap clock that ticks every few milliseconds.
+int64_t csys_now(void);
+int64_t csys_now_coarse(void);
+/// Seconds since 1970.
+int64_t csys_wall_clock(void);
+void csys_nap(int64_t nanoseconds);
+
+/// Sockets are non-blocking and not inherited by child processes. All return -errno on failure.
+int csys_socket(int family);
+int csys_connect(int descriptor, const struct sockaddr *address, socklen_t length);
+int csys_listen(int descriptor, const struct sockaddr *address, socklen_t length, int backlog);
+int csys_accept(int descriptor, struct sockaddr_storage *peer, socklen_t *length);
+int csys_socket_error(int descriptor);
+int csys_set_no_delay(int descriptor);
+int csys_shutdown_write(int descriptor);
+/// Makes `close` send a reset instead of a clean end: for test servers that misbehave.
+int csys_set_reset_on_close(int descriptor);
+int csys_local_address(int descriptor, struct sockaddr_storage *address, socklen_t *length);
+int csys_remote_address(int descriptor, struct sockaddr_storage *address, socklen_t *length);
+int csys_close(int descriptor);
+
+/// Never raises SIGPIPE. Return the count moved, or -errno.
+ssize_t csys_send(int descriptor, const void *bytes, size_t count);
+ssize_t csys_receive(int descriptor, void *bytes, size_t count);
+/// One byte looked at and left in place: 1, 0 at the end of input, or -errno.
+ssize_t csys_peek(int descriptor);
+
+/// Runs `body(context)` on a new detached thread with all signals blocked. Returns 0 or an errno.
+int csys_thread_start(void (*body)(void *), void *context, const char *name);
+/// A pointer per thread, for the loop to know its own.
+void csys_set_thread_mark(const void *mark);
+const void *csys_thread_mark(void);
+
+/// Raises the soft limit of open descriptors to the hard one; returns the limit in force.
+int64_t csys_raise_descriptor_limit(void);
+
 #endif

@@ -1,0 +1,199 @@
+#define _GNU_SOURCE
+#include "CSystem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+static inline int result(int value) { return value < 0 ? -errno : value; }
+
+int csys_poll_create(void) { return result(epoll_create1(EPOLL_CLOEXEC)); }
+
+int csys_poll_add(int poll, int descriptor, void *key) {
+    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = key};
+    return result(epoll_ctl(poll, EPOLL_CTL_ADD, descriptor, &event));
+}
+
+int csys_poll_wait(int poll, csys_event *events, int capacity, int64_t nanoseconds) {
+    struct epoll_event ready[256];
+    if (capacity > 256) capacity = 256;
+    int count;
+    if (nanoseconds <= 0) {
+        count = epoll_wait(poll, ready, capacity, nanoseconds < 0 ? -1 : 0);
+    } else {
+        struct timespec limit = {nanoseconds / 1000000000, nanoseconds % 1000000000};
+        count = epoll_pwait2(poll, ready, capacity, &limit, NULL);
+        // Kernels before 5.11 have milliseconds only.
+        if (count < 0 && errno == ENOSYS)
+            count = epoll_wait(poll, ready, capacity, (int)((nanoseconds + 999999) / 1000000));
+    }
+    if (count < 0) return -errno;
+    for (int i = 0; i < count; i++) {
+        uint32_t bits = 0;
+        if (ready[i].events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) bits |= CSYS_READABLE;
+        if (ready[i].events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) bits |= CSYS_WRITABLE;
+        events[i] = (csys_event){ready[i].data.ptr, bits};
+    }
+    return count;
+}
+
+int csys_wake_create(int poll) {
+    int descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (descriptor < 0) return -errno;
+    // Edge-triggered: each write is an event of its own, so the counter is never read.
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = NULL};
+    if (epoll_ctl(poll, EPOLL_CTL_ADD, descriptor, &event) < 0) {
+        int error = errno;
+        close(descriptor);
+        return -error;
+    }
+    return descriptor;
+}
+
+void csys_wake(int descriptor) {
+    uint64_t one = 1;
+    ssize_t written = write(descriptor, &one, sizeof one);
+    (void)written;
+}
+
+static int64_t now(clockid_t clock) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+int64_t csys_now(void) { return now(CLOCK_MONOTONIC); }
+int64_t csys_now_coarse(void) { return now(CLOCK_MONOTONIC_COARSE); }
+int64_t csys_wall_clock(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME_COARSE, &t);
+    return t.tv_sec;
+}
+
+void csys_nap(int64_t nanoseconds) {
+    struct timespec t = {nanoseconds / 1000000000, nanoseconds % 1000000000};
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
+}
+
+int csys_socket(int family) { return result(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)); }
+
+int csys_connect(int descriptor, const struct sockaddr *address, socklen_t length) {
+    return result(connect(descriptor, address, length));
+}
+
+int csys_listen(int descriptor, const struct sockaddr *address, socklen_t length, int backlog) {
+    int on = 1;
+    if (address->sa_family != AF_UNIX) setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(descriptor, address, length) < 0) return -errno;
+    return result(listen(descriptor, backlog));
+}
+
+int csys_accept(int descriptor, struct sockaddr_storage *peer, socklen_t *length) {
+    return result(accept4(descriptor, (struct sockaddr *)peer, length, SOCK_NONBLOCK | SOCK_CLOEXEC));
+}
+
+int csys_socket_error(int descriptor) {
+    int error = 0;
+    socklen_t length = sizeof error;
+    if (getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length) < 0) return errno;
+    return error;
+}
+
+int csys_set_no_delay(int descriptor) {
+    int on = 1;
+    return result(setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));
+}
+
+int csys_set_reset_on_close(int descriptor) {
+    struct linger linger = {.l_onoff = 1, .l_linger = 0};
+    return result(setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &linger, sizeof linger));
+}
+
+int csys_shutdown_write(int descriptor) { return result(shutdown(descriptor, SHUT_WR)); }
+
+int csys_local_address(int descriptor, struct sockaddr_storage *address, socklen_t *length) {
+    return result(getsockname(descriptor, (struct sockaddr *)address, length));
+}
+
+int csys_remote_address(int descriptor, struct sockaddr_storage *address, socklen_t *length) {
+    return result(getpeername(descriptor, (struct sockaddr *)address, length));
+}
+
+// EINTR after close(2) on Linux means the descriptor is gone all the same: never retried.
+int csys_close(int descriptor) { return result(close(descriptor)); }
+
+ssize_t csys_send(int descriptor, const void *bytes, size_t count) {
+    ssize_t moved;
+    do moved = send(descriptor, bytes, count, MSG_NOSIGNAL); while (moved < 0 && errno == EINTR);
+    return moved < 0 ? -errno : moved;
+}
+
+ssize_t csys_receive(int descriptor, void *bytes, size_t count) {
+    ssize_t moved;
+    do moved = recv(descriptor, bytes, count, 0); while (moved < 0 && errno == EINTR);
+    return moved < 0 ? -errno : moved;
+}
+
+ssize_t csys_peek(int descriptor) {
+    char byte;
+    ssize_t moved;
+    do moved = recv(descriptor, &byte, 1, MSG_PEEK | MSG_DONTWAIT); while (moved < 0 && errno == EINTR);
+    return moved < 0 ? -errno : moved;
+}
+
+typedef struct {
+    void (*body)(void *);
+    void *context;
+    char name[16];
+} thread_start;
+
+static void *thread_main(void *argument) {
+    thread_start start = *(thread_start *)argument;
+    free(argument);
+    pthread_setname_np(pthread_self(), start.name);
+    // Naps of a few microseconds are meant as such: the default slack would add fifty.
+    prctl(PR_SET_TIMERSLACK, 1000UL);
+    start.body(start.context);
+    return NULL;
+}
+
+int csys_thread_start(void (*body)(void *), void *context, const char *name) {
+    thread_start *start = calloc(1, sizeof *start);
+    if (!start) return ENOMEM;
+    start->body = body;
+    start->context = context;
+    for (int i = 0; i < 15 && name[i]; i++) start->name[i] = name[i];
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_t thread;
+    int error = pthread_create(&thread, &attributes, thread_main, start);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    if (error) free(start);
+    return error;
+}
+
+static __thread const void *thread_mark;
+void csys_set_thread_mark(const void *mark) { thread_mark = mark; }
+const void *csys_thread_mark(void) { return thread_mark; }
+
+int64_t csys_raise_descriptor_limit(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0) return -errno;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    getrlimit(RLIMIT_NOFILE, &limit);
+    return (int64_t)limit.rlim_cur;
+}

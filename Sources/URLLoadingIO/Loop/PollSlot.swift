@@ -1,0 +1,86 @@
+// A place where one task waits. Everything that waits in this library waits here: for a socket, a
+// timer, a free connection, a name.
+//
+// Rule 1: slots are immortal and recycled. The kernel, a timer or a cancellation may notify a slot
+// after its borrower has left; the next borrower sees that as a spurious wake-up.
+// Rule 2: so whoever waits does so in a loop that looks again at what it waits for.
+
+import Synchronization
+
+/// A binary semaphore with room for one waiting task: ready, idle, or the task's continuation.
+package struct Gate: ~Copyable, Sendable {
+    private static let idle: UInt = 0
+    private static let ready: UInt = 1
+    private let state = Atomic<UInt>(0)
+
+    /// Opens the gate for the waiting task, or for the next one that comes.
+    /// Returns whether a task was resumed.
+    @discardableResult
+    func open() -> Bool {
+        while true {
+            let seen = state.load(ordering: .acquiring)
+            if seen == Self.ready { return false }
+            let next = seen == Self.idle ? Self.ready : Self.idle
+            guard state.compareExchange(expected: seen, desired: next, ordering: .acquiringAndReleasing).exchanged
+            else { continue }
+            if seen == Self.idle { return false }
+            unsafeBitCast(seen, to: UnsafeContinuation<Void, Never>.self).resume()
+            return true
+        }
+    }
+
+    /// Takes an opening that is already there.
+    func take() -> Bool {
+        state.load(ordering: .relaxed) == Self.ready
+            && state.compareExchange(expected: Self.ready, desired: Self.idle, ordering: .acquiringAndReleasing).exchanged
+    }
+
+    /// Waits for the next opening.
+    func pass() async {
+        await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
+            let parked = unsafeBitCast(continuation, to: UInt.self)
+            if state.compareExchange(expected: Self.idle, desired: parked, ordering: .acquiringAndReleasing).exchanged {
+                return
+            }
+            state.store(Self.idle, ordering: .releasing)
+            continuation.resume()
+        }
+    }
+}
+
+package final class PollSlot: Sendable {
+    package enum Interest: Sendable { case read, write }
+
+    let readable = Gate()
+    let writable = Gate()
+    /// Another slot that hears of everything this one hears of: one task watching several sockets.
+    let relay = Atomic<UInt>(0)
+    /// While set, readiness to read also wakes a writer: a peer may answer before it has read all.
+    let writerHearsReads = Atomic<Bool>(false)
+
+    /// Returns the number of tasks resumed.
+    @discardableResult
+    func notify(readable isReadable: Bool, writable isWritable: Bool) -> Int {
+        var resumed = 0
+        if isReadable, readable.open() { resumed += 1 }
+        if isWritable || (isReadable && writerHearsReads.load(ordering: .acquiring)), writable.open() { resumed += 1 }
+        let relay = relay.load(ordering: .acquiring)
+        if relay != 0, let pointer = UnsafeRawPointer(bitPattern: relay) {
+            resumed += Unmanaged<PollSlot>.fromOpaque(pointer)._withUnsafeGuaranteedRef {
+                $0.readable.open() ? 1 : 0
+            }
+        }
+        return resumed
+    }
+
+    /// Wakes whoever waits here, for whatever.
+    package func wake() { notify(readable: true, writable: true) }
+
+    /// Forgets what was heard.
+    package func reset() {
+        _ = readable.take()
+        _ = writable.take()
+        writerHearsReads.store(false, ordering: .releasing)
+        relay.store(0, ordering: .releasing)
+    }
+}

@@ -1,0 +1,77 @@
+// How a wait is ended from outside. A token belongs to one piece of work (a load, an accept loop);
+// every slot that work waits on is attached to it, and stopping it wakes them all. The reason is
+// set once and checked before and after every wait.
+
+package import Synchronization
+import CSystem
+
+package enum StopReason: UInt8, Sendable {
+    case cancelled = 1
+    case invalidated
+    /// Nothing was heard from the peer for the idle limit.
+    case idle
+    /// The whole took longer than its limit.
+    case deadline
+}
+
+/// Open for `LoadControl`, which adds what a session knows of a load.
+open class StopToken: @unchecked Sendable {
+    private let reason = Atomic<UInt8>(0)
+    private let attached = Lock(Attached())
+
+    /// How long one wait for the peer may take, in nanoseconds; `.max` for no limit.
+    package let idleLimit: Int64
+    /// When the wait that is going on must have ended; `.max` while we do not wait for the peer.
+    package let idleDeadline = Atomic<Int64>(.max)
+
+    private struct Attached: Sendable {
+        // One slot is the rule; a second is waited on while a connection is being made.
+        var first: PollSlot?
+        var others: [PollSlot] = []
+    }
+
+    package init(idleLimit: Int64 = .max) { self.idleLimit = idleLimit }
+
+    package final var stopReason: StopReason? {
+        StopReason(rawValue: reason.load(ordering: .sequentiallyConsistent))
+    }
+
+    package final func check(_ operation: IOFailure.Operation) throws(IOFailure) {
+        if let reason = stopReason { throw IOFailure(.stopped(reason), operation) }
+    }
+
+    /// The first reason wins; returns whether it was this one.
+    @discardableResult
+    package final func stop(_ why: StopReason) -> Bool {
+        guard reason.compareExchange(expected: 0, desired: why.rawValue, ordering: .sequentiallyConsistent).exchanged
+        else { return false }
+        let (first, others) = attached.withLock { ($0.first, $0.others) }
+        first?.wake()
+        for slot in others { slot.wake() }
+        return true
+    }
+
+    /// From now on a stop wakes `slot`. A stop that came before is seen by the check before the wait.
+    package final func attach(_ slot: PollSlot) {
+        attached.withLock {
+            if $0.first == nil { $0.first = slot } else { $0.others.append(slot) }
+        }
+    }
+
+    package final func detach(_ slot: PollSlot) {
+        attached.withLock {
+            if $0.first === slot { $0.first = nil } else { $0.others.removeAll { $0 === slot } }
+        }
+    }
+
+    /// The idle clock runs only while we wait for the peer.
+    final func beginIdle() {
+        guard idleLimit != .max else { return }
+        idleDeadline.store(csys_now_coarse() &+ idleLimit, ordering: .relaxed)
+    }
+
+    final func endIdle() {
+        guard idleLimit != .max else { return }
+        idleDeadline.store(.max, ordering: .relaxed)
+    }
+}

@@ -1,0 +1,108 @@
+// A connected socket and its slot: read, write, close, and nothing else.
+
+import CSystem
+import Synchronization
+
+package final class SocketTransport: Transport {
+    package let descriptor: Int32
+    package let slot: PollSlot
+    package let peer: SocketAddress?
+    private let isClosed = Atomic<Bool>(false)
+
+    /// Takes over an open descriptor.
+    init(descriptor: Int32, peer: SocketAddress?) throws(IOFailure) {
+        self.descriptor = descriptor
+        self.peer = peer
+        slot = Poller.shared.borrowSlot()
+        // Requests and answers are written whole: nothing is gained by waiting for more.
+        if peer?.family != .unix { _ = csys_set_no_delay(descriptor) }
+        do throws(IOFailure) {
+            try Poller.shared.register(descriptor, slot)
+        } catch {
+            close()
+            throw error
+        }
+    }
+
+    deinit { close() }
+
+    package func close() {
+        guard !isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        _ = csys_close(descriptor)
+        Poller.shared.returnSlot(slot)
+    }
+
+    /// Ends the connection with a reset, as a crashing peer does.
+    package func abort() {
+        _ = csys_set_reset_on_close(descriptor)
+        close()
+    }
+
+    package func finishWriting() { _ = csys_shutdown_write(descriptor) }
+
+    package func read(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Progress {
+        let moved = csys_receive(descriptor, buffer.baseAddress, buffer.count)
+        if moved > 0 { return .moved(moved) }
+        if moved == 0 { return .end }
+        return try Self.outcome(moved, .read)
+    }
+
+    package func write(_ bytes: UnsafeRawBufferPointer) throws(IOFailure) -> Progress {
+        let moved = csys_send(descriptor, bytes.baseAddress, bytes.count)
+        return moved >= 0 ? .moved(moved) : try Self.outcome(moved, .write)
+    }
+
+    private static func outcome(_ result: Int, _ operation: IOFailure.Operation) throws(IOFailure) -> Progress {
+        let error = Int32(-result)
+        guard error == EAGAIN else { throw IOFailure(.system(error), operation) }
+        return .blocked(operation == .read ? .read : .write)
+    }
+
+    package var hasPendingInput: Bool {
+        // What was heard may be long consumed: only then is the kernel asked.
+        guard slot.readable.take() else { return false }
+        return csys_peek(descriptor) != -Int(EAGAIN)
+    }
+
+    package var localAddress: SocketAddress? {
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        guard csys_local_address(descriptor, &storage, &length) == 0 else { return nil }
+        return SocketAddress(storage, length: length)
+    }
+
+    package var description: String { "tcp(\(peer?.description ?? "?"))" }
+
+    /// Connects to one address.
+    package static func connect(to address: SocketAddress, _ token: StopToken) async throws(IOFailure) -> SocketTransport {
+        let attempt = try begin(address)
+        token.attach(attempt.slot)
+        defer { token.detach(attempt.slot) }
+        while true {
+            try token.check(.connect)
+            if try attempt.hasConnected() { return attempt }
+            await Poller.shared.park(attempt.slot, .write, token)
+        }
+    }
+
+    /// Starts connecting and returns at once; `hasConnected` tells how far it is.
+    static func begin(_ address: SocketAddress) throws(IOFailure) -> SocketTransport {
+        let descriptor = csys_socket(address.systemFamily)
+        guard descriptor >= 0 else { throw IOFailure(.system(-descriptor), .connect) }
+        let attempt = try SocketTransport(descriptor: descriptor, peer: address)
+        let result = address.withSystemAddress { csys_connect(descriptor, $0, $1) } ?? -EINVAL
+        // A full backlog of a Unix socket answers EAGAIN and is not in progress: an error.
+        guard result == 0 || result == -EINPROGRESS else { throw IOFailure(.system(-result), .connect) }
+        return attempt
+    }
+
+    /// Throws if the attempt has failed.
+    func hasConnected() throws(IOFailure) -> Bool {
+        let error = csys_socket_error(descriptor)
+        guard error == 0 else { throw IOFailure(.system(error), .connect) }
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        // A name for the peer exists only once there is one.
+        return csys_remote_address(descriptor, &storage, &length) == 0
+    }
+}
