@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -65,9 +66,20 @@ ssize_t csys_peek(int descriptor);
 
 /// Runs `body(context)` on a new detached thread with all signals blocked. Returns 0 or an errno.
 int csys_thread_start(void (*body)(void *), void *context, const char *name);
+/// A counting semaphore; a null one never opens.
+typedef struct csys_semaphore csys_semaphore;
+csys_semaphore *csys_semaphore_create(void);
+void csys_semaphore_destroy(csys_semaphore *semaphore);
+void csys_semaphore_raise(csys_semaphore *semaphore);
+/// False if nothing was raised for `nanoseconds`.
+_Bool csys_semaphore_wait(csys_semaphore *semaphore, int64_t nanoseconds);
+
 /// A pointer per thread, for the loop to know its own.
 void csys_set_thread_mark(const void *mark);
 const void *csys_thread_mark(void);
+
+/// The errno of this thread.
+int csys_error(void);
 
 /// Raises the soft limit of open descriptors to the hard one; returns the limit in force.
 int64_t csys_raise_descriptor_limit(void);

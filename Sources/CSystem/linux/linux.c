@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -185,9 +186,37 @@ int csys_thread_start(void (*body)(void *), void *context, const char *name) {
     return error;
 }
 
+struct csys_semaphore { sem_t value; };
+
+csys_semaphore *csys_semaphore_create(void) {
+    csys_semaphore *semaphore = malloc(sizeof *semaphore);
+    if (semaphore) sem_init(&semaphore->value, 0, 0);
+    return semaphore;
+}
+
+void csys_semaphore_destroy(csys_semaphore *semaphore) {
+    if (semaphore) sem_destroy(&semaphore->value);
+    free(semaphore);
+}
+
+void csys_semaphore_raise(csys_semaphore *semaphore) {
+    if (semaphore) sem_post(&semaphore->value);
+}
+
+_Bool csys_semaphore_wait(csys_semaphore *semaphore, int64_t nanoseconds) {
+    if (!semaphore) return 0;
+    int64_t end = now(CLOCK_MONOTONIC) + nanoseconds;
+    struct timespec limit = {end / 1000000000, end % 1000000000};
+    int result;
+    do result = sem_clockwait(&semaphore->value, CLOCK_MONOTONIC, &limit); while (result < 0 && errno == EINTR);
+    return result == 0;
+}
+
 static __thread const void *thread_mark;
 void csys_set_thread_mark(const void *mark) { thread_mark = mark; }
 const void *csys_thread_mark(void) { return thread_mark; }
+
+int csys_error(void) { return errno; }
 
 int64_t csys_raise_descriptor_limit(void) {
     struct rlimit limit;

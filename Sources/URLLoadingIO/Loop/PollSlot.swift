@@ -64,8 +64,7 @@ package final class PollSlot: Sendable {
         var resumed = 0
         if isReadable, readable.open() { resumed += 1 }
         if isWritable || (isReadable && writerHearsReads.load(ordering: .acquiring)), writable.open() { resumed += 1 }
-        let relay = relay.load(ordering: .acquiring)
-        if relay != 0, let pointer = UnsafeRawPointer(bitPattern: relay) {
+        if let pointer = UnsafeRawPointer(bitPattern: relay.load(ordering: .acquiring)) {
             resumed += Unmanaged<PollSlot>.fromOpaque(pointer)._withUnsafeGuaranteedRef {
                 $0.readable.open() ? 1 : 0
             }
@@ -76,11 +75,18 @@ package final class PollSlot: Sendable {
     /// Wakes whoever waits here, for whatever.
     package func wake() { notify(readable: true, writable: true) }
 
+    /// From now on `other` hears what this slot hears. Slots are immortal, so a late word is harmless.
+    func relay(to other: PollSlot) {
+        relay.store(UInt(bitPattern: Unmanaged.passUnretained(other).toOpaque()), ordering: .releasing)
+    }
+
+    func unrelay() { relay.store(0, ordering: .releasing) }
+
     /// Forgets what was heard.
     package func reset() {
         _ = readable.take()
         _ = writable.take()
         writerHearsReads.store(false, ordering: .releasing)
-        relay.store(0, ordering: .releasing)
+        unrelay()
     }
 }

@@ -101,11 +101,18 @@ package final class Poller: Sendable {
         token.endIdle()
     }
 
-    /// Waits on a slot that belongs to no socket: for a turn, a name, a timer.
+    /// Waits on a slot that belongs to no socket: for a turn, a name, a timer. Idle time does not count.
     package func park(_ slot: PollSlot, until token: StopToken) async {
         guard token.stopReason == nil else { return }
         running.subtract(1, ordering: .relaxed)
         await slot.readable.pass()
+    }
+
+    /// The same while it is the peer that is waited for.
+    func parkIdle(_ slot: PollSlot, _ token: StopToken) async {
+        token.beginIdle()
+        await park(slot, until: token)
+        token.endIdle()
     }
 
     private func pollInline() {

@@ -86,10 +86,12 @@ package final class SocketTransport: Transport {
     }
 
     /// Starts connecting and returns at once; `hasConnected` tells how far it is.
-    static func begin(_ address: SocketAddress) throws(IOFailure) -> SocketTransport {
+    /// `relay` hears what the socket hears.
+    static func begin(_ address: SocketAddress, relay: PollSlot? = nil) throws(IOFailure) -> SocketTransport {
         let descriptor = csys_socket(address.systemFamily)
         guard descriptor >= 0 else { throw IOFailure(.system(-descriptor), .connect) }
         let attempt = try SocketTransport(descriptor: descriptor, peer: address)
+        if let relay { attempt.slot.relay(to: relay) }
         let result = address.withSystemAddress { csys_connect(descriptor, $0, $1) } ?? -EINVAL
         // A full backlog of a Unix socket answers EAGAIN and is not in progress: an error.
         guard result == 0 || result == -EINPROGRESS else { throw IOFailure(.system(-result), .connect) }

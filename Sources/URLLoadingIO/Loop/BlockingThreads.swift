@@ -1,0 +1,84 @@
+// Where calls that block run (name look-ups, later files): at most so many threads, started when
+// there is work and ended when there was none for a while. Nobody waits here for an answer: work
+// says itself where its answer goes, so that a caller who gives up can leave at once.
+
+import CSystem
+import Synchronization
+
+package final class BlockingThreads: Sendable {
+    /// Shared by all sessions. Look-ups are rare and slow: eight at a time is more than resolvers like.
+    package static let shared = BlockingThreads(limit: 8)
+
+    private struct State {
+        var queue: [@Sendable () -> Void] = []
+        var threads = 0
+        var waiting = 0
+    }
+    private let state = Lock(State())
+    private let limit: Int
+    private let signal: Signal
+
+    package init(limit: Int) {
+        self.limit = limit
+        signal = Signal()
+    }
+
+    /// Runs `work` on one of the threads, in order of arrival. Never blocks.
+    package func run(_ work: @escaping @Sendable () -> Void) {
+        let mustStart = state.withLock { state in
+            state.queue.append(work)
+            guard state.waiting == 0 || state.queue.count > state.waiting, state.threads < limit else { return false }
+            state.threads += 1
+            return true
+        }
+        signal.raise()
+        guard mustStart else { return }
+        let result = csys_thread_start({ context in
+            guard let context else { return }
+            Unmanaged<BlockingThreads>.fromOpaque(context).takeRetainedValue().serve()
+        }, Unmanaged.passRetained(self).toOpaque(), "url-blocking")
+        guard result != 0 else { return }
+        Unmanaged.passUnretained(self).release()
+        // No thread to be had. With none at all the work runs here: late, but not never.
+        let orphaned = state.withLock { state in
+            state.threads -= 1
+            guard state.threads == 0 else { return [@Sendable () -> Void]() }
+            defer { state.queue.removeAll() }
+            return state.queue
+        }
+        for work in orphaned { work() }
+    }
+
+    private func serve() {
+        while true {
+            let work = state.withLock { state -> (@Sendable () -> Void)? in
+                if state.queue.isEmpty {
+                    state.waiting += 1
+                    return nil
+                }
+                return state.queue.removeFirst()
+            }
+            if let work {
+                work()
+                continue
+            }
+            let heard = signal.wait(seconds: 10)
+            let leaves = state.withLock { state in
+                state.waiting -= 1
+                guard !heard, state.queue.isEmpty else { return false }
+                state.threads -= 1
+                return true
+            }
+            if leaves { return }
+        }
+    }
+}
+
+/// A counting semaphore over the system's.
+private final class Signal: Sendable {
+    nonisolated(unsafe) private let semaphore: OpaquePointer?
+    init() { semaphore = csys_semaphore_create() }
+    deinit { csys_semaphore_destroy(semaphore) }
+    func raise() { csys_semaphore_raise(semaphore) }
+    func wait(seconds: Int64) -> Bool { csys_semaphore_wait(semaphore, seconds * 1_000_000_000) }
+}

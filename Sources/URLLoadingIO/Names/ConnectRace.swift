@@ -1,0 +1,111 @@
+// Happy Eyeballs (RFC 8305): several addresses, one connection. The schedule below is a value that
+// decides; `connect` acts. One task watches all attempts on one slot, so nothing is left behind when
+// it leaves.
+
+import CSystem
+import Synchronization
+
+/// Which attempt starts when. Time is passed in.
+package struct ConnectRace: Sendable {
+    package enum Step: Sendable, Equatable {
+        case start(Int)
+        case wait(until: Int64)
+        /// All have failed, or there was none.
+        case giveUp
+    }
+
+    private let count: Int
+    private let delay: Int64
+    private var next = 0
+    private var going = 0
+    private var nextStart: Int64 = .min
+
+    /// RFC 8305 §5: 250 ms between attempts is recommended.
+    package init(count: Int, delay: Int64 = 250_000_000) {
+        self.count = count
+        self.delay = delay
+    }
+
+    package mutating func step(now: Int64) -> Step {
+        if next < count, going == 0 || now >= nextStart {
+            defer {
+                next += 1
+                going += 1
+                nextStart = now + delay
+            }
+            return .start(next)
+        }
+        if going == 0 { return .giveUp }
+        return .wait(until: next < count ? nextStart : .max)
+    }
+
+    /// An attempt failed: the next one need not wait (§5).
+    package mutating func failed() {
+        going -= 1
+        nextStart = .min
+    }
+
+    /// RFC 8305 §4: families alternate, beginning with that of the first address.
+    package static func interleave(_ addresses: [SocketAddress]) -> [SocketAddress] {
+        guard let first = addresses.first else { return [] }
+        var own = addresses.filter { $0.family == first.family }[...]
+        var other = addresses.filter { $0.family != first.family }[...]
+        var order: [SocketAddress] = []
+        while !own.isEmpty || !other.isEmpty {
+            if let address = own.popFirst() { order.append(address) }
+            if let address = other.popFirst() { order.append(address) }
+        }
+        return order
+    }
+
+    /// Connects to whichever address answers first; the others are closed.
+    /// Throws the failure of the first attempt that failed, which names the preferred address.
+    package static func connect(_ addresses: [SocketAddress], _ token: StopToken) async throws(IOFailure) -> SocketTransport {
+        let order = interleave(addresses)
+        if order.count == 1 { return try await SocketTransport.connect(to: order[0], token) }
+        let watcher = Poller.shared.borrowSlot()
+        token.attach(watcher)
+        var attempts: [SocketTransport] = []
+        defer {
+            for attempt in attempts { attempt.slot.unrelay() }
+            token.detach(watcher)
+            Poller.shared.returnSlot(watcher)
+        }
+        var race = ConnectRace(count: order.count)
+        var failure: IOFailure?
+        while true {
+            try token.check(.connect)
+            var index = 0
+            while index < attempts.count {
+                do throws(IOFailure) {
+                    if try attempts[index].hasConnected() {
+                        let winner = attempts.remove(at: index)
+                        winner.slot.unrelay()
+                        for loser in attempts { loser.close() }
+                        return winner
+                    }
+                    index += 1
+                } catch {
+                    failure = failure ?? error
+                    attempts.remove(at: index).close()
+                    race.failed()
+                }
+            }
+            switch race.step(now: Poller.now()) {
+            case .start(let next):
+                do throws(IOFailure) {
+                    let attempt = try SocketTransport.begin(order[next], relay: watcher)
+                    attempts.append(attempt)
+                } catch {
+                    failure = failure ?? error
+                    race.failed()
+                }
+            case .wait(let moment):
+                Poller.shared.schedule(watcher, at: moment)
+                await Poller.shared.parkIdle(watcher, token)
+            case .giveUp:
+                throw failure ?? IOFailure(.invalidAddress("no address"), .connect)
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+// From a name to addresses. The system's resolver blocks, so it runs on the blocking threads; equal
+// look-ups share one call, every caller gets its own answer or failure, and a caller that is
+// cancelled leaves at once while the call goes on for the others.
+
+import CSystem
+import Synchronization
+
+package protocol Resolver: Sendable {
+    /// Addresses in the order the system prefers them (RFC 6724), never empty. The port is left 0.
+    func addresses(of name: String, _ token: StopToken) async throws(IOFailure) -> [SocketAddress]
+}
+
+package final class SystemResolver: Resolver {
+    package static let shared = SystemResolver()
+
+    private let lookups = Lock<[String: Lookup]>([:])
+    private let threads: BlockingThreads
+    private let ask: @Sendable (String) -> Result<[SocketAddress], IOFailure>
+
+    /// `ask` is the blocking call: another one stands in for it in tests.
+    package init(
+        threads: BlockingThreads = .shared,
+        ask: @escaping @Sendable (String) -> Result<[SocketAddress], IOFailure> = SystemResolver.getaddrinfo
+    ) {
+        self.threads = threads
+        self.ask = ask
+    }
+
+    package func addresses(of name: String, _ token: StopToken) async throws(IOFailure) -> [SocketAddress] {
+        let (lookup, isNew) = lookups.withLock { lookups in
+            if let going = lookups[name] { return (going, false) }
+            let new = Lookup()
+            lookups[name] = new
+            return (new, true)
+        }
+        if isNew {
+            threads.run { [self] in
+                let answer = ask(name)
+                // Out of the table first: who comes now asks afresh, for nothing here is a cache.
+                lookups.withLock { $0[name] = nil }
+                lookup.finish(answer)
+            }
+        }
+        return try await lookup.answer(token)
+    }
+
+    private final class Lookup: Sendable {
+        private struct State {
+            var answer: Result<[SocketAddress], IOFailure>?
+            var waiting: [PollSlot] = []
+        }
+        private let state = Lock(State())
+
+        func finish(_ answer: Result<[SocketAddress], IOFailure>) {
+            let waiting = state.withLock { state in
+                state.answer = answer
+                return state.waiting
+            }
+            for slot in waiting { slot.wake() }
+        }
+
+        func answer(_ token: StopToken) async throws(IOFailure) -> [SocketAddress] {
+            let slot = Poller.shared.borrowSlot()
+            token.attach(slot)
+            state.withLock { $0.waiting.append(slot) }
+            defer {
+                token.detach(slot)
+                // Before it is lent again: `finish` must not wake its next borrower for nothing.
+                state.withLock { $0.waiting.removeAll { $0 === slot } }
+                Poller.shared.returnSlot(slot)
+            }
+            while true {
+                try token.check(.resolve)
+                if let answer = state.withLock({ $0.answer }) { return try answer.get() }
+                await Poller.shared.parkIdle(slot, token)
+            }
+        }
+    }
+
+    /// getaddrinfo(3), for streams, numeric forms excluded by the caller.
+    @Sendable package static func getaddrinfo(_ name: String) -> Result<[SocketAddress], IOFailure> {
+        var hints = addrinfo()
+        hints.ai_family = AF_UNSPEC
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        // Families without a configured address would only cost time.
+        hints.ai_flags = AI_ADDRCONFIG
+        var found: UnsafeMutablePointer<addrinfo>?
+        var result = CSystem.getaddrinfo(name, nil, &hints, &found)
+        if result == EAI_ADDRFAMILY_ || result == EAI_NONAME {
+            // With loopback alone AI_ADDRCONFIG hides what is there: ask once more without it.
+            hints.ai_flags = 0
+            result = CSystem.getaddrinfo(name, nil, &hints, &found)
+        }
+        defer { if let found { freeaddrinfo(found) } }
+        guard result == 0 else { return .failure(failure(result, name)) }
+        var addresses: [SocketAddress] = []
+        var next = found
+        while let info = next?.pointee {
+            if let address = SocketAddress(info), !addresses.contains(address) { addresses.append(address) }
+            next = info.ai_next
+        }
+        return addresses.isEmpty ? .failure(IOFailure(.hostNotFound(name), .resolve)) : .success(addresses)
+    }
+
+    /// glibc's numbers: Swift sees those of the extension only in part.
+    private static let EAI_NODATA_: Int32 = -5
+    private static let EAI_ADDRFAMILY_: Int32 = -9
+
+    private static func failure(_ code: Int32, _ name: String) -> IOFailure {
+        switch code {
+        case EAI_NONAME, EAI_NODATA_, EAI_ADDRFAMILY_: IOFailure(.hostNotFound(name), .resolve)
+        case EAI_SYSTEM: IOFailure(.system(csys_error()), .resolve)
+        default: IOFailure(.lookupFailed(String(cString: gai_strerror(code))), .resolve)
+        }
+    }
+}
+
+extension SocketAddress {
+    init?(_ info: addrinfo) {
+        guard let address = info.ai_addr else { return nil }
+        var storage = sockaddr_storage()
+        let length = min(Int(info.ai_addrlen), MemoryLayout<sockaddr_storage>.size)
+        withUnsafeMutableBytes(of: &storage) {
+            $0.copyMemory(from: UnsafeRawBufferPointer(start: address, count: length))
+        }
+        self.init(storage, length: socklen_t(length))
+    }
+}
