@@ -56,7 +56,7 @@ package final class PollSlot: Sendable {
     /// Another slot that hears of everything this one hears of: one task watching several sockets.
     let relay = Atomic<UInt>(0)
     /// While set, readiness to read also wakes a writer: a peer may answer before it has read all.
-    let writerHearsReads = Atomic<Bool>(false)
+    private let writerHearsReads = Atomic<Bool>(false)
 
     /// Returns the number of tasks resumed.
     @discardableResult
@@ -74,6 +74,8 @@ package final class PollSlot: Sendable {
 
     /// Wakes whoever waits here, for whatever.
     package func wake() { notify(readable: true, writable: true) }
+
+    package func hearReadsWhileWriting(_ on: Bool) { writerHearsReads.store(on, ordering: .releasing) }
 
     /// From now on `other` hears what this slot hears. Slots are immortal, so a late word is harmless.
     func relay(to other: PollSlot) {

@@ -145,7 +145,9 @@ package final class Poller: Sendable {
 
     // MARK: Timers
 
+    /// Monotonic nanoseconds: exact, and cheap but a few milliseconds coarse.
     package static func now() -> Int64 { csys_now() }
+    package static func coarseNow() -> Int64 { csys_now_coarse() }
 
     /// Calls `target` on the poller's thread at `moment` (of `now()`).
     package func schedule(_ target: any TimerTarget, at moment: Int64) { add(moment, .object(target)) }

@@ -97,3 +97,13 @@ package struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 }
+
+extension SocketAddress {
+    /// The interface a zone identifier names: by number or by name (RFC 4007 §11).
+    package static func scope(of zone: String) throws(IOFailure) -> UInt32 {
+        if let number = UInt32(zone) { return number }
+        let index = if_nametoindex(zone)
+        guard index != 0 else { throw IOFailure(.invalidAddress("no interface \(zone)"), .connect) }
+        return index
+    }
+}

@@ -1,0 +1,121 @@
+// The connections of a session. `PoolState` decides under the lock; what follows (waking, closing) is
+// done after it.
+
+import URLLoadingIO
+
+final class ConnectionPool: Sendable, CustomStringConvertible {
+    private let state: Lock<PoolState<HTTP1Connection>>
+    private let idleLifetime: Int64
+    private let connector: Connector
+
+    init(_ configuration: Configuration) {
+        let lifetime = configuration.idleConnectionLifetime
+        idleLifetime = lifetime > .zero ? LoadControl.nanoseconds(lifetime) : 0
+        state = Lock(PoolState(
+            perHost: configuration.maximumConnectionsPerHost,
+            maximumIdle: lifetime > .zero ? configuration.maximumIdleConnections : 0))
+        connector = Connector(configuration)
+    }
+
+    /// A connection for one exchange: an idle one, the next that becomes free, or a new one.
+    /// - Parameter fresh: never an idle one, after one turned out to be stale.
+    func lease(_ route: Route, _ control: LoadControl, fresh: Bool) async throws(LoadError) -> HTTP1Connection {
+        while true {
+            let connection: HTTP1Connection
+            switch state.withLock({ $0.lease(route, makeWaiter: Self.makeWaiter) }) {
+            case .connect: return try await connect(route, control)
+            case .use(let idle): connection = idle
+            case .wait(let waiter):
+                switch try await turn(of: waiter, route, control) {
+                case .use(let idle): connection = idle
+                case .connect, .waiting: return try await connect(route, control)
+                }
+            }
+            if !fresh, connection.isClean { return connection }
+            giveBack(connection, reusable: false)
+        }
+    }
+
+    func giveBack(_ connection: HTTP1Connection, reusable: Bool) {
+        let now = Poller.coarseNow()
+        if reusable { connection.rest() }
+        let (consequence, mustSchedule) = state.withLock { state in
+            let consequence = state.giveBack(connection, connection.route, reusable: reusable, now: now)
+            return (consequence, state.idleCount == 1 && state.oldestIdle == now)
+        }
+        act(on: consequence)
+        if mustSchedule, idleLifetime > 0 { Poller.shared.schedule(Reaper(self), at: now + idleLifetime) }
+    }
+
+    /// Nothing is kept any more; what is leased closes when it comes back.
+    func drain() {
+        for connection in state.withLock({ $0.drain() }) { connection.close() }
+    }
+
+    var description: String { state.withLock { $0.description } }
+    var isEmpty: Bool { state.withLock { $0.isEmpty } }
+
+    // MARK: Waiting
+
+    private typealias Waiter = PoolState<HTTP1Connection>.Waiter
+
+    @Sendable private static func makeWaiter() -> Waiter {
+        let slot = Poller.shared.borrowSlot()
+        return Waiter(slot: slot)
+    }
+
+    private func turn(of waiter: Waiter, _ route: Route, _ control: LoadControl) async throws(LoadError) -> Waiter.Turn {
+        control.attach(waiter.slot)
+        defer {
+            control.detach(waiter.slot)
+            Poller.shared.returnSlot(waiter.slot)
+        }
+        while true {
+            if let reason = control.stopReason {
+                act(on: state.withLock { $0.abandon(waiter, route, now: Poller.coarseNow()) })
+                throw LoadError(reason, phase: .connecting)
+            }
+            let turn = state.withLock { _ in waiter.turn }
+            if case .waiting = turn {
+                await Poller.shared.park(waiter.slot, until: control)
+            } else {
+                return turn
+            }
+        }
+    }
+
+    private func act(on consequence: PoolState<HTTP1Connection>.Consequence) {
+        consequence.wake?.slot.wake()
+        consequence.close?.close()
+    }
+
+    // MARK: Connecting
+
+    private func connect(_ route: Route, _ control: LoadControl) async throws(LoadError) -> HTTP1Connection {
+        do {
+            let connection = try await connector.connect(route, control)
+            state.withLock { $0.connected(route) }
+            return connection
+        } catch {
+            act(on: state.withLock { $0.failedToConnect(route) })
+            throw error
+        }
+    }
+
+    // MARK: Reaping
+
+    private func reap(now: Int64) {
+        let (old, next) = state.withLock { state in
+            (state.reap(idleSince: now - idleLifetime), state.oldestIdle)
+        }
+        for connection in old { connection.close() }
+        if let next { Poller.shared.schedule(Reaper(self), at: max(next + idleLifetime, now + 10_000_000)) }
+    }
+
+    /// Held by the timer queue until its moment; must not keep the pool alive.
+    private final class Reaper: TimerTarget {
+        private weak let pool: ConnectionPool?
+        init(_ pool: ConnectionPool) { self.pool = pool }
+        func timerFired(now: Int64) { pool?.reap(now: now) }
+    }
+}

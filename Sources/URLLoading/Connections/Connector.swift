@@ -1,0 +1,58 @@
+// From a route to a connection: resolve, race, secure. Each stage marks the load's timeline.
+
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+struct Connector: Sendable {
+    private let configuration: Configuration
+    private let secure: SecureContext
+    private static let nextIdentifier = Atomic<Int>(1)
+
+    init(_ configuration: Configuration) {
+        self.configuration = configuration
+        secure = SecureContext(configuration.tls)
+    }
+
+    func connect(_ route: Route, _ control: LoadControl) async throws(LoadError) -> HTTP1Connection {
+        do throws(IOFailure) {
+            let transport = try await transport(to: route.origin, control)
+            let identifier = Self.nextIdentifier.add(1, ordering: .relaxed).oldValue
+            configuration.wireTap?(.connected(transport.description, connection: identifier))
+            return HTTP1Connection(transport, route, identifier, configuration)
+        } catch {
+            throw LoadError(error)
+        }
+    }
+
+    private func transport(to origin: Origin, _ control: LoadControl) async throws(IOFailure) -> any Transport {
+        if let dial = configuration.dial { return try await dial(origin, control) }
+        let addresses = try await addresses(of: origin, control)
+        control.timeline?.mark(.resolved)
+        let socket = try await ConnectRace.connect(addresses, control)
+        control.timeline?.mark(.connected)
+        guard origin.isSecure else { return socket }
+        let transport = try await secure.handshake(over: socket, with: origin, control)
+        control.timeline?.mark(.secured)
+        return transport
+    }
+
+    private func addresses(of origin: Origin, _ control: LoadControl) async throws(IOFailure) -> [SocketAddress] {
+        switch origin.host.kind {
+        case .ipv4(let bytes):
+            return [.ipv4((bytes[0], bytes[1], bytes[2], bytes[3]), port: origin.port)]
+        case .ipv6(let bytes, let zone):
+            let scope = try zone.map { (zone) throws(IOFailure) in try SocketAddress.scope(of: zone) } ?? 0
+            return [.ipv6(bytes, port: origin.port, scope: scope)]
+        case .name(let name):
+            // RFC 6761 §6.3: localhost is this machine, whatever a resolver says.
+            if name == "localhost" || name.hasSuffix(".localhost") { return Self.loopback(origin.port) }
+            return try await configuration.resolver.addresses(of: name, control).map { $0.withPort(origin.port) }
+        }
+    }
+
+    private static func loopback(_ port: UInt16) -> [SocketAddress] {
+        let one = [UInt8](repeating: 0, count: 15) + [1]
+        return [.ipv6(one, port: port), .ipv4((127, 0, 0, 1), port: port)]
+    }
+}

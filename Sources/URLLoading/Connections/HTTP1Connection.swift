@@ -1,0 +1,305 @@
+// One HTTP/1.1 connection: a codec and a transport, nothing else. It has one owner at a time and no
+// lock; it knows neither sessions nor redirects. Bytes are read into a buffer that the chunks handed
+// out refer to: nothing is copied between the socket and the caller.
+
+import FoundationEssentials
+import URLLoadingIO
+import URLLoadingWire
+
+final class HTTP1Connection: @unchecked Sendable {
+    let transport: any Transport
+    let route: Route
+    let identifier: Int
+    private var codec: HTTP1Codec
+    private let tap: (@Sendable (WireTapEvent) -> Void)?
+
+    /// What was received and not consumed: `unread` of `storage`.
+    private var storage: ChunkStorage?
+    private var unread = 0..<0
+    private var sawEnd = false
+    /// The next buffer's size: it grows while reads fill what they are given.
+    private var capacity = HTTP1Connection.smallestBuffer
+    private var output: [UInt8] = []
+
+    /// Exchanges begun.
+    private(set) var exchanges = 0
+    /// Whether anything was received in the exchange going on.
+    private(set) var hasReceived = false
+
+    /// Heads and small bodies fit; large bodies grow to the other within two reads.
+    private static let smallestBuffer = 16 * 1024
+    private static let largestBuffer = 256 * 1024
+    /// A body up to this size goes out together with its head.
+    private static let smallBody = 64 * 1024
+
+    init(_ transport: any Transport, _ route: Route, _ identifier: Int, _ configuration: Configuration) {
+        self.transport = transport
+        self.route = route
+        self.identifier = identifier
+        codec = HTTP1Codec(role: .client, limits: HTTP1Limits(configuration.limits))
+        tap = configuration.wireTap
+    }
+
+    func close() {
+        transport.close()
+        tap?(.closed(connection: identifier))
+    }
+
+    /// May the connection be used again, by all that is known without asking the peer?
+    var isClean: Bool { unread.isEmpty && !transport.hasPendingInput }
+    /// May it carry another exchange by the rules of the protocol?
+    var isReusable: Bool { codec.isReusable && unread.isEmpty && !sawEnd }
+
+    /// Before it is kept for later: what was large is given up.
+    func rest() {
+        if capacity > Self.smallestBuffer {
+            storage = nil
+            capacity = Self.smallestBuffer
+        }
+        if output.capacity > Self.smallestBuffer { output = [] }
+    }
+
+    // MARK: Sending
+
+    /// Sends a request. Returns early, without an error, if the peer answers before it has all of it.
+    func send(_ request: PreparedRequest, _ control: LoadControl) async throws(LoadError) {
+        exchanges += 1
+        hasReceived = false
+        answer = nil
+        output.removeAll(keepingCapacity: true)
+        try write { codec, output throws(WireViolation) in
+            try codec.startNextExchange()
+            try codec.sendRequest(request, into: &output)
+        }
+        switch request.body?.content {
+        case nil: try await finishSending(control)
+        case .data(let data): try await sendBody(data, control)
+        case .stream(_, let make): try await sendBody(make(), control)
+        }
+        control.timeline?.mark(.requestSent)
+    }
+
+    private func sendBody(_ data: Data, _ control: LoadControl) async throws(LoadError) {
+        guard try await sendPiece(data, data.count, control) else { return }
+        try await finishSending(control)
+    }
+
+    private func sendBody(_ pieces: AnyChunkIterator, _ control: LoadControl) async throws(LoadError) {
+        while let piece = try await next(pieces) {
+            guard try await sendPiece(piece, piece.count, control) else { return }
+        }
+        try await finishSending(control)
+    }
+
+    private func next(_ pieces: AnyChunkIterator) async throws(LoadError) -> [UInt8]? {
+        do { return try await pieces.next() } catch {
+            throw LoadError(.requestBodyFailed, phase: .sending, party: .local, underlying: error)
+        }
+    }
+
+    /// Returns false if the peer has answered and wants no more.
+    private func sendPiece<Bytes: ContiguousBytes>(
+        _ piece: Bytes, _ count: Int, _ control: LoadControl
+    ) async throws(LoadError) -> Bool {
+        guard count > 0 else { return true }
+        try write { codec, output throws(WireViolation) in
+            try codec.sendData(count: count, into: &output)
+            guard count <= Self.smallBody else { return }
+            piece.withUnsafeBytes { output.append(contentsOf: $0) }
+            codec.sendDataEnd(into: &output)
+        }
+        if count <= Self.smallBody {
+            // Small pieces wait for what follows them, within bounds.
+            return output.count < Self.smallBody ? true : try await flush(control)
+        }
+        guard try await flush(control), try await transmit(piece, count, control) else { return false }
+        try write { codec, output throws(WireViolation) in codec.sendDataEnd(into: &output) }
+        return true
+    }
+
+    private func finishSending(_ control: LoadControl) async throws(LoadError) {
+        try write { codec, output throws(WireViolation) in try codec.sendEnd(into: &output) }
+        _ = try await flush(control)
+    }
+
+    private func write(
+        _ change: (inout HTTP1Codec, inout [UInt8]) throws(WireViolation) -> Void
+    ) throws(LoadError) {
+        do throws(WireViolation) { try change(&codec, &output) } catch { throw LoadError(error, .sending) }
+    }
+
+    private func flush(_ control: LoadControl) async throws(LoadError) -> Bool {
+        guard !output.isEmpty else { return true }
+        let bytes = output
+        output = []
+        let isThrough = try await transmit(bytes, bytes.count, control)
+        tap?(.sent(bytes, connection: identifier))
+        // The storage comes back: one buffer serves all requests of the connection.
+        output = bytes
+        output.removeAll(keepingCapacity: true)
+        return isThrough
+    }
+
+    private func transmit<Bytes: ContiguousBytes>(
+        _ bytes: Bytes, _ count: Int, _ control: LoadControl
+    ) async throws(LoadError) -> Bool {
+        var sent = 0
+        while sent < count {
+            if let reason = control.stopReason { throw LoadError(reason, phase: .sending) }
+            switch bytes.withUnsafeBytes({ attempt(UnsafeRawBufferPointer(rebasing: $0[sent...])) }) {
+            case .success(.moved(let moved)): sent += moved
+            case .success(.blocked(let interest)):
+                transport.slot.hearReadsWhileWriting(true)
+                defer { transport.slot.hearReadsWhileWriting(false) }
+                if try hasAnswer() { return false }
+                await Poller.shared.park(transport.slot, interest, control)
+            case .success(.end):
+                throw LoadError(.connectionLost, phase: .sending, party: .peer)
+            case .failure(let failure):
+                // A peer that refuses the rest of a body says why before it closes.
+                if (try? hasAnswer()) == true { return false }
+                throw LoadError(failure)
+            }
+        }
+        return true
+    }
+
+    private func attempt(_ bytes: UnsafeRawBufferPointer) -> Result<Progress, IOFailure> {
+        Result { () throws(IOFailure) in try transport.write(bytes) }
+    }
+
+    // MARK: Receiving
+
+    /// A final response that came while the request was still being sent.
+    private var answer: HTTP1ResponseHead?
+
+    /// The head of the final response.
+    func response(_ control: LoadControl) async throws(LoadError) -> HTTP1ResponseHead {
+        if let answer { return answer }
+        while true {
+            switch try next() {
+            case .response(let head)?: return head
+            case .informational?: continue
+            case .data?, .end?, .request?, .upgraded?:
+                throw LoadError(.notHTTP, phase: .waiting, party: .peer)
+            case nil: try await fill(control, .waiting)
+            }
+        }
+    }
+
+    /// The next piece of the body; `nil` at its end.
+    func data(_ control: LoadControl) async throws(LoadError) -> Chunk? {
+        while true {
+            if let piece = try bufferedData() { return piece.chunk }
+            try await fill(control, .receiving)
+        }
+    }
+
+    enum Piece {
+        case chunk(Chunk)
+        case end
+        var chunk: Chunk? { if case .chunk(let chunk) = self { chunk } else { nil } }
+    }
+
+    /// The next piece of the body as far as it is here; `nil` if more must be read.
+    func bufferedData() throws(LoadError) -> Piece? {
+        let base = unread.lowerBound
+        switch try next() {
+        case .data(let range)?:
+            guard let storage else { return nil }
+            return .chunk(Chunk(storage: storage, range: base + range.lowerBound..<base + range.upperBound))
+        case .end(let trailers)?:
+            self.trailers = trailers
+            return .end
+        case .request?, .informational?, .response?, .upgraded?:
+            throw LoadError(.notHTTP, phase: .receiving, party: .peer)
+        case nil: return nil
+        }
+    }
+
+    /// The fields after a chunked body, once it has ended.
+    private(set) var trailers = Headers()
+
+    private func hasAnswer() throws(LoadError) -> Bool {
+        while true {
+            switch try next() {
+            case .response(let head)?:
+                answer = head
+                return true
+            case .informational?: continue
+            case .some: return true
+            case nil: if try !read(.sending) { return false }
+            }
+        }
+    }
+
+    private func next() throws(LoadError) -> HTTP1Event? {
+        do throws(WireViolation) {
+            var consumed = 0
+            defer { unread = unread.lowerBound + consumed..<unread.upperBound }
+            let bytes = storage?.bytes(unread) ?? UnsafeRawBufferPointer(start: nil, count: 0)
+            if let event = try codec.next(bytes, consumed: &consumed) { return event }
+            return sawEnd ? try codec.receiveEnd() : nil
+        } catch {
+            throw LoadError(error, hasReceived ? .receiving : .waiting)
+        }
+    }
+
+    /// Reads what is there, or waits for it.
+    private func fill(_ control: LoadControl, _ phase: LoadError.Phase) async throws(LoadError) {
+        // An answer takes its time: the first look would find nothing and cost a system call.
+        if !hasReceived { await Poller.shared.park(transport.slot, .read, control) }
+        while true {
+            if let reason = control.stopReason { throw LoadError(reason, phase: phase) }
+            if try read(phase) { return }
+            await Poller.shared.park(transport.slot, blockedOn, control)
+        }
+    }
+    private var blockedOn = PollSlot.Interest.read
+
+    /// Returns false if nothing is there.
+    private func read(_ phase: LoadError.Phase) throws(LoadError) -> Bool {
+        let room = makeRoom()
+        let progress: Progress
+        do throws(IOFailure) { progress = try transport.read(into: room) } catch {
+            // After a reset nothing more comes: bytes received before it are judged like an early end.
+            throw LoadError(error, phase)
+        }
+        switch progress {
+        case .moved(let count):
+            hasReceived = true
+            unread = unread.lowerBound..<unread.upperBound + count
+            if count == room.count { capacity = min(capacity * 4, Self.largestBuffer) }
+            if let tap, let storage {
+                tap(.received([UInt8](storage.bytes(unread.upperBound - count..<unread.upperBound)), connection: identifier))
+            }
+            return true
+        case .end:
+            sawEnd = true
+            return true
+        case .blocked(let interest):
+            blockedOn = interest
+            return false
+        }
+    }
+
+    /// Room behind the unread bytes. A buffer that a chunk still refers to is left to it; only bytes
+    /// that were not consumed move.
+    private func makeRoom() -> UnsafeMutableRawBufferPointer {
+        if isKnownUniquelyReferenced(&storage), let storage, storage.capacity >= capacity {
+            if unread.isEmpty { unread = 0..<0 }
+            if unread.upperBound < storage.capacity { return storage.room(from: unread.upperBound) }
+            if unread.lowerBound > 0 {
+                storage.base.copyMemory(from: storage.base + unread.lowerBound, byteCount: unread.count)
+                unread = 0..<unread.count
+                return storage.room(from: unread.upperBound)
+            }
+        }
+        // The codec bounds what it leaves unconsumed, and with it the growth of this buffer.
+        let new = ChunkStorage(capacity: max(capacity, unread.count * 2))
+        if let storage { new.base.copyMemory(from: storage.base + unread.lowerBound, byteCount: unread.count) }
+        unread = 0..<unread.count
+        storage = new
+        return new.room(from: unread.upperBound)
+    }
+}

@@ -1,0 +1,228 @@
+// Which load gets which connection: a pure machine. It knows no socket and no clock, only tokens of
+// connections, and every transition says what is to be done.
+//
+// Invariant: every connection counted has exactly one owner. It is being connected for a load,
+// leased to one, or idle since some moment; what is closed is counted no more.
+
+import URLLoadingIO
+import URLLoadingWire
+
+struct PoolState<Connection: AnyObject & Sendable>: Sendable {
+    /// A load that waits its turn. Reached only under the pool's lock.
+    final class Waiter: @unchecked Sendable {
+        enum Turn {
+            case waiting
+            case use(Connection)
+            /// A place is free: make a connection.
+            case connect
+        }
+        var turn = Turn.waiting
+        /// Where it waits.
+        let slot: PollSlot
+        init(slot: PollSlot) { self.slot = slot }
+    }
+
+    /// The connections to one route.
+    struct Host {
+        var idle: [(connection: Connection, since: Int64)] = []
+        var connecting = 0
+        var leased = 0
+        var waiting = WaiterQueue()
+        var count: Int { idle.count + connecting + leased }
+
+        mutating func queue(_ waiter: Waiter) -> Lease {
+            waiting.append(waiter)
+            return .wait(waiter)
+        }
+
+        /// The next in line may make a connection in the place of one that is gone.
+        mutating func placeIsFree() -> Waiter? {
+            guard let next = waiting.popFirst() else { return nil }
+            connecting += 1
+            next.turn = .connect
+            return next
+        }
+    }
+
+    struct WaiterQueue {
+        private var waiters: [Waiter] = []
+        private var head = 0
+        var count: Int { waiters.count - head }
+        mutating func append(_ waiter: Waiter) { waiters.append(waiter) }
+        mutating func popFirst() -> Waiter? {
+            guard head < waiters.count else { return nil }
+            defer {
+                head += 1
+                if head > 32, head * 2 > waiters.count {
+                    waiters.removeFirst(head)
+                    head = 0
+                }
+            }
+            return waiters[head]
+        }
+        mutating func remove(_ waiter: Waiter) {
+            guard let index = waiters[head...].firstIndex(where: { $0 === waiter }) else { return }
+            waiters.remove(at: index)
+        }
+    }
+
+    enum Lease {
+        case use(Connection)
+        case connect
+        case wait(Waiter)
+    }
+
+    /// What follows a transition, done after the lock is released.
+    struct Consequence {
+        var wake: Waiter?
+        var close: Connection?
+    }
+
+    private(set) var hosts: [Route: Host] = [:]
+    private(set) var idleCount = 0
+    let perHost: Int
+    let maximumIdle: Int
+    /// Nothing is kept any more.
+    private(set) var isDraining = false
+
+    init(perHost: Int, maximumIdle: Int) {
+        self.perHost = max(1, perHost)
+        self.maximumIdle = max(0, maximumIdle)
+    }
+
+    /// Asks for a connection. The newest idle one first: it is the least likely to be stale.
+    mutating func lease(_ route: Route, makeWaiter: () -> Waiter) -> Lease {
+        let perHost = perHost
+        let lease: Lease = update(route) { host in
+            guard host.waiting.count == 0 else { return host.queue(makeWaiter()) }
+            if let newest = host.idle.popLast() {
+                host.leased += 1
+                return .use(newest.connection)
+            }
+            guard host.count < perHost else { return host.queue(makeWaiter()) }
+            host.connecting += 1
+            return .connect
+        }
+        if case .use = lease { idleCount -= 1 }
+        return lease
+    }
+
+    /// A connection was made by the load that had a place for it.
+    mutating func connected(_ route: Route) {
+        update(route) { host in
+            host.connecting -= 1
+            host.leased += 1
+        }
+    }
+
+    /// It was not: its place goes to the next.
+    mutating func failedToConnect(_ route: Route) -> Consequence {
+        let next = update(route) { host in
+            host.connecting -= 1
+            return host.placeIsFree()
+        }
+        if next == nil { dropIfEmpty(route) }
+        return Consequence(wake: next)
+    }
+
+    /// A lease ends. A connection that can be used again goes to who waits longest, or is kept.
+    mutating func giveBack(_ connection: Connection, _ route: Route, reusable: Bool, now: Int64) -> Consequence {
+        let keeps = reusable && !isDraining && maximumIdle > 0
+        var isKept = false
+        let next: Waiter? = update(route) { host in
+            if reusable, let next = host.waiting.popFirst() {
+                next.turn = .use(connection)
+                isKept = true
+                return next
+            }
+            host.leased -= 1
+            guard keeps else { return host.placeIsFree() }
+            host.idle.append((connection, now))
+            isKept = true
+            return nil
+        }
+        if let next { return Consequence(wake: next, close: isKept ? nil : connection) }
+        guard isKept else {
+            dropIfEmpty(route)
+            return Consequence(close: connection)
+        }
+        idleCount += 1
+        return Consequence(close: idleCount > maximumIdle ? evictOldest() : nil)
+    }
+
+    /// A waiting load goes away. What it was given in the same moment goes to the next.
+    mutating func abandon(_ waiter: Waiter, _ route: Route, now: Int64) -> Consequence {
+        switch waiter.turn {
+        case .waiting:
+            update(route) { $0.waiting.remove(waiter) }
+            dropIfEmpty(route)
+            return Consequence()
+        case .use(let connection): return giveBack(connection, route, reusable: true, now: now)
+        case .connect: return failedToConnect(route)
+        }
+    }
+
+    /// Takes out every idle connection unused since before `moment`.
+    mutating func reap(idleSince moment: Int64) -> [Connection] {
+        var reaped: [Connection] = []
+        for route in Array(hosts.keys) {
+            hosts[route]?.idle.removeAll {
+                guard $0.since <= moment else { return false }
+                reaped.append($0.connection)
+                return true
+            }
+            dropIfEmpty(route)
+        }
+        idleCount -= reaped.count
+        return reaped
+    }
+
+    /// When the oldest idle connection began to be idle.
+    var oldestIdle: Int64? { hosts.values.compactMap { $0.idle.first?.since }.min() }
+
+    /// From now on nothing is kept. Returns what was idle.
+    mutating func drain() -> [Connection] {
+        isDraining = true
+        return reap(idleSince: .max)
+    }
+
+    var isEmpty: Bool { hosts.isEmpty }
+
+    /// Changes the host where it lies: a copy would copy its arrays.
+    private mutating func update<R>(_ route: Route, _ change: (inout Host) -> R) -> R {
+        change(&hosts[route, default: Host()])
+    }
+
+    private mutating func dropIfEmpty(_ route: Route) {
+        guard let host = hosts[route], host.count == 0, host.waiting.count == 0 else { return }
+        hosts[route] = nil
+    }
+
+    private mutating func evictOldest() -> Connection? {
+        guard let (route, host) = hosts.filter({ !$0.value.idle.isEmpty })
+            .min(by: { $0.value.idle[0].since < $1.value.idle[0].since })
+        else { return nil }
+        let oldest = host.idle[0].connection
+        hosts[route]?.idle.removeFirst()
+        idleCount -= 1
+        dropIfEmpty(route)
+        return oldest
+    }
+}
+
+extension PoolState: CustomStringConvertible {
+    /// `empty`, or one part per route: `https://a.example 1 connecting 2 leased 0 idle 3 waiting`.
+    var description: String {
+        guard !hosts.isEmpty else { return "empty" }
+        return hosts.map { route, host in
+            "\(route) \(host.connecting) connecting \(host.leased) leased \(host.idle.count) idle \(host.waiting.count) waiting"
+        }.sorted().joined(separator: " | ")
+    }
+}
+
+/// Everything two loads must have in common to use one connection: the session's settings are the
+/// same for all its loads, so the origin is what remains.
+struct Route: Hashable, Sendable, CustomStringConvertible {
+    let origin: Origin
+    var description: String { "\(origin)" }
+}

@@ -1,0 +1,74 @@
+// The session's TLS settings made ready, once, when the first secure connection is made: reading the
+// system's roots costs more than a handshake.
+
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+final class SecureContext: Sendable {
+    private let settings: Configuration.TLS
+    private let context = Lock<Result<TLSContext, TLSFailure>?>(nil)
+
+    init(_ settings: Configuration.TLS) { self.settings = settings }
+
+    func handshake(
+        over socket: SocketTransport, with origin: Origin, _ control: LoadControl
+    ) async throws(IOFailure) -> TLSTransport {
+        let transport = try TLSTransport(client: context(), peer: TLSPeer(origin), over: socket)
+        control.attach(transport.slot)
+        defer { control.detach(transport.slot) }
+        do throws(IOFailure) { try await transport.handshake(control) } catch {
+            transport.close()
+            throw error
+        }
+        return transport
+    }
+
+    /// Loads finding no context yet wait for the one that makes it: it does so without waiting itself.
+    private func context() throws(IOFailure) -> TLSContext {
+        let made = context.withLock { context in
+            if let context { return context }
+            let made = Result { () throws(TLSFailure) in try TLSContext(TLSConfiguration(settings)) }
+            context = made
+            return made
+        }
+        do throws(TLSFailure) { return try made.get() } catch { throw IOFailure(.tls(error), .handshake) }
+    }
+}
+
+extension TLSConfiguration {
+    fileprivate init(_ settings: Configuration.TLS) {
+        self.init()
+        minimumVersion = TLSVersion(settings.minimumVersion)
+        maximumVersion = TLSVersion(settings.maximumVersion)
+        verification = settings.unsafelySkipsVerification ? .unsafeNone : .full
+        applicationProtocols = ["http/1.1"]
+        roots = switch settings.roots {
+        case .system: .system
+        case .file(let path): .file(path)
+        case .pem(let text): .pem(Array(text.utf8))
+        case .systemAnd(let text): .systemAnd(Array(text.utf8))
+        }
+    }
+}
+
+extension TLSVersion {
+    fileprivate init(_ version: Configuration.TLS.Version) {
+        self = switch version {
+        case .tls12: .tls12
+        case .tls13: .tls13
+        }
+    }
+}
+
+extension TLSPeer {
+    /// What the certificate must name is what the URL says, in normal form; never what DNS says.
+    fileprivate init(_ origin: Origin) {
+        let name: TLSPeerName = switch origin.host.kind {
+        case .name: .dns(origin.host.dnsName ?? "")
+        case .ipv4(let bytes): .ip(bytes)
+        case .ipv6(let bytes, _): .ip(bytes)
+        }
+        self.init(name, port: origin.port)
+    }
+}

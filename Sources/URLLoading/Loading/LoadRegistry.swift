@@ -1,0 +1,134 @@
+// All loads of a session that are going on, and their deadlines.
+//
+// Deadlines cost a load nothing but its entry here: one timer per session wakes for the earliest
+// deadline, looks at all loads, and sets itself to the next. Activity moves a deadline later, never
+// earlier, so a look too early is the worst that happens.
+
+import Synchronization
+import URLLoadingIO
+
+final class LoadRegistry: TimerTarget {
+    private struct State: Sendable {
+        var loads: [LoadControl?] = []
+        var free: [Int] = []
+        var count = 0
+        var isClosed = false
+        var waiting: [PollSlot] = []
+    }
+    private let state = Lock(State())
+    /// The moment the next look is due.
+    private let nextLook = Atomic<Int64>(.max)
+    private let whenEmptied: @Sendable () -> Void
+
+    /// - Parameter whenEmptied: called when the last load of a closed registry has gone.
+    init(whenEmptied: @escaping @Sendable () -> Void) { self.whenEmptied = whenEmptied }
+
+    var count: Int { state.withLock { $0.count } }
+    var isClosed: Bool { state.withLock { $0.isClosed } }
+
+    /// Returns false if no load may begin any more.
+    func enter(_ load: LoadControl) -> Bool {
+        let entered = state.withLock { state in
+            guard !state.isClosed else { return false }
+            if let index = state.free.popLast() {
+                state.loads[index] = load
+                load.registryIndex = index
+            } else {
+                load.registryIndex = state.loads.count
+                state.loads.append(load)
+            }
+            state.count += 1
+            return true
+        }
+        if entered { look(noLaterThan: due(load, Poller.coarseNow())) }
+        return entered
+    }
+
+    func leave(_ load: LoadControl) {
+        let emptied = state.withLock { state in
+            guard load.registryIndex >= 0 else { return false }
+            state.loads[load.registryIndex] = nil
+            state.free.append(load.registryIndex)
+            load.registryIndex = -1
+            state.count -= 1
+            return state.isClosed && state.count == 0
+        }
+        if emptied { announceEmpty() }
+    }
+
+    /// No load begins after this. Those going on are stopped if a reason is given.
+    func close(stopping reason: StopReason?) {
+        let (going, emptied) = state.withLock { state in
+            let wasClosed = state.isClosed
+            state.isClosed = true
+            return (reason == nil ? [] : state.loads.compactMap { $0 }, state.count == 0 && !wasClosed)
+        }
+        if let reason { for load in going { load.stop(reason) } }
+        if emptied { announceEmpty() }
+    }
+
+    /// Returns when a closed registry has no load left.
+    func emptied() async {
+        let slot = Poller.shared.borrowSlot()
+        defer { Poller.shared.returnSlot(slot) }
+        let never = StopToken()
+        while true {
+            let isEmpty = state.withLock { state in
+                state.waiting.removeAll { $0 === slot }
+                guard !(state.isClosed && state.count == 0) else { return true }
+                state.waiting.append(slot)
+                return false
+            }
+            if isEmpty { return }
+            await Poller.shared.park(slot, until: never)
+        }
+    }
+
+    private func announceEmpty() {
+        whenEmptied()
+        let waiting = state.withLock { state in
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for slot in waiting { slot.wake() }
+    }
+
+    // MARK: Deadlines
+
+    private func due(_ load: LoadControl, _ now: Int64) -> Int64 {
+        let waiting = load.idleDeadline.load(ordering: .relaxed)
+        let idle = waiting != .max ? waiting : load.idleLimit == .max ? .max : now &+ load.idleLimit
+        return min(load.deadline, idle)
+    }
+
+    private func look(noLaterThan moment: Int64) {
+        var seen = nextLook.load(ordering: .relaxed)
+        while moment < seen {
+            let (exchanged, original) = nextLook.compareExchange(
+                expected: seen, desired: moment, ordering: .acquiringAndReleasing)
+            if exchanged {
+                Poller.shared.schedule(self, at: moment)
+                return
+            }
+            seen = original
+        }
+    }
+
+    func timerFired(now: Int64) {
+        // A timer that a shorter deadline overtook.
+        guard nextLook.load(ordering: .acquiring) <= now else { return }
+        nextLook.store(.max, ordering: .releasing)
+        let going = state.withLock { $0.loads.compactMap { $0 } }
+        var next = Int64.max
+        for load in going {
+            if load.deadline <= now {
+                load.stop(.deadline)
+            } else if load.idleDeadline.load(ordering: .relaxed) <= now {
+                load.stop(.idle)
+            } else {
+                next = min(next, due(load, now))
+            }
+        }
+        if next != .max { look(noLaterThan: next) }
+    }
+}

@@ -1,0 +1,86 @@
+// Where a redirect leads, and with what: RFC 9110 §15.4 and §10.2.2. Pure.
+
+import FoundationEssentials
+import URLLoadingWire
+
+enum RedirectPlan {
+    /// Not a redirect, or none that can be followed without asking: the response is the result.
+    case deliver
+    case follow(Request)
+    case refuse(LoadError)
+
+    static func make(_ head: HTTPHead, _ request: Request, followed: Int, maximum: Int) -> RedirectPlan {
+        guard isRedirect(head.status), let location = head.headers.values(of: .location).first else { return .deliver }
+        guard let next = resolve(location, request.url) else {
+            return .refuse(LoadError(.badRedirect, phase: .redirecting, party: .peer, detail: "Location is no URL reference"))
+        }
+        // A server must not turn a load of the web into one of this machine's files (security 58).
+        guard case .success(let target) = next.target, case .success(let origin) = request.target else {
+            return .refuse(LoadError(.redirectRefused, phase: .redirecting, party: .peer, detail: "only http and https may be redirected to"))
+        }
+        guard followed < maximum else {
+            return .refuse(LoadError(.tooManyRedirects, phase: .redirecting, party: .peer, detail: "\(followed) followed"))
+        }
+        var changed = request
+        changed.url = next.url
+        rewriteMethod(&changed, head.status)
+        removeSecrets(&changed, sameOrigin: target.origin == origin.origin)
+        rewriteReferer(&changed, from: origin.origin, to: target.origin)
+        return .follow(changed)
+    }
+
+    private static func isRedirect(_ status: Status) -> Bool {
+        switch status.code {
+        case 301, 302, 303, 307, 308: true
+        default: false
+        }
+    }
+
+    /// The Location resolved against the request's URL; the fragment is inherited (RFC 9110 §10.2.2).
+    private static func resolve(_ location: String, _ base: URL) -> Request? {
+        guard let reference = try? URIReference(location, repairing: true),
+            let base = try? URIReference(base.absoluteString), let next = try? base.resolve(reference)
+        else { return nil }
+        var text = next.absoluteString
+        if next.fragment == nil, let fragment = base.fragment { text += "#" + fragment }
+        return URL(string: text).map { Request(url: $0) }
+    }
+
+    /// 303 makes everything but HEAD a GET; 301 and 302 do so to POST, as every client does
+    /// (RFC 9110 §15.4.2, §15.4.3). 307 and 308 change nothing.
+    private static func rewriteMethod(_ request: inout Request, _ status: Status) {
+        let becomesGet = switch status.code {
+        case 303: request.method != .head && request.method != .get
+        case 301, 302: request.method == .post
+        default: false
+        }
+        guard becomesGet else { return }
+        request.method = .get
+        request.body = nil
+        // Fields that describe the body that is gone (§15.4).
+        for name in Self.contentFields { request.headers.remove(name) }
+    }
+
+    private static let contentFields: [FieldName] = [
+        .contentType, .contentLength, .contentEncoding, "Content-Language", "Content-Location", "Content-MD5", "Digest",
+        "Last-Modified", .transferEncoding, .trailer, .expect,
+    ]
+
+    /// Another scheme, host or port is another server: it gets nothing that proves who we are
+    /// (security 1-4). What was dropped stays dropped, for the next hop starts from this request.
+    private static func removeSecrets(_ request: inout Request, sameOrigin: Bool) {
+        guard !sameOrigin else { return }
+        for name in [FieldName.authorization, .cookie, .proxyAuthorization, .host] { request.headers.remove(name) }
+    }
+
+    /// A Referer the caller set goes on without userinfo and fragment, and not from https to http
+    /// (RFC 9110 §10.1.3, security 9).
+    private static func rewriteReferer(_ request: inout Request, from: Origin, to: Origin) {
+        guard let value = request.headers[.referer] else { return }
+        guard !(from.scheme == "https" && to.scheme == "http"), let reference = try? URIReference(value) else {
+            request.headers.remove(.referer)
+            return
+        }
+        request.headers[.referer] = String(reference.removingUserinfo.absoluteString.prefix { $0 != "#" })
+    }
+}

@@ -1,0 +1,28 @@
+// Whether a request is sent again after a failure. Pure.
+
+import URLLoadingWire
+
+struct RetryPlan {
+    private let isReplayable: Bool
+    private var attempts = 0
+    /// The next attempt must not use a connection that was idle.
+    private(set) var wantsFresh = false
+
+    init(_ request: PreparedRequest) {
+        // RFC 9110 §9.2.2: only what may arrive twice is sent twice without asking.
+        isReplayable = request.method.isIdempotent
+    }
+
+    /// A kept connection that the peer closed in the same moment is nobody's fault: the request was
+    /// not answered, and is sent once more on a new one (RFC 9112 §9.3.1).
+    mutating func retry(after error: LoadError, isStale: Bool) -> Bool {
+        guard isStale, isReplayable, attempts == 0, error.isLostConnection else { return false }
+        attempts += 1
+        wantsFresh = true
+        return true
+    }
+}
+
+extension LoadError {
+    fileprivate var isLostConnection: Bool { reason == .connectionLost || reason == .truncated }
+}

@@ -1,0 +1,100 @@
+// The one place where failures of the floors below become what callers see.
+
+import URLLoadingIO
+import URLLoadingWire
+import CSystem
+
+extension LoadError {
+    init(_ reason: StopReason, phase: Phase) {
+        let (why, party): (Reason, Party) = switch reason {
+        case .cancelled, .invalidated: (.cancelled, .local)
+        case .idle: (.idleTimeout, .peer)
+        case .deadline: (.resourceTimeout, .local)
+        }
+        self.init(why, phase: phase, party: party)
+    }
+
+    init(_ failure: IOFailure, _ phase: Phase? = nil) {
+        let phase = phase ?? Phase(failure.operation)
+        switch failure.code {
+        case .stopped(let reason): self.init(reason, phase: phase)
+        case .system(let number): self.init(number, phase)
+        case .hostNotFound(let name): self.init(.hostNotFound, phase: phase, party: .system, detail: name)
+        case .lookupFailed(let words): self.init(.lookupFailed, phase: phase, party: .system, detail: words)
+        case .tls(let failure): self.init(failure, phase)
+        case .closedByPeer: self.init(.connectionLost, phase: phase, party: .peer)
+        case .invalidAddress(let words): self.init(.badURL, phase: phase, party: .local, detail: words)
+        }
+    }
+
+    private init(_ number: Int32, _ phase: Phase) {
+        let (reason, party): (Reason, Party) = switch number {
+        case ECONNREFUSED: (.connectionRefused, .peer)
+        case ENETUNREACH, EHOSTUNREACH, ENETDOWN, EHOSTDOWN: (.unreachable, .system)
+        case ECONNRESET, EPIPE, ECONNABORTED, ENOTCONN: (.connectionLost, .peer)
+        case ETIMEDOUT: (phase == .connecting ? .unreachable : .connectionLost, .system)
+        default: (phase == .connecting ? .cannotConnect : .connectionLost, .system)
+        }
+        self.init(reason, phase: phase, party: party, detail: String(cString: strerror(number)))
+    }
+
+    private init(_ failure: TLSFailure, _ phase: Phase) {
+        let reason: Reason = switch failure.kind {
+        case .expired: .certificateExpired
+        case .notYetValid: .certificateNotYetValid
+        case .selfSigned, .untrustedIssuer, .badSignature, .weakCryptography: .certificateUntrusted
+        case .nameMismatch: .certificateNameMismatch
+        case .wrongPurpose, .invalidChain: .certificateInvalid
+        case .revoked: .certificateRevoked
+        case .protocolVersion, .noCommonCipher, .alert(70): .noCommonTLSVersion
+        case .alert(116): .clientCertificateRequired
+        case .notTLS: .notTLS
+        case .truncated: .truncated
+        case .rootsUnavailable: .trustRootsUnavailable
+        case .alert, .handshakeEndedByPeer, .unusableName, .other: .secureConnectionFailed
+        }
+        let isLocal = switch failure.kind {
+        case .rootsUnavailable, .unusableName: true
+        default: false
+        }
+        let words = failure.name.map { "\($0): \(failure.detail)" } ?? failure.detail
+        self.init(reason, phase: phase, party: isLocal ? .local : .peer, detail: words)
+    }
+
+    init(_ violation: WireViolation, _ phase: Phase) {
+        self.init(
+            Reason(violation), phase: phase, party: violation.party == .local ? .local : .peer,
+            detail: violation.description)
+    }
+
+    private typealias Party = LoadError.Party
+}
+
+extension LoadError.Phase {
+    init(_ operation: IOFailure.Operation) {
+        self = switch operation {
+        case .resolve: .resolving
+        case .open, .connect, .listen, .accept, .sleep: .connecting
+        case .handshake: .securing
+        case .read: .receiving
+        case .write: .sending
+        }
+    }
+}
+
+extension LoadError.Reason {
+    /// Each way to break the protocol has a reason of its own, named like the violation.
+    init(_ violation: WireViolation) {
+        switch violation.code {
+        case .invalidURL, .invalidHost, .invalidPort, .ambiguousAuthority: self = .badURL
+        case .unsupportedScheme: self = .unsupportedScheme
+        case .notHTTP: self = .notHTTP
+        case .prematureEnd: self = .truncated
+        case .bodyLengthMismatch: self = .requestBodyFailed
+        case .contentDecodingFailed, .truncatedContent, .tooManyCodings: self = .contentDecodingFailed
+        case .contentDecodingLimit: self = .contentTooLarge
+        case let code where violation.party == .local: self.init(code.rawValue, Self.badRequest.code)
+        case let code: self.init(code.rawValue, Self.notHTTP.code)
+        }
+    }
+}

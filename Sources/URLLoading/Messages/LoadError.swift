@@ -1,0 +1,182 @@
+public import FoundationEssentials
+
+/// Why a load failed: what went wrong, who caused it, at which stage, for which URL.
+///
+/// Match on ``reason``; every kind of failure has one of its own. A response with a 4xx or 5xx status
+/// is no error: it arrived (checklist 160).
+///
+/// ```swift
+/// do {
+///     let (data, _) = try await session.data(from: url)
+/// } catch where error.reason == .hostNotFound {
+///     print("no such host: \(error)")
+/// } catch where error.party == .peer {
+///     print("the server misbehaved: \(error)")
+/// }
+/// ```
+///
+/// The description is one line for people. It never contains credentials, header values or bodies.
+public struct LoadError: Error, Sendable, CustomStringConvertible {
+    /// What went wrong.
+    public let reason: Reason
+    /// How far the load had come.
+    public let phase: Phase
+    /// Who caused it.
+    public let party: Party
+    /// The URL that was being loaded when it failed: after redirects, the last one.
+    public let url: URL?
+    /// More about the cause, in words of the layer that met it.
+    public let detail: String?
+    /// The error a caller's own code threw, if that ended the load.
+    public let underlying: (any Error)?
+
+    /// The number of this reason in Apple's `NSURLErrorDomain`. Many reasons share one number.
+    public var code: Int { reason.code }
+
+    package init(
+        _ reason: Reason, phase: Phase, party: Party, url: URL? = nil, detail: String? = nil,
+        underlying: (any Error)? = nil
+    ) {
+        self.reason = reason
+        self.phase = phase
+        self.party = party
+        self.url = url
+        self.detail = detail
+        self.underlying = underlying
+    }
+
+    /// The stages of a load, in their order.
+    public enum Phase: String, Sendable, Hashable {
+        case preparing, resolving, connecting, securing, sending, waiting, receiving, decoding, redirecting, deciding
+    }
+
+    /// Who caused a failure.
+    public enum Party: String, Sendable, Hashable {
+        /// This program: a request that cannot be sent, a limit it set, a cancellation.
+        case local
+        /// The server, or whoever answers in its place.
+        case peer
+        /// The operating system or the network in between.
+        case system
+    }
+
+    func at(_ url: URL?) -> LoadError {
+        guard self.url == nil else { return self }
+        return LoadError(reason, phase: phase, party: party, url: url, detail: detail, underlying: underlying)
+    }
+
+    public var description: String {
+        var text = reason.name
+        if let host = url?.host() { text += " (\(phase.rawValue), \(host))" } else { text += " (\(phase.rawValue))" }
+        if let detail { text += ": \(detail)" }
+        return text
+    }
+}
+
+extension LoadError {
+    /// One kind of failure. New kinds may be added: compare with the ones you handle.
+    public struct Reason: Sendable, Hashable, CustomStringConvertible {
+        /// A stable name, such as `hostNotFound`.
+        public let name: String
+        /// Its number in `NSURLErrorDomain`.
+        public let code: Int
+
+        package init(_ name: String, _ code: Int) {
+            self.name = name
+            self.code = code
+        }
+
+        public static func == (a: Reason, b: Reason) -> Bool { a.name == b.name }
+        public func hash(into hasher: inout Hasher) { hasher.combine(name) }
+        public var description: String { name }
+    }
+}
+
+extension LoadError.Reason {
+    // MARK: Ended by this side
+
+    /// The task was cancelled, or the session invalidated with its tasks.
+    public static let cancelled = Self("cancelled", -999)
+    /// The session was invalidated before; make a new one.
+    public static let sessionInvalidated = Self("sessionInvalidated", -999)
+    /// A decision closure threw; see ``LoadError/underlying``.
+    public static let decisionFailed = Self("decisionFailed", -999)
+    /// Nothing was heard from the peer for the idle timeout.
+    public static let idleTimeout = Self("idleTimeout", -1001)
+    /// The load as a whole took longer than the resource timeout.
+    public static let resourceTimeout = Self("resourceTimeout", -1001)
+    /// The URL cannot be loaded: not absolute, ambiguous, or with characters RFC 3986 does not allow.
+    public static let badURL = Self("badURL", -1000)
+    /// No handler for the URL's scheme.
+    public static let unsupportedScheme = Self("unsupportedScheme", -1002)
+    /// The request cannot be sent as it is: a field or method with illegal characters, framing set by hand.
+    public static let badRequest = Self("badRequest", -1000)
+    /// The body was longer than the limit for collecting it.
+    public static let bodyTooLarge = Self("bodyTooLarge", -1103)
+    /// The body was already taken by another consumer, or its scope has ended.
+    public static let bodyUnavailable = Self("bodyUnavailable", -1008)
+    /// The cache was asked for and has no entry.
+    public static let notInCache = Self("notInCache", -1008)
+    /// The request's body stream failed or had another length than announced.
+    public static let requestBodyFailed = Self("requestBodyFailed", -1021)
+
+    // MARK: Names and connections
+
+    /// The host does not exist.
+    public static let hostNotFound = Self("hostNotFound", -1003)
+    /// The look-up itself failed and may succeed later.
+    public static let lookupFailed = Self("lookupFailed", -1006)
+    /// The host answered that nothing listens there.
+    public static let connectionRefused = Self("connectionRefused", -1004)
+    /// The host or its network cannot be reached.
+    public static let unreachable = Self("unreachable", -1004)
+    /// Another reason not to get a connection, such as no free descriptor.
+    public static let cannotConnect = Self("cannotConnect", -1004)
+    /// The connection ended, or was reset, before the message was complete.
+    public static let connectionLost = Self("connectionLost", -1005)
+
+    // MARK: Security
+
+    /// The handshake failed; the detail says where.
+    public static let secureConnectionFailed = Self("secureConnectionFailed", -1200)
+    /// The peer does not speak TLS.
+    public static let notTLS = Self("notTLS", -1200)
+    /// No TLS version or cipher in common.
+    public static let noCommonTLSVersion = Self("noCommonTLSVersion", -1200)
+    /// The certificate is not for this host.
+    public static let certificateNameMismatch = Self("certificateNameMismatch", -1202)
+    /// The chain does not lead to a trusted root, or is broken.
+    public static let certificateUntrusted = Self("certificateUntrusted", -1203)
+    /// The certificate, or one of its issuers, has expired.
+    public static let certificateExpired = Self("certificateExpired", -1201)
+    /// The certificate is not valid yet.
+    public static let certificateNotYetValid = Self("certificateNotYetValid", -1204)
+    /// The certificate may not be used for a server, or breaks its issuer's constraints.
+    public static let certificateInvalid = Self("certificateInvalid", -1202)
+    /// The certificate was revoked.
+    public static let certificateRevoked = Self("certificateRevoked", -1202)
+    /// The peer wants a client certificate, or refused the one it got.
+    public static let clientCertificateRequired = Self("clientCertificateRequired", -1206)
+    /// The trusted roots cannot be read.
+    public static let trustRootsUnavailable = Self("trustRootsUnavailable", -1200)
+
+    // MARK: Redirects
+
+    /// More redirects than the configuration allows.
+    public static let tooManyRedirects = Self("tooManyRedirects", -1007)
+    /// The Location of a redirect is no URL.
+    public static let badRedirect = Self("badRedirect", -1010)
+    /// A redirect to a scheme that redirects may not lead to.
+    public static let redirectRefused = Self("redirectRefused", -1010)
+
+    // MARK: Messages
+
+    /// What answered does not speak HTTP.
+    public static let notHTTP = Self("notHTTP", -1011)
+    /// The message ended early.
+    public static let truncated = Self("truncated", -1005)
+    /// The content coding is damaged.
+    public static let contentDecodingFailed = Self("contentDecodingFailed", -1016)
+    /// The content expands beyond the limit.
+    public static let contentTooLarge = Self("contentTooLarge", -1015)
+}

@@ -1,0 +1,142 @@
+import URLLoadingIO
+public import URLLoadingWire
+
+/// How a session behaves: a value, taken when the session is made. Later changes to it reach nobody.
+///
+/// ```swift
+/// var configuration = Configuration.default
+/// configuration.idleTimeout = .seconds(10)
+/// configuration.headers[.acceptLanguage] = "de"
+/// let session = Session(configuration)
+/// ```
+public struct Configuration: Sendable {
+    /// The usual behaviour.
+    public static var `default`: Configuration { Configuration() }
+    /// The same, and nothing is ever written to a file.
+    public static var ephemeral: Configuration {
+        var configuration = Configuration()
+        configuration.isEphemeral = true
+        return configuration
+    }
+
+    /// True for ``ephemeral`` and what is derived from it.
+    public private(set) var isEphemeral = false
+
+    // MARK: Time
+
+    /// How long the peer may be silent (while connecting, sending or receiving) before the load ends
+    /// with ``LoadError/Reason/idleTimeout``. More than zero; `nil` for no limit. A request may set its own.
+    public var idleTimeout: Duration? = .seconds(60)
+    /// How long a load may take as a whole, redirects and retries included, before it ends with
+    /// ``LoadError/Reason/resourceTimeout``. More than zero; `nil` for no limit. Seven days by default.
+    public var resourceTimeout: Duration? = .seconds(7 * 24 * 60 * 60)
+
+    // MARK: Connections
+
+    /// The most connections to one origin at a time, at least 1. Loads beyond it wait in order of arrival.
+    public var maximumConnectionsPerHost = 6
+    /// How long an unused connection is kept. Servers commonly close theirs after 60 to 75 seconds;
+    /// leaving first spares a retry. Zero: connections are not reused.
+    public var idleConnectionLifetime: Duration = .seconds(55)
+    /// The most unused connections kept, over all origins.
+    public var maximumIdleConnections = 128
+
+    // MARK: Requests
+
+    /// Sent with every request that does not set the same field itself.
+    public var headers = Headers()
+    /// The User-Agent of requests that set none; `nil` sends none.
+    public var userAgent: String? = "URLLoading/0.1"
+    /// The Accept-Encoding of requests that set none; `nil` sends none. A response is decoded only if
+    /// this default was sent: who asks for a coding himself gets the bytes as they came.
+    public var acceptEncoding: String? = "gzip, deflate"
+
+    // MARK: Redirects
+
+    /// The most redirects one load follows; 0 refuses the first with
+    /// ``LoadError/Reason/tooManyRedirects``.
+    public var maximumRedirects = 20
+
+    // MARK: Limits
+
+    /// What a response may cost.
+    public var limits = Limits()
+
+    /// Bounds on what a peer can make this process hold or do.
+    public struct Limits: Sendable, Hashable {
+        /// Bytes of a response's status line and header fields.
+        public var headSize = 64 * 1024
+        /// Number of header fields; trailer fields count apart.
+        public var fieldCount = 256
+        /// Bytes of all chunk extensions of one body.
+        public var chunkExtensionSize = 16 * 1024
+        /// Bytes of the trailer section.
+        public var trailerSize = 16 * 1024
+        /// Number of informational (1xx) responses before the final one.
+        public var informationalCount = 16
+        /// Bytes that ``Session/data(for:decisions:)`` collects at most; larger bodies are for
+        /// ``Session/load(_:decisions:_:)``.
+        public var collectedBodySize = 1 << 30
+        /// How many times its size compressed content may expand to, judged once more than 8 MiB came out.
+        public var expansionRatio = 250
+        /// Bytes that compressed content may expand to; `nil` for no limit beside the ratio.
+        public var expandedSize: Int64? = nil
+
+        public init() {}
+    }
+
+    // MARK: Security
+
+    /// What a secure connection must fulfil.
+    public var tls = TLS()
+
+    /// What a secure connection must fulfil.
+    public struct TLS: Sendable, Hashable {
+        /// Protocol versions in use.
+        public enum Version: Int, Sendable, Hashable, Comparable {
+            case tls12 = 12, tls13 = 13
+            public static func < (a: Version, b: Version) -> Bool { a.rawValue < b.rawValue }
+        }
+        /// Which issuers are trusted.
+        public enum Roots: Sendable, Hashable {
+            /// Those of the system; `SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured.
+            case system
+            /// Those in a PEM file, and no others.
+            case file(String)
+            /// These, in PEM, and no others.
+            case pem(String)
+            /// Those of the system and these, in PEM.
+            case systemAnd(pem: String)
+        }
+        /// The lowest version accepted.
+        public var minimumVersion = Version.tls12
+        /// The highest version offered.
+        public var maximumVersion = Version.tls13
+        /// Which issuers are trusted.
+        public var roots = Roots.system
+        /// Turns all verification off: whoever sits between can read and change everything.
+        /// For experiments on a machine of your own.
+        public var unsafelySkipsVerification = false
+
+        public init() {}
+    }
+
+    // MARK: Inside the package
+
+    /// Sees the bytes of every HTTP/1 connection, in the clear: `urlload --trace`.
+    package var wireTap: (@Sendable (WireTapEvent) -> Void)?
+    /// Another way from a name to addresses: tests.
+    package var resolver: any Resolver = SystemResolver.shared
+    /// Another way from a route to a transport: tests with scripted transports.
+    package var dial: (@Sendable (Origin, StopToken) async throws(IOFailure) -> any Transport)?
+
+    private init() {}
+}
+
+/// What passed over one connection.
+package enum WireTapEvent: Sendable {
+    case connected(String, connection: Int)
+    case sent([UInt8], connection: Int)
+    case received([UInt8], connection: Int)
+    case closed(connection: Int)
+}

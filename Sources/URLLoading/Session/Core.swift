@@ -1,0 +1,55 @@
+// What all loads of a session share: configuration, pool, registry. It is no actor, because all of it
+// must be reachable synchronously; what changes lies under a lock, and nothing waits while holding one.
+
+import URLLoadingIO
+
+final class Core: Sendable {
+    let configuration: Configuration
+    let decisions: Decisions
+    let pool: ConnectionPool
+    let registry: LoadRegistry
+    /// The shared session cannot be invalidated.
+    let isShared: Bool
+    /// Configured headers as every request gets them, worked out once.
+    let defaultFields: DefaultFields
+
+    init(_ configuration: Configuration, _ decisions: Decisions, isShared: Bool) {
+        self.configuration = configuration
+        self.decisions = decisions
+        self.isShared = isShared
+        defaultFields = DefaultFields(configuration)
+        let pool = ConnectionPool(configuration)
+        self.pool = pool
+        registry = LoadRegistry { pool.drain() }
+    }
+
+    /// Enters a load, or says that the session takes none any more.
+    func begin(_ request: Request) throws(LoadError) -> LoadControl {
+        let control = LoadControl(
+            idle: request.idleTimeout ?? configuration.idleTimeout,
+            resource: request.resourceTimeout ?? configuration.resourceTimeout,
+            collectsTimeline: configuration.timeline != nil)
+        guard registry.enter(control) else {
+            throw LoadError(.sessionInvalidated, phase: .preparing, party: .local, url: request.url)
+        }
+        return control
+    }
+
+    func end(_ control: LoadControl) {
+        if let timeline = control.timeline {
+            timeline.mark(.finished)
+            configuration.timeline?(timeline)
+        }
+        registry.leave(control)
+    }
+
+    func finishTasksAndInvalidate() {
+        guard !isShared else { return }
+        registry.close(stopping: nil)
+    }
+
+    func invalidateAndCancel() {
+        guard !isShared else { return }
+        registry.close(stopping: .invalidated)
+    }
+}

@@ -1,0 +1,70 @@
+// The public doors. A verb's load is its caller's task: no task is made, and cancelling the caller
+// ends the load. Typed throws do not pass through a cancellation handler, hence the results.
+
+public import FoundationEssentials
+
+extension Session {
+    /// Loads a request and collects its body, up to ``Configuration/Limits/collectedBodySize``.
+    ///
+    /// ```swift
+    /// let (data, response) = try await session.data(for: Request(url: url))
+    /// guard response.http?.status == .ok else { … }
+    /// ```
+    /// - Parameters:
+    ///   - request: what to load.
+    ///   - decisions: go before the session's own.
+    /// - Returns: the whole body, decoded, and the response it belongs to.
+    /// - Throws: ``LoadError``. Cancelling the calling task ends the load with
+    ///   ``LoadError/Reason/cancelled``; when this throws, the socket is released.
+    @concurrent
+    public nonisolated func data(
+        for request: Request, decisions: Decisions = Decisions()
+    ) async throws(LoadError) -> (Data, Response) {
+        let load = try Load(core, request, decisions)
+        let result = await withTaskCancellationHandler {
+            await load.collecting()
+        } onCancel: {
+            load.control.stop(.cancelled)
+        }
+        return try result.get()
+    }
+
+    /// Loads a URL with GET; see ``data(for:decisions:)``.
+    @concurrent
+    public nonisolated func data(from url: URL) async throws(LoadError) -> (Data, Response) {
+        try await data(for: Request(url: url))
+    }
+
+    /// Loads a request and hands its response and body to a closure while the body is still coming.
+    /// The body is read as the closure asks for it, no faster. When the closure returns, the load is
+    /// over: what was not read is not loaded.
+    ///
+    /// ```swift
+    /// let count = try await session.load(request) { response, body in
+    ///     var count = 0
+    ///     for try await chunk in body { count += chunk.count }
+    ///     return count
+    /// }
+    /// ```
+    /// - Parameters:
+    ///   - request: what to load.
+    ///   - decisions: go before the session's own.
+    ///   - use: runs where the caller runs; the network side never does if that is an actor.
+    /// - Throws: ``LoadError``, or what the closure throws. Cancelling the calling task ends the load
+    ///   with ``LoadError/Reason/cancelled``, also inside the closure's reads.
+    public nonisolated(nonsending) func load<R>(
+        _ request: Request, decisions: Decisions = Decisions(),
+        _ use: nonisolated(nonsending) (Response, ResponseBody) async throws -> R
+    ) async throws -> R {
+        let load = try Load(core, request, decisions)
+        return try await withTaskCancellationHandler {
+            var answer: Load.Answer?
+            defer { load.finish(answer) }
+            let head = try await load.head()
+            answer = head
+            return try await use(head.response, ResponseBody(head.body))
+        } onCancel: {
+            load.control.stop(.cancelled)
+        }
+    }
+}
