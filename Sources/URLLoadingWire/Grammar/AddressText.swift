@@ -1,0 +1,106 @@
+/// Dotted-decimal text of IPv4 addresses (RFC 3986 3.2.2): four decimals, no leading zeros, no octal.
+enum IPv4Text {
+    static func parse(_ text: some Collection<UInt8>) -> [UInt8]? {
+        let parts = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard parts.count == 4 else { return nil }
+        let bytes = parts.compactMap { octet($0) }
+        return bytes.count == 4 ? bytes : nil
+    }
+
+    static func format(_ bytes: some Collection<UInt8>) -> String {
+        bytes.map { "\($0)" }.joined(separator: ".")
+    }
+
+    private static func octet(_ text: some Collection<UInt8>) -> UInt8? {
+        guard (1...3).contains(text.count), text.allSatisfy(\.isDigit) else { return nil }
+        if text.count > 1, text.first == UInt8(ascii: "0") { return nil }
+        return UInt8(exactly: text.reduce(0) { $0 * 10 + Int($1 &- 0x30) })
+    }
+}
+
+/// Text of IPv6 addresses: read as RFC 4291 2.2 says, written as RFC 5952 recommends.
+enum IPv6Text {
+    /// `zoneMark` is what stands before a zone: `%25` in a URL (RFC 6874).
+    static func parse(_ text: ArraySlice<UInt8>, zoneMark: String) -> (bytes: [UInt8], zone: String?)? {
+        guard let mark = text.firstIndex(of: UInt8(ascii: "%")) else {
+            return address(text).map { ($0, nil) }
+        }
+        guard text[mark...].starts(with: zoneMark.utf8),
+            let decoded = PercentCoding.decode(text[(mark + zoneMark.utf8.count)...]),
+            let zone = String(validating: decoded, as: UTF8.self), isLegalZone(zone),
+            let bytes = address(text[..<mark])
+        else { return nil }
+        return (bytes, zone)
+    }
+
+    /// Printable ASCII: an interface name or number. Longer than IF_NAMESIZE cannot exist.
+    static func isLegalZone(_ zone: String) -> Bool {
+        (1...15).contains(zone.utf8.count)
+            && zone.utf8.allSatisfy { ByteSet.visible.contains($0) && $0 != UInt8(ascii: "/") }
+    }
+
+    static func encodeZone(_ zone: String) -> String {
+        var bytes: [UInt8] = []
+        for byte in zone.utf8 {
+            if ByteSet.unreserved.contains(byte) { bytes.append(byte) } else { PercentCoding.append(byte, to: &bytes) }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    private static func address(_ text: ArraySlice<UInt8>) -> [UInt8]? {
+        guard let gap = doubleColon(in: text) else {
+            let all = groups(text, mayEndInIPv4: true)
+            return all?.count == 16 ? all : nil
+        }
+        guard let head = groups(text[..<gap], mayEndInIPv4: false),
+            let tail = groups(text[(gap + 2)...], mayEndInIPv4: true), head.count + tail.count <= 14
+        else { return nil }
+        return head + [UInt8](repeating: 0, count: 16 - head.count - tail.count) + tail
+    }
+
+    private static func doubleColon(in text: ArraySlice<UInt8>) -> Int? {
+        text.indices.dropLast().first { text[$0] == UInt8(ascii: ":") && text[$0 + 1] == UInt8(ascii: ":") }
+    }
+
+    private static func groups(_ text: ArraySlice<UInt8>, mayEndInIPv4: Bool) -> [UInt8]? {
+        if text.isEmpty { return [] }
+        var bytes: [UInt8] = []
+        let parts = text.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+        for (number, part) in parts.enumerated() {
+            if mayEndInIPv4, number == parts.count - 1, let quad = IPv4Text.parse(part) {
+                bytes += quad
+                continue
+            }
+            guard (1...4).contains(part.count), part.allSatisfy({ $0.hexValue != nil }) else { return nil }
+            let value = part.reduce(UInt16(0)) { $0 << 4 | UInt16($1.hexValue ?? 0) }
+            bytes += [UInt8(value >> 8), UInt8(value & 0xFF)]
+        }
+        return bytes
+    }
+
+    static func format(_ bytes: [UInt8]) -> String {
+        guard bytes.count == 16 else { return "" }
+        // RFC 5952 5: mixed notation for IPv4-mapped addresses.
+        if bytes[..<10].allSatisfy({ $0 == 0 }), bytes[10] == 0xFF, bytes[11] == 0xFF {
+            return "::ffff:" + IPv4Text.format(bytes[12...])
+        }
+        let words = stride(from: 0, to: 16, by: 2).map { UInt16(bytes[$0]) << 8 | UInt16(bytes[$0 + 1]) }
+        let gap = longestZeros(words)
+        guard gap.count > 1 else { return hex(words[...]) }
+        return hex(words[..<gap.lowerBound]) + "::" + hex(words[gap.upperBound...])
+    }
+
+    /// RFC 5952 4.2.3: the longest run, of equal ones the first.
+    private static func longestZeros(_ words: [UInt16]) -> Range<Int> {
+        var best = 0..<0
+        var start = 0
+        for index in words.indices {
+            if words[index] != 0 { start = index + 1 } else if index + 1 - start > best.count { best = start..<index + 1 }
+        }
+        return best
+    }
+
+    private static func hex(_ words: ArraySlice<UInt16>) -> String {
+        words.map { String($0, radix: 16) }.joined(separator: ":")
+    }
+}

@@ -1,0 +1,88 @@
+// Searches eight bytes at a time. The word tricks are exact for the lowest flagged byte, which is
+// the only one looked at.
+
+private let ones: UInt64 = 0x0101_0101_0101_0101
+private let tops: UInt64 = 0x8080_8080_8080_8080
+
+extension UnsafeRawBufferPointer {
+    @inline(__always)
+    private func word(at index: Int) -> UInt64 {
+        UInt64(littleEndian: loadUnaligned(fromByteOffset: index, as: UInt64.self))
+    }
+
+    /// The index of the first LF in `start..<end`, else `end`.
+    @inline(__always)
+    func firstLineFeed(from start: Int, to end: Int) -> Int {
+        var index = start
+        while index &+ 8 <= end {
+            let word = word(at: index) ^ 0x0A0A_0A0A_0A0A_0A0A
+            let hit = (word &- ones) & ~word & tops
+            if hit != 0 { return index &+ hit.trailingZeroBitCount &>> 3 }
+            index &+= 8
+        }
+        while index < end, self[index] != .lf { index &+= 1 }
+        return index
+    }
+
+    /// The index of the first control character other than HTAB in `start..<end`, else `end`.
+    @inline(__always)
+    func firstControl(from start: Int, to end: Int) -> Int {
+        var index = start
+        while index < end {
+            if index &+ 8 <= end {
+                let word = word(at: index)
+                let rubout = word ^ 0x7F7F_7F7F_7F7F_7F7F
+                let below = (word &- (ones &* 0x20)) & ~word
+                let hit = (below | ((rubout &- ones) & ~rubout)) & tops
+                if hit == 0 {
+                    index &+= 8
+                    continue
+                }
+                index &+= hit.trailingZeroBitCount &>> 3
+            }
+            if self[index].isForbiddenInValue { return index }
+            index &+= 1
+        }
+        return end
+    }
+
+    /// Whether the bytes in `range` are `text`, ASCII case aside; `text` is given in lower case.
+    @inline(__always)
+    func matches(_ text: StaticString, in range: Range<Int>) -> Bool {
+        guard range.count == text.utf8CodeUnitCount else { return false }
+        let wanted = text.utf8Start
+        for index in 0..<range.count where self[range.lowerBound &+ index].lowered != wanted[index] {
+            return false
+        }
+        return true
+    }
+
+    /// `range` without the blanks at both ends.
+    @inline(__always)
+    func trimmed(_ range: Range<Int>) -> Range<Int> {
+        var (start, end) = (range.lowerBound, range.upperBound)
+        while start < end, self[start].isBlank { start &+= 1 }
+        while end > start, self[end &- 1].isBlank { end &-= 1 }
+        return start..<end
+    }
+
+    /// The bytes of `range` as text: UTF-8 if they are, Latin-1 otherwise.
+    func text(_ range: Range<Int>) -> String {
+        let bytes = UnsafeRawBufferPointer(rebasing: self[range])
+        if let valid = String(validating: bytes, as: UTF8.self) { return valid }
+        var text = ""
+        for byte in bytes { text.unicodeScalars.append(Unicode.Scalar(byte)) }
+        return text
+    }
+}
+
+/// Calls `body` with every element of a comma-separated list (RFC 9110 5.6.1), trimmed, empty
+/// elements left out. Quoted strings are not looked at: for lists of tokens.
+func forEachListElement(of value: UnsafeRawBufferPointer, _ body: (Range<Int>) -> Void) {
+    var start = 0
+    for index in 0...value.count where index == value.count || value[index] == UInt8(ascii: ",") {
+        let element = value.trimmed(start..<index)
+        if !element.isEmpty { body(element) }
+        start = index + 1
+    }
+}

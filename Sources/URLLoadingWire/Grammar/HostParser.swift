@@ -1,0 +1,93 @@
+// What must live here: every decision about which bytes are a host. It does not know URLs.
+// Decode first, map to ASCII second, check last: what is checked is exactly what is used.
+
+enum HostParser {
+    static func parse(_ bytes: some RandomAccessCollection<UInt8>) throws(WireViolation) -> Origin.Host.Kind {
+        if bytes.first == UInt8(ascii: "[") { return try literal(Array(bytes)) }
+        return try name(try percentDecoded(bytes))
+    }
+
+    private static var invalid: WireViolation { .local(.invalidHost, "RFC 3986 3.2.2") }
+
+    private static func literal(_ bytes: [UInt8]) throws(WireViolation) -> Origin.Host.Kind {
+        guard bytes.count > 2, bytes.last == UInt8(ascii: "]"),
+            let (address, zone) = IPv6Text.parse(bytes[1..<bytes.count - 1], zoneMark: "%25")
+        else { throw invalid }
+        return .ipv6(address, zone: zone)
+    }
+
+    private static func percentDecoded(
+        _ bytes: some RandomAccessCollection<UInt8>
+    ) throws(WireViolation) -> [UInt8] {
+        guard bytes.contains(UInt8(ascii: "%")) else { return Array(bytes) }
+        guard let decoded = PercentCoding.decode(bytes) else { throw invalid }
+        return decoded
+    }
+
+    private static func name(_ bytes: [UInt8]) throws(WireViolation) -> Origin.Host.Kind {
+        var name = bytes.map(\.lowered)
+        if name.contains(where: { $0 >= 0x80 }) {
+            name = try mappedToASCII(name)
+        } else if hasPunycode(name) {
+            try checkPunycode(name)
+        }
+        // After the mapping, which may yield "/" or ":" out of one Unicode character.
+        guard name.allSatisfy({ ByteSet.hostName.contains($0) }), hasLegalLabels(name) else { throw invalid }
+        guard endsInNumber(name) else { return .name(String(decoding: name, as: UTF8.self)) }
+        guard let address = IPv4Text.parse(name) else { throw invalid }
+        return .ipv4(address)
+    }
+
+    private static func mappedToASCII(_ name: [UInt8]) throws(WireViolation) -> [UInt8] {
+        // ASCII is checked here too: a NUL would end the C string, and "/" must not get that far.
+        guard name.allSatisfy({ $0 >= 0x80 || ByteSet.hostName.contains($0) }),
+            String(validating: name, as: UTF8.self) != nil,
+            let mapped = DomainNames.toASCII(name)
+        else { throw invalid }
+        return mapped
+    }
+
+    private static func hasPunycode(_ name: [UInt8]) -> Bool {
+        var start = 0
+        for index in 0...name.count where index == name.count || name[index] == UInt8(ascii: ".") {
+            if index - start > 3, name[start] == UInt8(ascii: "x"), name[start..<index].starts(with: "xn--".utf8) {
+                return true
+            }
+            start = index + 1
+        }
+        return false
+    }
+
+    /// A label of punycode must be what its own Unicode form maps to: otherwise it is a second
+    /// spelling of another name, or hides a character that the mapping forbids (security 34).
+    private static func checkPunycode(_ name: [UInt8]) throws(WireViolation) {
+        for label in name.split(separator: UInt8(ascii: ".")) where label.starts(with: "xn--".utf8) {
+            guard label.allSatisfy({ ByteSet.hostName.contains($0) }),
+                DomainNames.toASCII(Array(label)) == Array(label)
+            else { throw invalid }
+        }
+    }
+
+    /// RFC 1035 2.3.4 in text form: labels of 1 to 63 bytes, 253 in all, one dot allowed at the end.
+    /// A hyphen at either end of a label is let through: such names are in use, and no other reader
+    /// takes them for something else.
+    private static func hasLegalLabels(_ name: [UInt8]) -> Bool {
+        let count = name.last == UInt8(ascii: ".") ? name.count - 1 : name.count
+        guard (1...253).contains(count) else { return false }
+        var start = 0
+        for index in 0...count where index == count || name[index] == UInt8(ascii: ".") {
+            guard (1...63).contains(index - start) else { return false }
+            start = index + 1
+        }
+        return true
+    }
+
+    /// Some readers take every name whose last label is a number for an address (WHATWG URL 3.5,
+    /// curl): such a name is an IPv4 address in its one strict form, or nothing.
+    private static func endsInNumber(_ name: [UInt8]) -> Bool {
+        let body = name.last == UInt8(ascii: ".") ? name.dropLast() : name[...]
+        let label = body.suffix(from: (body.lastIndex(of: UInt8(ascii: ".")) ?? body.startIndex - 1) + 1)
+        if label.allSatisfy(\.isDigit) { return true }
+        return label.starts(with: "0x".utf8) && label.dropFirst(2).allSatisfy { $0.hexValue != nil }
+    }
+}

@@ -1,0 +1,47 @@
+/// Reads tokens and quoted strings (RFC 9110 5.6) from left to right.
+struct ParameterScanner {
+    private let bytes: [UInt8]
+    private var position = 0
+
+    init(_ text: String) { bytes = Array(text.utf8) }
+
+    var isAtEnd: Bool { position == bytes.count }
+
+    mutating func skipBlanks() {
+        while position < bytes.count, bytes[position].isBlank { position += 1 }
+    }
+
+    mutating func take(_ character: Unicode.Scalar) -> Bool {
+        guard position < bytes.count, bytes[position] == UInt8(ascii: character) else { return false }
+        position += 1
+        return true
+    }
+
+    mutating func token() -> String? {
+        let start = position
+        while position < bytes.count, ByteSet.token.contains(bytes[position]) { position += 1 }
+        return start == position ? nil : String(decoding: bytes[start..<position], as: UTF8.self)
+    }
+
+    mutating func tokenOrQuoted() -> String? {
+        take("\"") ? restOfQuoted() : token()
+    }
+
+    /// RFC 9110 5.6.4; the opening quote has been taken.
+    private mutating func restOfQuoted() -> String? {
+        var text: [UInt8] = []
+        while position < bytes.count {
+            var byte = bytes[position]
+            position += 1
+            if byte == UInt8(ascii: "\"") { return String(decoding: text, as: UTF8.self) }
+            if byte == UInt8(ascii: "\\") {
+                guard position < bytes.count else { return nil }
+                byte = bytes[position]
+                position += 1
+            }
+            if byte.isForbiddenInValue { return nil }
+            text.append(byte)
+        }
+        return nil
+    }
+}

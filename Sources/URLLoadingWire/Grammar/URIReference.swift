@@ -1,0 +1,61 @@
+/// A URI reference taken apart (RFC 3986 4.1): bytes once, and where the parts lie in them.
+///
+/// Strict by default: what the grammar does not allow is refused, above all what two readers could
+/// read differently (security 57). `repairing` is for values of Location, which are often written
+/// carelessly: harmless bytes in path, query and fragment are percent-encoded first.
+///
+/// The host is not looked into: ``Origin/Host`` does that.
+package struct URIReference: Sendable, Hashable, CustomStringConvertible {
+    let bytes: [UInt8]
+    let parts: URIParts
+
+    /// Parses `text`; throws `invalidURL`, `invalidPort` or `ambiguousAuthority`.
+    package init(_ text: String, repairing: Bool = false) throws(WireViolation) {
+        try self.init(bytes: Array(text.utf8), repairing: repairing)
+    }
+
+    /// Parses bytes, for a Location value that is not UTF-8.
+    package init(bytes: [UInt8], repairing: Bool = false) throws(WireViolation) {
+        let sound = repairing ? URIRepair.repaired(bytes) : bytes
+        self.bytes = sound
+        parts = try URIParser.parse(sound)
+    }
+
+    package var scheme: String? { parts.scheme.map(text) }
+    /// Not decoded. May be a credential: never for logs.
+    package var userinfo: String? { parts.userinfo.map(text) }
+    package var host: String? { parts.host.map(text) }
+    package var port: UInt16? { parts.port }
+    package var path: String { text(parts.path) }
+    package var query: String? { parts.query.map(text) }
+    package var fragment: String? { parts.fragment.map(text) }
+    package var hasAuthority: Bool { parts.host != nil }
+
+    /// The reference with userinfo as it is: for sending on, not for logs.
+    package var absoluteString: String { text(bytes.startIndex..<bytes.endIndex) }
+
+    /// The reference without its userinfo.
+    package var removingUserinfo: URIReference {
+        var components = URIComponents(self)
+        components.userinfo = nil
+        return URIReference(components)
+    }
+
+    /// The reference without its userinfo, for logs.
+    package var description: String { removingUserinfo.absoluteString }
+
+    func text(_ range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
+}
+
+/// Where the parts of a reference lie. A part that is absent is `nil`, one that is empty is not.
+struct URIParts: Sendable, Hashable {
+    var scheme: Range<Int>?
+    var userinfo: Range<Int>?
+    var host: Range<Int>?
+    /// The digits; empty in `http://a:/`.
+    var portText: Range<Int>?
+    var port: UInt16?
+    var path = 0..<0
+    var query: Range<Int>?
+    var fragment: Range<Int>?
+}

@@ -1,0 +1,28 @@
+/// What a browser would do to the value of a Location field before it parses it: encode spaces,
+/// non-ASCII bytes and a few harmless characters behind the authority. Backslashes and control
+/// characters are left alone, so that the parser refuses them.
+enum URIRepair {
+    static func repaired(_ bytes: [UInt8]) -> [UInt8] {
+        let start = endOfAuthority(bytes)
+        guard bytes[start...].contains(where: { needsRepair($0) }) else { return bytes }
+        var result = Array(bytes[..<start])
+        for byte in bytes[start...] {
+            if needsRepair(byte) { PercentCoding.append(byte, to: &result) } else { result.append(byte) }
+        }
+        return result
+    }
+
+    private static func needsRepair(_ byte: UInt8) -> Bool {
+        byte >= 0x80 || ByteSet.repairable.contains(byte)
+    }
+
+    /// The authority is never touched: there a repaired byte would name another host.
+    private static func endOfAuthority(_ bytes: [UInt8]) -> Int {
+        var start = bytes.startIndex
+        if let mark = bytes.firstIndex(where: { ":/?#".utf8.contains($0) }), bytes[mark] == UInt8(ascii: ":") {
+            start = mark + 1
+        }
+        guard bytes[start...].starts(with: "//".utf8) else { return start }
+        return bytes[(start + 2)...].firstIndex { "/?#".utf8.contains($0) } ?? bytes.endIndex
+    }
+}

@@ -1,0 +1,154 @@
+// Heads: what a complete one means for what follows.
+
+extension HTTP1Codec {
+    mutating func receiveHead(
+        _ input: UnsafeRawBufferPointer, _ consumed: inout Int
+    ) throws(WireViolation) -> HTTP1Event? {
+        if role == .server { try skipEmptyLines(input, &consumed) }
+        guard input.count > consumed else { return nil }
+        // Half of an empty line is not yet the beginning of a request.
+        if role == .server, input.count - consumed == 1, input[consumed] == .cr { return nil }
+        hasReceivedBytes = true
+        try checkFirstBytes(input, consumed)
+        guard
+            let size = try scanner.findEnd(
+                in: input, from: consumed, limit: limits.headSize, maxLines: limits.fieldCount + 1,
+                tooLarge: .headTooLarge)
+        else { return nil }
+        let head = consumed..<consumed + size
+        let lines = scanner.lines
+        consumed = head.upperBound
+        scanner = HTTP1SectionScanner()
+        return role == .client
+            ? try receiveResponse(input, head, lines) : try receiveRequest(input, head, lines)
+    }
+
+    /// A server ignores an empty line before a request (RFC 9112 2.2); before a response there is none.
+    private mutating func skipEmptyLines(
+        _ input: UnsafeRawBufferPointer, _ consumed: inout Int
+    ) throws(WireViolation) {
+        while input.count - consumed >= 2, input[consumed] == .cr, input[consumed + 1] == .lf {
+            // One is robust, many are an attack; a few cover clients that end a body with CRLF.
+            exchange.emptyLineCount += 1
+            guard exchange.emptyLineCount <= 4 else { throw .remote(.malformedRequestLine, "RFC 9112 2.2") }
+            consumed += 2
+        }
+    }
+
+    /// Another protocol, as SSH or FTP or TLS, is told by its first bytes; waiting for the end of a
+    /// head that never comes would hide it behind a time-out.
+    private func checkFirstBytes(_ input: UnsafeRawBufferPointer, _ start: Int) throws(WireViolation) {
+        guard role == .client else {
+            guard ByteSet.token.contains(input[start]) else {
+                throw .remote(.malformedRequestLine, at: 0, "RFC 9112 3")
+            }
+            return
+        }
+        let name: StaticString = "HTTP/"
+        for index in 0..<min(name.utf8CodeUnitCount, input.count - start)
+        where input[start + index] != name.utf8Start[index] {
+            throw .remote(.notHTTP, at: index, "RFC 9112 4")
+        }
+    }
+
+    private static func endOfLine(_ input: UnsafeRawBufferPointer, _ head: Range<Int>) -> Int {
+        // The scanner has made sure that a CR precedes.
+        input.firstLineFeed(from: head.lowerBound, to: head.upperBound) - 1
+    }
+
+    // MARK: Client
+
+    private mutating func receiveResponse(
+        _ input: UnsafeRawBufferPointer, _ head: Range<Int>, _ lines: Int
+    ) throws(WireViolation) -> HTTP1Event {
+        let lineEnd = Self.endOfLine(input, head)
+        let line = try HTTP1StartLine.status(input, head.lowerBound..<lineEnd)
+        let fields = try HTTP1FieldParser(
+            input, section: lineEnd + 2..<head.upperBound - 2, lines: lines, role: role, messageStart: head.lowerBound)
+        let response = HTTP1ResponseHead(
+            status: line.status, reason: line.reason, version: line.version, headers: fields.headers)
+        if line.status.code == 101 { return try receiveUpgrade(response) }
+        if line.status.kind == .informational { return try receiveInformational(response) }
+        if exchange.isConnect, line.status.kind == .successful {
+            // Framing fields mean nothing in it (RFC 9110 9.3.6).
+            switchProtocols()
+            return .upgraded(response)
+        }
+        notePersistence(fields.headers, fields.flags, line.version)
+        try startResponseBody(line.status, fields.headers, fields.flags, line.version)
+        return .response(response)
+    }
+
+    private mutating func receiveUpgrade(_ response: HTTP1ResponseHead) throws(WireViolation) -> HTTP1Event {
+        guard exchange.asksUpgrade else { throw .remote(.unexpectedUpgrade, "RFC 9110 7.8") }
+        switchProtocols()
+        return .upgraded(response)
+    }
+
+    private mutating func receiveInformational(_ response: HTTP1ResponseHead) throws(WireViolation) -> HTTP1Event {
+        exchange.informationalCount += 1
+        guard exchange.informationalCount <= limits.informationalCount else {
+            throw .remote(.tooManyInformational, "RFC 9110 15.2")
+        }
+        return .informational(response)
+    }
+
+    /// RFC 9112 6.3, in its order. Where there can be no content, framing fields frame nothing.
+    private mutating func startResponseBody(
+        _ status: Status, _ headers: Headers, _ flags: HTTP1FieldFlags, _ version: HTTPVersion
+    ) throws(WireViolation) {
+        if exchange.isHead || status.forbidsContent {
+            receiving = .fixed(remaining: 0)
+            return
+        }
+        switch try HTTP1Framing.framing(headers, flags, version) {
+        case .length(let length): receiving = .fixed(remaining: length)
+        case .chunked: receiving = .chunkHeader
+        case .unmarked:
+            receiving = .untilClose
+            mustClose = true
+        }
+    }
+
+    // MARK: Server
+
+    private mutating func receiveRequest(
+        _ input: UnsafeRawBufferPointer, _ head: Range<Int>, _ lines: Int
+    ) throws(WireViolation) -> HTTP1Event {
+        let lineEnd = Self.endOfLine(input, head)
+        let line = try HTTP1StartLine.request(input, head.lowerBound..<lineEnd)
+        let fields = try HTTP1FieldParser(
+            input, section: lineEnd + 2..<head.upperBound - 2, lines: lines, role: role, messageStart: head.lowerBound)
+        // RFC 9112 3.2: none or several are answered with 400.
+        guard fields.flags.hostCount <= 1 else { throw .remote(.duplicateHost, "RFC 9112 3.2") }
+        guard fields.flags.hostCount == 1 || line.version < .http11 else { throw .remote(.missingHost, "RFC 9112 3.2") }
+        let hasLegalHost = fields.headers.withValueBytes(of: .host) { $0.allSatisfy { ByteSet.hostField.contains($0) } }
+        guard hasLegalHost ?? true else { throw .remote(.malformedHost, "RFC 9112 3.2") }
+        switch try HTTP1Framing.framing(fields.headers, fields.flags, line.version) {
+        case .length(let length): receiving = .fixed(remaining: length)
+        case .chunked: receiving = .chunkHeader
+        case .unmarked: receiving = .fixed(remaining: 0)
+        }
+        exchange.isHead = line.method == .head
+        exchange.isConnect = line.method == .connect
+        exchange.asksUpgrade = fields.headers.contains(.upgrade)
+        exchange.peerVersion = line.version
+        notePersistence(fields.headers, fields.flags, line.version)
+        return .request(
+            HTTP1RequestHead(method: line.method, target: line.target, version: line.version, headers: fields.headers))
+    }
+
+    // MARK: Both
+
+    /// RFC 9112 9.3.
+    private mutating func notePersistence(_ headers: Headers, _ flags: HTTP1FieldFlags, _ version: HTTPVersion) {
+        let options = flags.hasConnection ? HTTP1ConnectionOptions(headers) : nil
+        if options?.close == true { mustClose = true }
+        if version < .http11, options?.keepAlive != true { mustClose = true }
+    }
+
+    mutating func switchProtocols() {
+        receiving = .switched
+        sending = .switched
+    }
+}

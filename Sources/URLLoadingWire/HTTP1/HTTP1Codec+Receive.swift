@@ -1,0 +1,138 @@
+// Receiving: bytes to events. Nothing after a message ever becomes the answer to the next one.
+
+extension HTTP1Codec {
+    /// The next event in `input`, the bytes that were not consumed so far; `nil` for "need more".
+    ///
+    /// `consumed` is set on every call, also with `nil`: the caller drops that many bytes from the
+    /// front before the next call, after it has used a range of body. After a violation the
+    /// connection is of no use any more.
+    package mutating func next(
+        _ input: UnsafeRawBufferPointer, consumed: inout Int
+    ) throws(WireViolation) -> HTTP1Event? {
+        consumed = 0
+        do throws(WireViolation) {
+            return try step(input, &consumed)
+        } catch {
+            receiving = .failed
+            mustClose = true
+            throw error
+        }
+    }
+
+    /// The peer will send no more. Give it after all input; throws `prematureEnd` inside a message.
+    package mutating func receiveEnd() throws(WireViolation) -> HTTP1Event? {
+        mustClose = true
+        switch receiving {
+        case .untilClose:
+            receiving = .ended
+            return .end(trailers: Headers())
+        case .idle, .ended, .switched:
+            return nil
+        case .head where role == .server && !hasReceivedBytes:
+            return nil
+        case .failed:
+            throw .local(.illegalState, "RFC 9112 8")
+        default:
+            receiving = .failed
+            throw .remote(.prematureEnd, "RFC 9112 8")
+        }
+    }
+
+    private mutating func step(
+        _ input: UnsafeRawBufferPointer, _ consumed: inout Int
+    ) throws(WireViolation) -> HTTP1Event? {
+        while true {
+            switch receiving {
+            case .head: return try receiveHead(input, &consumed)
+            case .fixed(0): return finish(input, consumed, trailers: Headers())
+            case .fixed(let remaining):
+                guard let data = takeData(input, &consumed, remaining) else { return nil }
+                receiving = .fixed(remaining: remaining - Int64(data.count))
+                return .data(data)
+            case .chunkHeader:
+                guard try receiveChunkHeader(input, &consumed) else { return nil }
+            case .chunkData(let remaining):
+                guard let data = takeData(input, &consumed, remaining) else { return nil }
+                let left = remaining - Int64(data.count)
+                receiving = left == 0 ? .chunkEnd : .chunkData(remaining: left)
+                return .data(data)
+            case .chunkEnd:
+                guard try receiveChunkEnd(input, &consumed) else { return nil }
+            case .trailers: return try receiveTrailers(input, &consumed)
+            case .untilClose: return takeData(input, &consumed, .max).map { .data($0) }
+            case .idle:
+                guard input.isEmpty else { throw .remote(.unexpectedResponse, "RFC 9112 9.3") }
+                return nil
+            case .ended:
+                noteLeftover(input, 0)
+                return nil
+            case .switched: return nil
+            case .failed: throw .local(.illegalState, "RFC 9112 8")
+            }
+        }
+    }
+
+    private func takeData(_ input: UnsafeRawBufferPointer, _ consumed: inout Int, _ remaining: Int64) -> Range<Int>? {
+        let count = Int(min(Int64(input.count - consumed), remaining))
+        guard count > 0 else { return nil }
+        defer { consumed += count }
+        return consumed..<consumed + count
+    }
+
+    private mutating func finish(_ input: UnsafeRawBufferPointer, _ consumed: Int, trailers: Headers) -> HTTP1Event {
+        receiving = .ended
+        noteLeftover(input, consumed)
+        return .end(trailers: trailers)
+    }
+
+    /// Bytes beyond the answer were not asked for: whoever sent them must not get to answer the next
+    /// request (security 46). For a server they are a pipelined request.
+    private mutating func noteLeftover(_ input: UnsafeRawBufferPointer, _ consumed: Int) {
+        if role == .client, input.count > consumed { mustClose = true }
+    }
+
+    // MARK: Chunks (RFC 9112 7.1)
+
+    private mutating func receiveChunkHeader(
+        _ input: UnsafeRawBufferPointer, _ consumed: inout Int
+    ) throws(WireViolation) -> Bool {
+        guard
+            let header = try HTTP1ChunkHeader.parse(
+                input, at: consumed, allowance: exchange.extensionAllowance, role: role)
+        else { return false }
+        exchange.extensionAllowance -= header.extensionSize
+        consumed = header.end
+        receiving = header.size == 0 ? .trailers : .chunkData(remaining: header.size)
+        scanner = HTTP1SectionScanner()
+        return true
+    }
+
+    private mutating func receiveChunkEnd(
+        _ input: UnsafeRawBufferPointer, _ consumed: inout Int
+    ) throws(WireViolation) -> Bool {
+        let rest = input.count - consumed
+        guard rest > 0 else { return false }
+        guard input[consumed] == .cr, rest == 1 || input[consumed + 1] == .lf else {
+            throw .remote(input[consumed] == .lf ? .bareLineFeed : .malformedChunkEnd, "RFC 9112 7.1")
+        }
+        guard rest > 1 else { return false }
+        consumed += 2
+        receiving = .chunkHeader
+        return true
+    }
+
+    /// RFC 9112 7.1.2. Handed out apart from the header fields, never merged (RFC 9110 6.5.1).
+    private mutating func receiveTrailers(
+        _ input: UnsafeRawBufferPointer, _ consumed: inout Int
+    ) throws(WireViolation) -> HTTP1Event? {
+        guard
+            let size = try scanner.findEnd(
+                in: input, from: consumed, limit: limits.trailerSize, maxLines: limits.fieldCount,
+                tooLarge: .trailersTooLarge)
+        else { return nil }
+        let parser = try HTTP1FieldParser(
+            input, section: consumed..<consumed + size - 2, lines: scanner.lines, role: role, messageStart: consumed)
+        consumed += size
+        return finish(input, consumed, trailers: parser.headers)
+    }
+}

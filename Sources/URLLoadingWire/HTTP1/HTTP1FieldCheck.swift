@@ -1,0 +1,73 @@
+/// What a caller may ask us to send (security 24, 43, 44). All violations are local.
+enum HTTP1FieldCheck {
+    /// Names are tokens; values hold no CR, LF, NUL or other control character.
+    static func fields(_ headers: Headers) throws(WireViolation) {
+        guard !headers.isOverfull else { throw .local(.headTooLarge, "RFC 9110 5.4") }
+        var code: WireViolation.Code?
+        headers.forEachRaw { name, value in
+            if name.isEmpty || !name.allSatisfy({ ByteSet.token.contains($0) }) { code = .malformedFieldName }
+            if value.firstControl(from: 0, to: value.count) != value.count { code = .malformedFieldValue }
+        }
+        if let code { throw .local(code, "RFC 9110 5.5") }
+    }
+
+    /// The one Host to send.
+    static func host(_ headers: Headers, else host: [UInt8]) throws(WireViolation) -> [UInt8] {
+        var count = 0
+        var chosen = host
+        headers.forEachRaw { name, value in
+            guard name.matches("host", in: 0..<name.count) else { return }
+            count += 1
+            chosen = Array(value)
+        }
+        guard count <= 1 else { throw .local(.duplicateHost, "RFC 9112 3.2") }
+        guard chosen.allSatisfy({ ByteSet.hostField.contains($0) }) else { throw .local(.malformedHost, "RFC 9110 7.2") }
+        return chosen
+    }
+
+    /// The framing to write, once the caller's own fields are found to agree with it.
+    static func framing(
+        _ framing: HTTP1BodyFraming, _ headers: Headers, unlessSet length: Int64?
+    ) throws(WireViolation) -> HTTP1BodyFraming {
+        if headers.contains(.transferEncoding) {
+            guard framing == .chunked, HTTP1Framing.isOnlyChunked(headers) else {
+                throw .local(.unsupportedTransferEncoding, "RFC 9112 6.1")
+            }
+        }
+        let given = try givenLength(headers)
+        switch framing {
+        case .none:
+            guard given ?? 0 == 0 else { throw .local(.conflictingContentLength, "RFC 9110 8.6") }
+            return (given ?? length).map { .length($0) } ?? .none
+        case .length(let length):
+            guard length >= 0, given ?? length == length else { throw .local(.conflictingContentLength, "RFC 9110 8.6") }
+            return framing
+        case .chunked, .untilClose:
+            guard given == nil else { throw .local(.conflictingContentLength, "RFC 9112 6.2") }
+            return framing
+        }
+    }
+
+    private static func givenLength(_ headers: Headers) throws(WireViolation) -> Int64? {
+        guard headers.count(of: .contentLength) <= 1 else { throw .local(.conflictingContentLength, "RFC 9110 8.6") }
+        return try HTTP1Framing.contentLength(headers, .local)
+    }
+
+    /// Naming a field that frames the message would have the next hop remove it (RFC 9110 7.6.1).
+    static func connection(_ headers: Headers, _ defaults: Headers) throws(WireViolation) -> HTTP1ConnectionOptions {
+        let options = HTTP1ConnectionOptions(headers.contains(.connection) ? headers : defaults)
+        guard !options.namesFraming else { throw .local(.forbiddenField, "RFC 9110 7.6.1") }
+        return options
+    }
+
+    /// Fields that frame, route or explain the message come too late in trailers (RFC 9110 6.5.1).
+    static func trailers(_ trailers: Headers) throws(WireViolation) {
+        try fields(trailers)
+        for name in [
+            FieldName.contentLength, .transferEncoding, .host, .connection, .trailer, .te, .authorization,
+            .proxyAuthorization, .cookie, .setCookie, .contentEncoding, .contentType, .contentRange,
+        ] {
+            guard !trailers.contains(name) else { throw .local(.forbiddenField, "RFC 9110 6.5.1") }
+        }
+    }
+}

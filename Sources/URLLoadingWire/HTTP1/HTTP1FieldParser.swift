@@ -1,0 +1,125 @@
+/// Which of the fields that frame a message were seen, so that most messages need no search.
+struct HTTP1FieldFlags: Sendable {
+    var hasContentLength = false
+    var hasTransferEncoding = false
+    var hasConnection = false
+    var hostCount = 0
+}
+
+/// Field lines (RFC 9112 5) to ``Headers``: the section is copied in one piece, and entries point
+/// into it.
+struct HTTP1FieldParser {
+    private let input: UnsafeRawBufferPointer
+    private let start: Int
+    private let isClient: Bool
+    private(set) var headers = Headers()
+    private(set) var flags = HTTP1FieldFlags()
+    private var folds: [Range<Int>] = []
+
+    /// Parses `section`: field lines, each with its CRLF, without the empty line. The scanner has made
+    /// sure that every LF in it follows a CR. Offsets in errors count from `messageStart`.
+    init(
+        _ input: UnsafeRawBufferPointer, section: Range<Int>, lines: Int, role: HTTP1Codec.Role, messageStart: Int
+    ) throws(WireViolation) {
+        self.input = input
+        start = section.lowerBound
+        isClient = role == .client
+        guard !section.isEmpty else { return }
+        headers.entries.reserveCapacity(lines)
+        var position = section.lowerBound
+        while position < section.upperBound {
+            if input[position].isBlank {
+                position = try fold(position, section.upperBound, messageStart)
+            } else {
+                position = try field(position, section.upperBound, messageStart)
+            }
+        }
+        copy(section)
+    }
+
+    private mutating func copy(_ section: Range<Int>) {
+        headers.bytes = [UInt8](unsafeUninitializedCapacity: section.count) { target, count in
+            UnsafeMutableRawBufferPointer(target).copyMemory(from: UnsafeRawBufferPointer(rebasing: input[section]))
+            count = section.count
+        }
+        for fold in folds {
+            for index in fold { headers.bytes[index - start] = 0x20 }
+        }
+    }
+
+    /// One field line; returns where the next begins.
+    private mutating func field(_ begin: Int, _ end: Int, _ messageStart: Int) throws(WireViolation) -> Int {
+        var digest = FieldDigest()
+        var index = begin
+        while index < end, ByteSet.token.contains(input[index]) {
+            digest.add(input[index])
+            index &+= 1
+        }
+        guard index < end, input[index] == UInt8(ascii: ":"), index > begin else {
+            throw nameViolation(at: index, end, messageStart)
+        }
+        let lineEnd = try valueEnd(index + 1, end, messageStart)
+        let value = input.trimmed(index &+ 1..<lineEnd)
+        note(begin..<index)
+        headers.entries.append(
+            Headers.Entry(
+                name: Int32(truncatingIfNeeded: begin &- start), nameLength: Int32(truncatingIfNeeded: index &- begin),
+                value: Int32(truncatingIfNeeded: value.lowerBound &- start),
+                valueLength: Int32(truncatingIfNeeded: value.count), digest: digest.value))
+        return lineEnd + 2
+    }
+
+    /// Where the value that begins at `begin` ends: at its CRLF. Every other control character is
+    /// refused, NUL and CR above all (RFC 9110 5.5).
+    private func valueEnd(_ begin: Int, _ end: Int, _ messageStart: Int) throws(WireViolation) -> Int {
+        let lineEnd = input.firstControl(from: begin, to: end)
+        guard lineEnd &+ 1 < end, input[lineEnd] == .cr, input[lineEnd &+ 1] == .lf else {
+            throw .remote(.malformedFieldValue, at: lineEnd - messageStart, "RFC 9110 5.5")
+        }
+        return lineEnd
+    }
+
+    private func nameViolation(at index: Int, _ end: Int, _ messageStart: Int) -> WireViolation {
+        var next = index
+        while next < end, input[next].isBlank { next += 1 }
+        let isBlankBeforeColon = next > index && next < end && input[next] == UInt8(ascii: ":")
+        // RFC 9112 5.1 has a server refuse it and a proxy repair it; a name that one reader sees and
+        // another does not is refused by us in both roles.
+        return isBlankBeforeColon
+            ? .remote(.whitespaceBeforeColon, at: index - messageStart, "RFC 9112 5.1")
+            : .remote(.malformedFieldName, at: index - messageStart, "RFC 9110 5.1")
+    }
+
+    /// A line that continues the value before it. A user agent replaces the line break by spaces, a
+    /// server refuses (RFC 9112 5.2); the first line cannot continue anything (2.2).
+    private mutating func fold(_ begin: Int, _ end: Int, _ messageStart: Int) throws(WireViolation) -> Int {
+        guard isClient, let last = headers.entries.indices.last else {
+            throw .remote(.obsoleteFolding, at: begin - messageStart, "RFC 9112 5.2")
+        }
+        let lineEnd = try valueEnd(begin, end, messageStart)
+        let continued = input.trimmed(begin..<lineEnd)
+        if !continued.isEmpty {
+            let valueStart = Int(headers.entries[last].value)
+            if headers.entries[last].valueLength == 0 {
+                headers.entries[last].value = Int32(truncatingIfNeeded: continued.lowerBound - start)
+                headers.entries[last].valueLength = Int32(truncatingIfNeeded: continued.count)
+            } else {
+                let valueEnd = start + valueStart + Int(headers.entries[last].valueLength)
+                folds.append(valueEnd..<continued.lowerBound)
+                headers.entries[last].valueLength = Int32(truncatingIfNeeded: continued.upperBound - start - valueStart)
+            }
+        }
+        return lineEnd + 2
+    }
+
+    @inline(__always)
+    private mutating func note(_ name: Range<Int>) {
+        switch name.count {
+        case 4 where input.matches("host", in: name): flags.hostCount += 1
+        case 10 where input.matches("connection", in: name): flags.hasConnection = true
+        case 14 where input.matches("content-length", in: name): flags.hasContentLength = true
+        case 17 where input.matches("transfer-encoding", in: name): flags.hasTransferEncoding = true
+        default: break
+        }
+    }
+}

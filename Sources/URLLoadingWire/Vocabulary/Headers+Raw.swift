@@ -1,0 +1,99 @@
+// Access without Strings, for the code that reads and writes messages.
+
+extension Headers {
+    /// Makes room for `count` more fields of `byteCount` bytes in all.
+    package mutating func reserve(fields count: Int, bytes byteCount: Int) {
+        entries.reserveCapacity(entries.count + count)
+        bytes.reserveCapacity(bytes.count + byteCount)
+    }
+
+    /// Adds a field of bytes after the others, without the blanks around the value.
+    package mutating func appendRaw(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
+        let trimmed = value.trimmed(0..<value.count)
+        let start = bytes.count
+        guard start + name.count + trimmed.count <= Int(Int32.max) else {
+            isOverfull = true
+            return
+        }
+        var digest = FieldDigest()
+        for byte in name { digest.add(byte) }
+        bytes.append(contentsOf: name)
+        bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: value[trimmed]))
+        entries.append(
+            Entry(
+                name: Int32(start), nameLength: Int32(name.count), value: Int32(start + name.count),
+                valueLength: Int32(trimmed.count), digest: digest.value))
+    }
+
+    /// Calls `body` with the bytes of the first value of `name`; `nil` without such a field. The
+    /// bytes are valid during the call only.
+    package func withValueBytes<Result>(
+        of name: FieldName, _ body: (UnsafeRawBufferPointer) -> Result
+    ) -> Result? {
+        guard let index = index(of: name, from: 0) else { return nil }
+        return withField(at: index) { body($1) }
+    }
+
+    /// Calls `body` with name and value of each field in order. Valid during the call only.
+    package func forEachRaw(_ body: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Void) {
+        bytes.withUnsafeBytes { bytes in
+            for entry in entries { body(bytes.name(of: entry), bytes.value(of: entry)) }
+        }
+    }
+
+    /// Calls `body` with name and value of the field at `index`. Valid during the call only.
+    package func withField<Result>(
+        at index: Int, _ body: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Result
+    ) -> Result {
+        bytes.withUnsafeBytes { body($0.name(of: entries[index]), $0.value(of: entries[index])) }
+    }
+
+    /// The number of fields of that name.
+    package func count(of name: FieldName) -> Int {
+        entries.indices.count { has(name, at: $0) }
+    }
+
+    func name(at index: Int) -> FieldName {
+        FieldName(bytes.withUnsafeBytes { $0.text(entries[index].nameRange) })
+    }
+
+    func value(at index: Int) -> String {
+        bytes.withUnsafeBytes { $0.text(entries[index].valueRange) }
+    }
+
+    func index(of name: FieldName, from start: Int) -> Int? {
+        var index = start
+        while index < entries.count {
+            if has(name, at: index) { return index }
+            index += 1
+        }
+        return nil
+    }
+
+    func has(_ name: FieldName, at index: Int) -> Bool {
+        let entry = entries[index]
+        guard entry.digest == name.digest, Int(entry.nameLength) == name.description.utf8.count else { return false }
+        return bytes[entry.nameRange].elementsEqual(name.description.utf8) { $0.lowered == $1.lowered }
+    }
+
+    func copyField(at index: Int, to other: inout Headers) {
+        withField(at: index) { other.appendRaw(name: $0, value: $1) }
+    }
+}
+
+extension Headers.Entry {
+    @inline(__always) var nameRange: Range<Int> { Int(name)..<Int(name) + Int(nameLength) }
+    @inline(__always) var valueRange: Range<Int> { Int(value)..<Int(value) + Int(valueLength) }
+}
+
+extension UnsafeRawBufferPointer {
+    @inline(__always)
+    func name(of entry: Headers.Entry) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(rebasing: self[entry.nameRange])
+    }
+
+    @inline(__always)
+    func value(of entry: Headers.Entry) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(rebasing: self[entry.valueRange])
+    }
+}

@@ -1,0 +1,77 @@
+/// A media type with its parameters (RFC 9110 8.3.1).
+///
+/// ```swift
+/// let type = MediaType("Text/HTML; Charset=\"utf-8\"")
+/// type?.essence   // "text/html"
+/// type?.charset   // "utf-8"
+/// ```
+public struct MediaType: Sendable, Hashable, CustomStringConvertible {
+    /// One parameter. Its name is in lower case, its value as given, unquoted.
+    public struct Parameter: Sendable, Hashable {
+        /// The name, in lower case.
+        public let name: String
+        /// The value.
+        public let value: String
+    }
+
+    /// The type, in lower case.
+    public let type: String
+    /// The subtype, in lower case.
+    public let subtype: String
+    /// The parameters in order; of two with one name the first counts.
+    public let parameters: [Parameter]
+
+    /// Parses the value of a Content-Type field; `nil` if it is not in the grammar.
+    public init?(_ text: String) {
+        var scanner = ParameterScanner(text)
+        guard let type = scanner.token(), scanner.take("/"), let subtype = scanner.token() else { return nil }
+        var parameters: [Parameter] = []
+        while true {
+            scanner.skipBlanks()
+            if scanner.isAtEnd { break }
+            guard scanner.take(";") else { return nil }
+            scanner.skipBlanks()
+            // RFC 9110 5.6.6 lets a parameter be missing between two semicolons.
+            guard let name = scanner.token() else { continue }
+            guard scanner.take("="), let value = scanner.tokenOrQuoted() else { return nil }
+            parameters.append(Parameter(name: name.lowercasedASCII, value: value))
+        }
+        self.type = type.lowercasedASCII
+        self.subtype = subtype.lowercasedASCII
+        self.parameters = parameters
+    }
+
+    /// Type and subtype: `text/html`.
+    public var essence: String { "\(type)/\(subtype)" }
+
+    /// The `charset` parameter, in lower case (RFC 9110 8.3.2: case does not matter).
+    public var charset: String? { self["charset"]?.lowercasedASCII }
+
+    /// The value of the first parameter of that name, case aside.
+    public subscript(_ name: String) -> String? {
+        let wanted = name.lowercasedASCII
+        return parameters.first { $0.name == wanted }?.value
+    }
+
+    /// The type as it is sent, values quoted where they are no token.
+    public var description: String {
+        parameters.reduce(into: essence) { text, parameter in
+            text += "; \(parameter.name)=\(parameter.value.quotedUnlessToken)"
+        }
+    }
+}
+
+extension String {
+    /// A-Z to a-z and nothing else.
+    var lowercasedASCII: String {
+        guard utf8.contains(where: { $0 != $0.lowered }) else { return self }
+        return String(decoding: utf8.map(\.lowered), as: UTF8.self)
+    }
+
+    /// The text as a token, or as a quoted-string (RFC 9110 5.6.4).
+    var quotedUnlessToken: String {
+        if !isEmpty, utf8.allSatisfy({ ByteSet.token.contains($0) }) { return self }
+        let escaped = unicodeScalars.map { $0 == "\"" || $0 == "\\" ? "\\\($0)" : "\($0)" }
+        return "\"\(escaped.joined())\""
+    }
+}

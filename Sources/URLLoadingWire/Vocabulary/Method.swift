@@ -1,0 +1,57 @@
+/// What a request asks to be done (RFC 9110 9). Case matters: `get` is not `GET`.
+///
+/// ```swift
+/// let report: Method = "REPORT"
+/// Method.get.isSafe              // true
+/// ```
+public struct Method: RawRepresentable, Sendable, Hashable, ExpressibleByStringLiteral, CustomStringConvertible {
+    /// The method as it is sent.
+    public let rawValue: String
+
+    /// A method of any text; one that is no token is refused when it is written.
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    /// A method of any text; one that is no token is refused when it is written.
+    public init(_ name: String) { rawValue = name }
+
+    /// A method of a literal. Never traps.
+    public init(stringLiteral name: String) { rawValue = name }
+
+    /// RFC 9110 9.3.1.
+    public static let get = Method("GET")
+    /// RFC 9110 9.3.2.
+    public static let head = Method("HEAD")
+    /// RFC 9110 9.3.3.
+    public static let post = Method("POST")
+    /// RFC 9110 9.3.4.
+    public static let put = Method("PUT")
+    /// RFC 9110 9.3.5.
+    public static let delete = Method("DELETE")
+    /// RFC 9110 9.3.6.
+    public static let connect = Method("CONNECT")
+    /// RFC 9110 9.3.7.
+    public static let options = Method("OPTIONS")
+    /// RFC 9110 9.3.8.
+    public static let trace = Method("TRACE")
+    /// RFC 5789.
+    public static let patch = Method("PATCH")
+
+    /// Whether the method is a token (RFC 9110 9.1), so that it can be sent.
+    public var isValid: Bool {
+        !rawValue.isEmpty && rawValue.utf8.allSatisfy { ByteSet.token.contains($0) }
+    }
+
+    /// Whether it only reads (RFC 9110 9.2.1). Unknown methods are not safe.
+    public var isSafe: Bool {
+        self == .get || self == .head || self == .options || self == .trace
+    }
+
+    /// Whether doing it twice is doing it once (RFC 9110 9.2.2), so that it may be retried.
+    public var isIdempotent: Bool { isSafe || self == .put || self == .delete }
+
+    /// Whether a request without content still says `Content-Length: 0` (RFC 9110 8.6).
+    package var anticipatesContent: Bool { self == .post || self == .put || self == .patch }
+
+    /// The method as it is sent.
+    public var description: String { rawValue }
+}
