@@ -1,0 +1,60 @@
+// Certificates and keys out of PEM text.
+
+import COpenSSL
+
+/// A certificate that frees itself.
+final class Certificate: @unchecked Sendable {
+    // Unchecked: never changed after it is made.
+    let pointer: OpaquePointer
+    init(adopting pointer: OpaquePointer) { self.pointer = pointer }
+    deinit { X509_free(pointer) }
+}
+
+enum PEM {
+    /// All certificates of `text`; at least one.
+    static func certificates(_ text: [UInt8]) throws(TLSFailure) -> [Certificate] {
+        try read(text) { (bio) throws(TLSFailure) -> [Certificate] in
+            var found: [Certificate] = []
+            while let pointer = PEM_read_bio_X509(bio, nil, nil, nil) { found.append(Certificate(adopting: pointer)) }
+            // The end of the text reads as the lack of one more start line.
+            let isEnd = c_ERR_reason(ERR_peek_last_error()) == PEM_R_NO_START_LINE
+            guard !found.isEmpty, isEnd else { throw .local(.rootsUnavailable("PEM"), "no certificate in PEM") }
+            ERR_clear_error()
+            return found
+        }
+    }
+
+    /// Gives `body` the private key of `text`.
+    static func withPrivateKey<R>(_ text: [UInt8], _ body: (OpaquePointer) -> R) throws(TLSFailure) -> R {
+        try read(text) { (bio) throws(TLSFailure) -> R in
+            guard let key = PEM_read_bio_PrivateKey(bio, nil, nil, nil) else { throw .local(.other, "no private key in PEM") }
+            defer { EVP_PKEY_free(key) }
+            return body(key)
+        }
+    }
+
+    private static func read<R>(
+        _ text: [UInt8], _ body: (OpaquePointer) throws(TLSFailure) -> R
+    ) throws(TLSFailure) -> R {
+        ERR_clear_error()
+        guard let bio = BIO_new(BIO_s_mem()) else { throw .local(.other, "BIO_new") }
+        defer { BIO_free(bio) }
+        guard text.isEmpty || BIO_write(bio, text, Int32(clamping: text.count)) == text.count
+        else { throw .local(.other, "BIO_write") }
+        return try body(bio)
+    }
+
+    static func der(_ certificate: OpaquePointer) -> [UInt8] {
+        let count = i2d_X509(certificate, nil)
+        guard count > 0 else { return [] }
+        return [UInt8](unsafeUninitializedCapacity: Int(count)) { buffer, used in
+            var end = buffer.baseAddress
+            used = Int(max(0, i2d_X509(certificate, &end)))
+        }
+    }
+
+    static func der(stack: OpaquePointer?) -> [[UInt8]] {
+        guard let stack else { return [] }
+        return (0..<max(0, c_sk_X509_num(stack))).compactMap { c_sk_X509_value(stack, $0).map { der($0) } }
+    }
+}

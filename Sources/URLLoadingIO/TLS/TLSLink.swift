@@ -1,0 +1,115 @@
+// What OpenSSL's callbacks find behind an SSL: the transport below, and what it last said. A BIO
+// can only say "again" or "no"; the real answer is kept here until the SSL call returns.
+
+import COpenSSL
+
+final class TLSLink {
+    let inner: any Transport
+    /// What the transport below waits for: under TLS in TLS a read may wait to write.
+    var blocked = PollSlot.Interest.read
+    var failure: IOFailure?
+    var hasEnded = false
+    /// The first byte the peer sent. Every record type is a control character (RFC 8446 5.1), no
+    /// text begins with one.
+    var firstByte: UInt8?
+    var verdict: Verdict?
+
+    struct Verdict {
+        let error: Int32
+        let depth: Int32
+        let chain: [[UInt8]]
+    }
+
+    /// Where new sessions go; a server keeps none.
+    private let cache: TLSSessionCache?
+    private let key: TLSSessionCache.Key?
+
+    init(_ inner: any Transport, cache: TLSSessionCache?, key: TLSSessionCache.Key?) {
+        self.inner = inner
+        self.cache = cache
+        self.key = key
+    }
+
+    static func of(_ ssl: OpaquePointer?) -> TLSLink? {
+        guard let ssl, let link = SSL_get_ex_data(ssl, 0) else { return nil }
+        return Unmanaged<TLSLink>.fromOpaque(link).takeUnretainedValue()
+    }
+
+    /// Returns whether the session was taken over.
+    func keep(_ session: OpaquePointer) -> Bool {
+        guard let cache, let key else { return false }
+        cache.store(TLSSession(adopting: session), for: key)
+        return true
+    }
+
+    /// Makes `ssl` read and write through this link, which must outlive it.
+    func attach(to ssl: OpaquePointer) -> Bool {
+        let me = Unmanaged.passUnretained(self).toOpaque()
+        guard let method = Self.method, let bio = BIO_new(method), SSL_set_ex_data(ssl, 0, me) == 1 else { return false }
+        BIO_set_data(bio, me)
+        SSL_set_bio(ssl, bio, bio)
+        return true
+    }
+
+    // MARK: The BIO
+
+    /// Made once and never freed.
+    nonisolated(unsafe) private static let method: OpaquePointer? = {
+        guard let method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "transport") else { return nil }
+        BIO_meth_set_read_ex(method) { bio, bytes, count, moved in
+            guard let bio, let bytes, let moved, let link = link(of: bio) else { return 0 }
+            return link.read(bio, UnsafeMutableRawBufferPointer(start: bytes, count: count), moved)
+        }
+        BIO_meth_set_write_ex(method) { bio, bytes, count, moved in
+            guard let bio, let bytes, let moved, let link = link(of: bio) else { return 0 }
+            return link.write(bio, UnsafeRawBufferPointer(start: bytes, count: count), moved)
+        }
+        BIO_meth_set_ctrl(method) { bio, command, _, _ in
+            switch command {
+            case BIO_CTRL_FLUSH: 1
+            case BIO_CTRL_EOF: bio.flatMap { link(of: $0) }?.hasEnded == true ? 1 : 0
+            default: 0
+            }
+        }
+        return method
+    }()
+
+    private static func link(of bio: OpaquePointer) -> TLSLink? {
+        BIO_get_data(bio).map { Unmanaged<TLSLink>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    private static let flags = BIO_FLAGS_READ | BIO_FLAGS_WRITE | BIO_FLAGS_IO_SPECIAL | BIO_FLAGS_SHOULD_RETRY
+
+    private func read(_ bio: OpaquePointer, _ buffer: UnsafeMutableRawBufferPointer, _ moved: UnsafeMutablePointer<Int>) -> Int32 {
+        BIO_clear_flags(bio, Self.flags)
+        do throws(IOFailure) {
+            switch try inner.read(into: buffer) {
+            case .moved(let count):
+                if firstByte == nil { firstByte = buffer.first }
+                moved.pointee = count
+                return 1
+            case .end: hasEnded = true
+            case .blocked(let interest):
+                blocked = interest
+                BIO_set_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY)
+            }
+        } catch { failure = error }
+        return 0
+    }
+
+    private func write(_ bio: OpaquePointer, _ bytes: UnsafeRawBufferPointer, _ moved: UnsafeMutablePointer<Int>) -> Int32 {
+        BIO_clear_flags(bio, Self.flags)
+        do throws(IOFailure) {
+            switch try inner.write(bytes) {
+            case .moved(let count):
+                moved.pointee = count
+                return 1
+            case .end: failure = IOFailure(.closedByPeer, .write)
+            case .blocked(let interest):
+                blocked = interest
+                BIO_set_flags(bio, BIO_FLAGS_WRITE | BIO_FLAGS_SHOULD_RETRY)
+            }
+        } catch { failure = error }
+        return 0
+    }
+}

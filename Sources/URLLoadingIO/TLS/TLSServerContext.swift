@@ -1,0 +1,102 @@
+// The server's side, for the origin that tests load from.
+
+import COpenSSL
+
+package final class TLSServerContext: @unchecked Sendable {
+    // Unchecked: as `TLSContext`.
+    package struct Configuration: Sendable {
+        /// Its own certificate first, then those that vouch for it, in PEM.
+        package var certificateChain: [UInt8]
+        package var privateKey: [UInt8]
+        package var minimumVersion = TLSVersion.tls12
+        package var maximumVersion = TLSVersion.tls13
+        /// Best first; a client that offers others only is refused (RFC 7301 3.2).
+        package var applicationProtocols: [String] = []
+        /// Whether clients may come back with a session.
+        package var givesTickets = true
+        /// How many bytes of early data it would take. Clients of ours never send any.
+        package var earlyDataLimit: UInt32 = 0
+        /// A server at fault: it leaves without close_notify.
+        package var leavesWithoutNotice = false
+
+        package init(certificateChain: [UInt8], privateKey: [UInt8]) {
+            self.certificateChain = certificateChain
+            self.privateKey = privateKey
+        }
+    }
+
+    let pointer: OpaquePointer
+    package let configuration: Configuration
+    fileprivate let wireProtocols: [UInt8]
+
+    package init(_ configuration: Configuration) throws(TLSFailure) {
+        ERR_clear_error()
+        guard let pointer = SSL_CTX_new(TLS_server_method()) else { throw .local(.other, "SSL_CTX_new") }
+        self.pointer = pointer
+        self.configuration = configuration
+        wireProtocols = try TLSContext.wireForm(configuration.applicationProtocols)
+        try TLSContext.setVersions(pointer, configuration.minimumVersion, configuration.maximumVersion)
+        TLSContext.setHabits(pointer)
+        try useIdentity()
+        setTickets()
+        if !wireProtocols.isEmpty { chooseProtocol() }
+    }
+
+    deinit { SSL_CTX_free(pointer) }
+
+    private func useIdentity() throws(TLSFailure) {
+        let chain = try PEM.certificates(configuration.certificateChain)
+        guard let leaf = chain.first, SSL_CTX_use_certificate(pointer, leaf.pointer) == 1
+        else { throw .local(.other, "SSL_CTX_use_certificate") }
+        for issuer in chain.dropFirst() {
+            X509_up_ref(issuer.pointer)
+            guard c_SSL_CTX_add0_chain_cert(pointer, issuer.pointer) == 1
+            else { throw .local(.other, "SSL_CTX_add0_chain_cert") }
+        }
+        let context = pointer
+        let used = try PEM.withPrivateKey(configuration.privateKey) { SSL_CTX_use_PrivateKey(context, $0) }
+        guard used == 1 else { throw .local(.other, "SSL_CTX_use_PrivateKey") }
+    }
+
+    private func setTickets() {
+        SSL_CTX_set_max_early_data(pointer, configuration.earlyDataLimit)
+        guard !configuration.givesTickets else { return }
+        SSL_CTX_set_options(pointer, c_SSL_OP_NO_TICKET())
+        SSL_CTX_set_num_tickets(pointer, 0)
+        c_SSL_CTX_set_session_cache_mode(pointer, Int(SSL_SESS_CACHE_OFF))
+    }
+
+    private func chooseProtocol() {
+        // The transport holds this context for as long as a handshake can ask it.
+        let me = Unmanaged.passUnretained(self).toOpaque()
+        SSL_CTX_set_alpn_select_cb(pointer, { _, chosen, chosenLength, offered, offeredLength, me in
+            guard let me, let chosen, let chosenLength else { return SSL_TLSEXT_ERR_ALERT_FATAL }
+            return Unmanaged<TLSServerContext>.fromOpaque(me)._withUnsafeGuaranteedRef { context in
+                context.select(chosen, chosenLength, offered, offeredLength)
+            }
+        }, me)
+    }
+
+    /// Our order counts. What is chosen must stay where it is: it points into the client's offer.
+    private func select(
+        _ chosen: UnsafeMutablePointer<UnsafePointer<UInt8>?>, _ chosenLength: UnsafeMutablePointer<UInt8>,
+        _ offered: UnsafePointer<UInt8>?, _ offeredLength: UInt32
+    ) -> Int32 {
+        let offer = UnsafeBufferPointer(start: offered, count: Int(offeredLength))
+        for name in configuration.applicationProtocols {
+            var position = 0
+            while position < offer.count {
+                let start = position + 1
+                let end = start + Int(offer[position])
+                guard end <= offer.count else { return SSL_TLSEXT_ERR_ALERT_FATAL }
+                if offer[start..<end].elementsEqual(name.utf8) {
+                    chosen.pointee = offer.baseAddress?.advanced(by: start)
+                    chosenLength.pointee = offer[position]
+                    return SSL_TLSEXT_ERR_OK
+                }
+                position = end
+            }
+        }
+        return SSL_TLSEXT_ERR_ALERT_FATAL
+    }
+}

@@ -1,0 +1,99 @@
+// What a server gave us to be recognised by: a resumed handshake costs half of a full one.
+//
+// Rule 1: a cache belongs to one context, so two configurations never share a session; within it a
+// session belongs to one peer: name, port, role and protocols offered.
+// Rule 2: there is no early data, ever (RFC 8446 8: it can be replayed).
+// Rule 3: a session is offered only if the certificate it stands for would still pass: resumption
+// skips the checks, so they are made before it.
+
+import COpenSSL
+import CSystem
+import Synchronization
+
+final class TLSSession: @unchecked Sendable {
+    // Unchecked: OpenSSL counts the references, and no connection changes a session it was given.
+    let pointer: OpaquePointer
+    init(adopting pointer: OpaquePointer) { self.pointer = pointer }
+    deinit { SSL_SESSION_free(pointer) }
+
+    /// TLS 1.3 tickets are used once, or an onlooker could tell that two connections are one
+    /// client's (RFC 8446 C.4).
+    var isUsedOnce: Bool { SSL_SESSION_get_protocol_version(pointer) >= TLSVersion.tls13.rawValue }
+
+    func stillStands(for name: TLSPeerName, verified: Bool, now: Int) -> Bool {
+        guard SSL_SESSION_is_resumable(pointer) == 1,
+            now - Int(SSL_SESSION_get_time(pointer)) < Int(SSL_SESSION_get_timeout(pointer))
+        else { return false }
+        guard verified else { return true }
+        guard let leaf = SSL_SESSION_get0_peer(pointer) else { return false }
+        var moment = time_t(now)
+        guard X509_cmp_time(X509_get0_notAfter(leaf), &moment) > 0 else { return false }
+        return TLSVerification.matches(leaf, name)
+    }
+}
+
+package final class TLSSessionCache: Sendable {
+    /// Enough for a crawl; a session with its chain is some 6 KB.
+    static let peerLimit = 256
+    /// Servers send two tickets as a rule; connections made side by side use one each.
+    static let sessionsPerPeer = 4
+
+    struct Key: Hashable, Sendable {
+        let name: TLSPeerName
+        let port: UInt16
+        let role: TLSPeer.Role
+        let applicationProtocols: [String]
+    }
+
+    private struct Entry: Sendable {
+        var sessions: [TLSSession]
+        var lastUse: UInt64
+    }
+    private struct State: Sendable {
+        var entries: [Key: Entry] = [:]
+        var clock: UInt64 = 0
+
+        mutating func next(_ key: Key) -> TLSSession? {
+            guard var entry = entries[key], let session = entry.sessions.last else { return nil }
+            clock += 1
+            entry.lastUse = clock
+            if session.isUsedOnce { entry.sessions.removeLast() }
+            entries[key] = entry.sessions.isEmpty ? nil : entry
+            return session
+        }
+    }
+    private let state = Lock(State())
+
+    func store(_ session: TLSSession, for key: Key) {
+        state.withLock { state in
+            state.clock += 1
+            var sessions = state.entries[key]?.sessions ?? []
+            // The newest of a 1.2 server replaces the older: each may be used many times.
+            if !session.isUsedOnce { sessions.removeAll() }
+            sessions.append(session)
+            if sessions.count > Self.sessionsPerPeer { sessions.removeFirst() }
+            state.entries[key] = Entry(sessions: sessions, lastUse: state.clock)
+            guard state.entries.count > Self.peerLimit else { return }
+            if let oldest = state.entries.min(by: { $0.value.lastUse < $1.value.lastUse }) {
+                state.entries[oldest.key] = nil
+            }
+        }
+    }
+
+    /// The newest session that may be offered to this peer.
+    func take(for key: Key, verified: Bool, now: Int = Int(csys_wall_clock())) -> TLSSession? {
+        while let session = state.withLock({ $0.next(key) }) {
+            if session.stillStands(for: key.name, verified: verified, now: now) { return session }
+            if !session.isUsedOnce { forget(key) }
+        }
+        return nil
+    }
+
+    /// For a peer that failed when offered one.
+    func forget(_ key: Key) { state.withLock { _ = $0.entries.removeValue(forKey: key) } }
+
+    package func removeAll() { state.withLock { $0.entries.removeAll() } }
+
+    /// Sessions held, of all peers.
+    package var count: Int { state.withLock { $0.entries.values.reduce(0) { $0 + $1.sessions.count } } }
+}

@@ -1,0 +1,258 @@
+// TLS over any transport, both sides.
+//
+// Rule 1: no `await` between an SSL call and the look at its error: the queue of errors belongs to
+// the thread. All SSL calls are in `perform`, under the lock.
+// Rule 2: this file knows no name and no certificate; who the peer must be was said to OpenSSL
+// before the first byte (`TLSVerification`).
+// Rule 3: an end is an end only if the peer said so (close_notify, RFC 8446 6.1).
+
+import COpenSSL
+import Synchronization
+
+package final class TLSTransport: Transport, @unchecked Sendable {
+    // Unchecked: `ssl`, `link` and what follows them are touched under `lock` only. One task may
+    // read while another writes, and an SSL is not made for that.
+    private let lock = Lock<Void>(())
+    private let ssl: OpaquePointer
+    private let link: TLSLink
+    private let side: Side
+    private var agreed: TLSNegotiated?
+    /// What a read found after it had moved bytes already: told to the next one.
+    private var deferred: IOFailure?
+    /// No close_notify goes out after a failure, nor between the halves of a blocked write.
+    private var isBroken = false
+    private var hasHalfWritten = false
+    private var isClosed = false
+
+    package let slot: PollSlot
+
+    private enum Side {
+        case client(TLSContext, TLSPeer, TLSSessionCache.Key, offersSession: Bool)
+        case server(TLSServerContext)
+
+        var name: TLSPeerName? {
+            if case .client(_, let peer, _, _) = self { peer.name } else { nil }
+        }
+    }
+
+    /// The side that begins. Nothing is sent before `handshake`.
+    package init(client context: TLSContext, peer: TLSPeer, over inner: any Transport) throws(IOFailure) {
+        let key = TLSSessionCache.Key(
+            name: peer.name, port: peer.port, role: peer.role,
+            applicationProtocols: peer.applicationProtocols ?? context.configuration.applicationProtocols)
+        ssl = try Self.make(context.pointer)
+        link = TLSLink(inner, cache: context.sessions, key: key)
+        slot = inner.slot
+        let verification = context.configuration.verification
+        let session = context.sessions.take(for: key, verified: verification == .full)
+        side = .client(context, peer, key, offersSession: session != nil)
+        guard link.attach(to: ssl) else { throw Self.refusal(.other, peer.name, "BIO_new") }
+        guard TLSVerification.expect(peer.name, of: ssl, verification)
+        else { throw Self.refusal(.unusableName, peer.name, "no name to check: \(peer.name)") }
+        do throws(TLSFailure) {
+            if let own = peer.applicationProtocols { try TLSContext.offer(own) { SSL_set_alpn_protos(ssl, $0, $1) } }
+        } catch { throw IOFailure(.tls(error), .handshake) }
+        if let session { SSL_set_session(ssl, session.pointer) }
+        SSL_set_connect_state(ssl)
+    }
+
+    /// The side that answers.
+    package init(server context: TLSServerContext, over inner: any Transport) throws(IOFailure) {
+        ssl = try Self.make(context.pointer)
+        link = TLSLink(inner, cache: nil, key: nil)
+        slot = inner.slot
+        side = .server(context)
+        guard link.attach(to: ssl) else { throw Self.refusal(.other, nil, "BIO_new") }
+        SSL_set_accept_state(ssl)
+    }
+
+    deinit { SSL_free(ssl) }
+
+    private static func make(_ context: OpaquePointer) throws(IOFailure) -> OpaquePointer {
+        ERR_clear_error()
+        guard let ssl = SSL_new(context) else { throw refusal(.other, nil, "SSL_new") }
+        return ssl
+    }
+
+    private static func refusal(_ kind: TLSFailure.Kind, _ name: TLSPeerName?, _ doing: String) -> IOFailure {
+        let words = OpenSSLErrors.take().words
+        return IOFailure(.tls(TLSFailure(kind, name: name, detail: words.isEmpty ? doing : "\(doing): \(words)")), .handshake)
+    }
+
+    // MARK: The handshake
+
+    /// Agrees on keys with the peer and checks who it is. The caller has attached `slot` to `token`.
+    package func handshake(_ token: StopToken) async throws(IOFailure) {
+        while true {
+            try token.check(.handshake)
+            switch try lock.withLock({ (_) throws(IOFailure) in try advance() }) {
+            case .moved, .end: return
+            case .blocked(let interest): await Poller.shared.park(slot, interest, token)
+            }
+        }
+    }
+
+    private func advance() throws(IOFailure) -> Progress {
+        do throws(IOFailure) {
+            let progress = try perform(.handshake) { ssl, _ in SSL_do_handshake(ssl) }
+            if case .moved = progress { agreed = TLSNegotiated(of: ssl) }
+            return progress
+        } catch {
+            // It may be the session that the peer could not bear.
+            if case .client(let context, _, let key, offersSession: true) = side { context.sessions.forget(key) }
+            throw error
+        }
+    }
+
+    // MARK: Bytes
+
+    package func read(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Progress {
+        try lock.withLock { (_) throws(IOFailure) in try readRecords(buffer) }
+    }
+
+    /// OpenSSL hands out one record at a time; what lies in its buffer already is taken with it, so
+    /// that a big buffer is worth its size.
+    private func readRecords(_ buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Progress {
+        if let failure = deferred { throw failure }
+        var total = 0
+        repeat {
+            let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[total...])
+            do throws(IOFailure) {
+                switch try perform(.read, { SSL_read_ex($0, rest.baseAddress, rest.count, $1) }) {
+                case .moved(let count): total += count
+                case let other: return total > 0 ? .moved(total) : other
+                }
+            } catch {
+                guard total > 0 else { throw error }
+                deferred = error
+            }
+        } while deferred == nil && total < buffer.count && SSL_has_pending(ssl) == 1
+        return .moved(total)
+    }
+
+    package func write(_ bytes: UnsafeRawBufferPointer) throws(IOFailure) -> Progress {
+        try lock.withLock { (_) throws(IOFailure) in try writeRecords(bytes) }
+    }
+
+    private func writeRecords(_ bytes: UnsafeRawBufferPointer) throws(IOFailure) -> Progress {
+        var total = 0
+        while total < bytes.count {
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[total...])
+            let progress = try perform(.write) { SSL_write_ex($0, rest.baseAddress, rest.count, $1) }
+            guard case .moved(let count) = progress else {
+                hasHalfWritten = true
+                return total > 0 ? .moved(total) : progress
+            }
+            hasHalfWritten = false
+            total += count
+        }
+        return .moved(total)
+    }
+
+    /// One SSL call and what became of it.
+    private func perform(
+        _ operation: IOFailure.Operation, _ call: (OpaquePointer, UnsafeMutablePointer<Int>) -> Int32
+    ) throws(IOFailure) -> Progress {
+        guard !isClosed else { throw IOFailure(.closedByPeer, operation) }
+        var moved = 0
+        ERR_clear_error()
+        let result = call(ssl, &moved)
+        if result == 1 { return .moved(moved) }
+        switch SSL_get_error(ssl, result) {
+        case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: return .blocked(link.blocked)
+        case SSL_ERROR_ZERO_RETURN where operation == .read: return .end
+        case let error:
+            isBroken = true
+            throw failure(operation, error)
+        }
+    }
+
+    private func failure(_ operation: IOFailure.Operation, _ error: Int32) -> IOFailure {
+        let (_, reason, words) = OpenSSLErrors.take()
+        if let failure = link.failure { return IOFailure(failure.code, operation) }
+        let kind = kind(operation, error, reason)
+        let chain = link.verdict?.chain ?? PEM.der(stack: SSL_get_peer_cert_chain(ssl))
+        return IOFailure(.tls(TLSFailure(kind, name: side.name, detail: detail(words), chain: chain)), operation)
+    }
+
+    private func kind(_ operation: IOFailure.Operation, _ error: Int32, _ reason: Int32) -> TLSFailure.Kind {
+        if let first = link.firstByte, !(0x14...0x17).contains(first) { return .notTLS }
+        if let verdict = link.verdict { return TLSFailure.Kind(verifyError: verdict.error) }
+        if link.hasEnded || error == SSL_ERROR_ZERO_RETURN {
+            return operation == .handshake ? .handshakeEndedByPeer : .truncated
+        }
+        return TLSFailure.Kind(reason: reason)
+    }
+
+    private func detail(_ words: String) -> String {
+        guard let verdict = link.verdict, let text = X509_verify_cert_error_string(Int(verdict.error)) else { return words }
+        return "\(String(cString: text)) at depth \(verdict.depth): \(words)"
+    }
+
+    // MARK: The end
+
+    package func finishWriting() { lock.withLock { _ in sayGoodbye() } }
+
+    private func sayGoodbye() {
+        if case .server(let context) = side, context.configuration.leavesWithoutNotice { return }
+        guard agreed != nil, !isBroken, !hasHalfWritten, !isClosed,
+            SSL_get_shutdown(ssl) & SSL_SENT_SHUTDOWN == 0
+        else { return }
+        ERR_clear_error()
+        _ = SSL_shutdown(ssl)
+        ERR_clear_error()
+    }
+
+    package func close() {
+        lock.withLock { _ in
+            sayGoodbye()
+            isClosed = true
+        }
+        link.inner.close()
+    }
+
+    // MARK: What it is
+
+    /// New session tickets come at any time after a 1.3 handshake (RFC 8446 4.6.1) and are no answer:
+    /// they are read here, and only what is behind them counts.
+    package var hasPendingInput: Bool {
+        lock.withLock { _ in
+            guard deferred == nil, SSL_pending(ssl) == 0 else { return true }
+            guard SSL_has_pending(ssl) == 1 || link.inner.hasPendingInput else { return false }
+            var byte: UInt8 = 0
+            do throws(IOFailure) {
+                if case .blocked = try perform(.read, { SSL_peek_ex($0, &byte, 1, $1) }) { return false }
+            } catch { deferred = error }
+            return true
+        }
+    }
+
+    /// What the handshake agreed on; nil before its end.
+    package var negotiated: TLSNegotiated? { lock.withLock { _ in agreed } }
+
+    /// What the peer showed, its own certificate first, in DER; for a client.
+    package var peerChain: [[UInt8]] { lock.withLock { _ in PEM.der(stack: SSL_get_peer_cert_chain(ssl)) } }
+
+    package var description: String {
+        let version = switch negotiated?.version {
+        case .tls12: "tls1.2"
+        case .tls13: "tls1.3"
+        case nil: "tls"
+        }
+        let name = side.name?.description ?? negotiated?.serverName ?? "server"
+        return "\(version)(\(name)) over \(link.inner.description)"
+    }
+}
+
+extension TLSNegotiated {
+    fileprivate init(of ssl: OpaquePointer) {
+        version = TLSVersion(rawValue: SSL_version(ssl)) ?? .tls12
+        cipher = SSL_CIPHER_get_name(SSL_get_current_cipher(ssl)).map { String(cString: $0) } ?? ""
+        var bytes: UnsafePointer<UInt8>?
+        var count: UInt32 = 0
+        SSL_get0_alpn_selected(ssl, &bytes, &count)
+        applicationProtocol = count == 0 ? nil : String(decoding: UnsafeBufferPointer(start: bytes, count: Int(count)), as: UTF8.self)
+        isResumed = SSL_session_reused(ssl) == 1
+        serverName = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name).map { String(cString: $0) }
+    }
+}
