@@ -8,6 +8,7 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -217,6 +218,10 @@ void csys_set_thread_mark(const void *mark) { thread_mark = mark; }
 const void *csys_thread_mark(void) { return thread_mark; }
 
 int csys_error(void) { return errno; }
+const char *csys_error_words(int number) {
+    const char *words = strerrordesc_np(number);
+    return words ? words : "unknown error";
+}
 
 int64_t csys_raise_descriptor_limit(void) {
     struct rlimit limit;

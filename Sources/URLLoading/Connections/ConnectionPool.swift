@@ -1,6 +1,7 @@
 // The connections of a session. `PoolState` decides under the lock; what follows (waking, closing) is
 // done after it.
 
+import Synchronization
 import URLLoadingIO
 
 final class ConnectionPool: Sendable, CustomStringConvertible {

@@ -45,10 +45,13 @@ final class HTTP1Connection: @unchecked Sendable {
         tap?(.closed(connection: identifier))
     }
 
+    /// What is still to come of the body, if its length was announced.
+    var remainingLength: Int64? { codec.remainingLength }
+
     /// May the connection be used again, by all that is known without asking the peer?
     var isClean: Bool { unread.isEmpty && !transport.hasPendingInput }
     /// May it carry another exchange by the rules of the protocol?
-    var isReusable: Bool { codec.isReusable && unread.isEmpty && !sawEnd }
+    var isReusable: Bool { codec.reuse == .yes && unread.isEmpty && !sawEnd }
 
     /// Before it is kept for later: what was large is given up.
     func rest() {
@@ -68,8 +71,10 @@ final class HTTP1Connection: @unchecked Sendable {
         answer = nil
         output.removeAll(keepingCapacity: true)
         try write { codec, output throws(WireViolation) in
-            try codec.startNextExchange()
-            try codec.sendRequest(request, into: &output)
+            if exchanges > 1 { try codec.startNextExchange() }
+            try codec.sendRequest(
+                method: request.method, target: request.target.originForm, host: request.target.hostField,
+                headers: request.headers, framing: request.framing, into: &output)
         }
         switch request.body?.content {
         case nil: try await finishSending(control)
@@ -301,5 +306,16 @@ final class HTTP1Connection: @unchecked Sendable {
         unread = 0..<unread.count
         storage = new
         return new.room(from: unread.upperBound)
+    }
+}
+
+extension HTTP1Limits {
+    fileprivate init(_ limits: Configuration.Limits) {
+        self.init()
+        headSize = limits.headSize
+        fieldCount = limits.fieldCount
+        chunkExtensionSize = limits.chunkExtensionSize
+        trailerSize = limits.trailerSize
+        informationalCount = limits.informationalCount
     }
 }

@@ -7,7 +7,7 @@ import URLLoadingWire
 
 final class SecureContext: Sendable {
     private let settings: Configuration.TLS
-    private let context = Lock<Result<TLSContext, TLSFailure>?>(nil)
+    private let prepared = Lock<Result<TLSContext, TLSFailure>?>(nil)
 
     init(_ settings: Configuration.TLS) { self.settings = settings }
 
@@ -26,7 +26,7 @@ final class SecureContext: Sendable {
 
     /// Loads finding no context yet wait for the one that makes it: it does so without waiting itself.
     private func context() throws(IOFailure) -> TLSContext {
-        let made = context.withLock { context in
+        let made = prepared.withLock { context in
             if let context { return context }
             let made = Result { () throws(TLSFailure) in try TLSContext(TLSConfiguration(settings)) }
             context = made

@@ -1,5 +1,3 @@
-public import FoundationEssentials
-
 /// A question put to the caller while a load goes on, and the closure that answers it.
 ///
 /// The load waits for the answer; cancelling the load cancels the closure. A closure that throws ends

@@ -3,8 +3,8 @@
 
 import URLLoadingWire
 
-struct BodyDecoding {
-    private let decoder: ContentDecoder
+final class BodyDecoding {
+    private var decoder: ContentDecoder
     private var input: Chunk?
     private var consumed = 0
     private var output: ChunkStorage?
@@ -15,8 +15,7 @@ struct BodyDecoding {
     init?(_ head: HTTPHead, _ limits: Configuration.Limits) throws(LoadError) {
         guard let coding = head.headers[.contentEncoding] else { return nil }
         do throws(WireViolation) {
-            let expansion = ExpansionLimit(ratio: limits.expansionRatio, total: limits.expandedSize)
-            guard let decoder = try ContentDecoder(coding, limit: expansion) else { return nil }
+            guard let decoder = try ContentDecoder(contentEncoding: coding, limits: ContentDecodingLimits(limits)) else { return nil }
             self.decoder = decoder
         } catch {
             throw LoadError(error, .decoding)
@@ -26,13 +25,13 @@ struct BodyDecoding {
     /// True if the last input is used up.
     var wantsInput: Bool { input == nil }
 
-    mutating func feed(_ chunk: Chunk) {
+    func feed(_ chunk: Chunk) {
         input = chunk
         consumed = 0
     }
 
     /// The next decoded piece; `nil` if more input is wanted.
-    mutating func next() throws(LoadError) -> Chunk? {
+    func next() throws(LoadError) -> Chunk? {
         while let input {
             if !isKnownUniquelyReferenced(&output) { output = nil }
             let storage = output ?? ChunkStorage(capacity: Self.outputSize)
@@ -55,5 +54,13 @@ struct BodyDecoding {
     /// The input has ended: was that its end?
     func finish() throws(LoadError) {
         do throws(WireViolation) { try decoder.finish() } catch { throw LoadError(error, .decoding) }
+    }
+}
+
+extension ContentDecodingLimits {
+    fileprivate init(_ limits: Configuration.Limits) {
+        self.init()
+        ratio = limits.expansionRatio
+        outputSize = limits.expandedSize
     }
 }

@@ -25,10 +25,9 @@ struct PreparedRequest: Sendable {
         headers = defaults.completing(request.headers)
     }
 
-    var framing: BodyFraming {
+    var framing: HTTP1BodyFraming {
         guard let body else {
-            // A method that expects content says that there is none (RFC 9110 §8.6).
-            return method == .post || method == .put || method == .patch ? .length(0) : .none
+            return .none
         }
         return body.length.map { .length($0) } ?? .chunked
     }

@@ -2,7 +2,6 @@
 
 import URLLoadingIO
 import URLLoadingWire
-import CSystem
 
 extension LoadError {
     init(_ reason: StopReason, phase: Phase) {
@@ -28,14 +27,15 @@ extension LoadError {
     }
 
     private init(_ number: Int32, _ phase: Phase) {
-        let (reason, party): (Reason, Party) = switch number {
-        case ECONNREFUSED: (.connectionRefused, .peer)
-        case ENETUNREACH, EHOSTUNREACH, ENETDOWN, EHOSTDOWN: (.unreachable, .system)
-        case ECONNRESET, EPIPE, ECONNABORTED, ENOTCONN: (.connectionLost, .peer)
-        case ETIMEDOUT: (phase == .connecting ? .unreachable : .connectionLost, .system)
-        default: (phase == .connecting ? .cannotConnect : .connectionLost, .system)
+        let isConnecting = phase == .connecting
+        let (reason, party): (Reason, Party) = switch SystemError.kind(number) {
+        case .refused: (.connectionRefused, .peer)
+        case .unreachable: (.unreachable, .system)
+        case .lost: (.connectionLost, .peer)
+        case .timedOut: (isConnecting ? .unreachable : .connectionLost, .system)
+        case .other: (isConnecting ? .cannotConnect : .connectionLost, .system)
         }
-        self.init(reason, phase: phase, party: party, detail: String(cString: strerror(number)))
+        self.init(reason, phase: phase, party: party, detail: SystemError.words(number))
     }
 
     private init(_ failure: TLSFailure, _ phase: Phase) {
@@ -67,7 +67,6 @@ extension LoadError {
             detail: violation.description)
     }
 
-    private typealias Party = LoadError.Party
 }
 
 extension LoadError.Phase {

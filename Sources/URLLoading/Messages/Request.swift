@@ -98,7 +98,7 @@ final class AnyChunkIterator: @unchecked Sendable {
     private let pull: () async throws -> [UInt8]?
 
     init<S: AsyncSequence>(_ sequence: S) where S.Element == [UInt8] {
-        var iterator = sequence.makeAsyncIterator()
+        nonisolated(unsafe) var iterator = sequence.makeAsyncIterator()
         pull = { try await iterator.next() }
     }
 

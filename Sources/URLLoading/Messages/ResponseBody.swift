@@ -1,5 +1,6 @@
 public import FoundationEssentials
 import Synchronization
+import URLLoadingIO
 public import URLLoadingWire
 
 /// The body of a response, as it comes: a sequence of chunks, pulled by whoever iterates.

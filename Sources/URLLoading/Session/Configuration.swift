@@ -1,4 +1,4 @@
-import URLLoadingIO
+package import URLLoadingIO
 public import URLLoadingWire
 
 /// How a session behaves: a value, taken when the session is made. Later changes to it reach nobody.
@@ -77,10 +77,11 @@ public struct Configuration: Sendable {
         /// Bytes that ``Session/data(for:decisions:)`` collects at most; larger bodies are for
         /// ``Session/load(_:decisions:_:)``.
         public var collectedBodySize = 1 << 30
-        /// How many times its size compressed content may expand to, judged once more than 8 MiB came out.
-        public var expansionRatio = 250
-        /// Bytes that compressed content may expand to; `nil` for no limit beside the ratio.
-        public var expandedSize: Int64? = nil
+        /// How many times its size compressed content may expand to, judged once 4 MiB came out. One
+        /// layer of deflate cannot exceed 1032, so by default only layered bombs are refused.
+        public var expansionRatio = 1100
+        /// Bytes that compressed content may expand to.
+        public var expandedSize = Int64.max
 
         public init() {}
     }
@@ -129,6 +130,9 @@ public struct Configuration: Sendable {
     package var resolver: any Resolver = SystemResolver.shared
     /// Another way from a route to a transport: tests with scripted transports.
     package var dial: (@Sendable (Origin, StopToken) async throws(IOFailure) -> any Transport)?
+
+    /// Told when the stages of a load happened, at its end: `urlload --json`.
+    package var timeline: (@Sendable (Timeline) -> Void)?
 
     private init() {}
 }

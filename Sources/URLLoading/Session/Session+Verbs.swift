@@ -2,6 +2,7 @@
 // ends the load. Typed throws do not pass through a cancellation handler, hence the results.
 
 public import FoundationEssentials
+import URLLoadingIO
 
 extension Session {
     /// Loads a request and collects its body, up to ``Configuration/Limits/collectedBodySize``.

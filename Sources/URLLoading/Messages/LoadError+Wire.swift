@@ -1,0 +1,57 @@
+// Broken messages, one reason each: what the peer sent wrong (`LoadError.party` is `.peer`), or what
+// the caller asked to send (`.local`).
+
+import URLLoadingWire
+
+extension LoadError.Reason {
+    /// The status line is none (RFC 9112 §4).
+    public static let malformedStatusLine = Self(.malformedStatusLine)
+    /// A major version other than 1.
+    public static let unsupportedVersion = Self(.unsupportedVersion)
+    /// A line that ends without CR (RFC 9112 §2.2).
+    public static let bareLineFeed = Self(.bareLineFeed)
+    /// A header field continued on the next line (RFC 9112 §5.2).
+    public static let obsoleteFolding = Self(.obsoleteFolding)
+    /// White space between a field name and its colon (RFC 9112 §5.1).
+    public static let whitespaceBeforeColon = Self(.whitespaceBeforeColon)
+    /// A field name that is no token (RFC 9110 §5.1).
+    public static let malformedFieldName = Self(.malformedFieldName)
+    /// A control character in a field value (RFC 9110 §5.5).
+    public static let malformedFieldValue = Self(.malformedFieldValue)
+    /// A method that is no token (RFC 9110 §9.1).
+    public static let malformedMethod = Self(.malformedMethod)
+    /// The head exceeds ``Configuration/Limits/headSize``.
+    public static let headTooLarge = Self(.headTooLarge)
+    /// More fields than ``Configuration/Limits/fieldCount``.
+    public static let tooManyFields = Self(.tooManyFields)
+    /// Two Host fields in a request.
+    public static let duplicateHost = Self(.duplicateHost)
+    /// A field that only the library may write, or not in this message.
+    public static let forbiddenField = Self(.forbiddenField)
+    /// Content-Length fields that differ, or that differ from the body (RFC 9112 §6.3).
+    public static let conflictingContentLength = Self(.conflictingContentLength)
+    /// A Content-Length that is no number.
+    public static let malformedContentLength = Self(.malformedContentLength)
+    /// Transfer-Encoding together with Content-Length (RFC 9112 §6.1).
+    public static let transferEncodingWithContentLength = Self(.transferEncodingWithContentLength)
+    /// A transfer coding other than chunked.
+    public static let unsupportedTransferEncoding = Self(.unsupportedTransferEncoding)
+    /// A chunk size that is none (RFC 9112 §7.1).
+    public static let malformedChunkSize = Self(.malformedChunkSize)
+    /// A chunk size beyond 63 bits.
+    public static let chunkSizeOverflow = Self(.chunkSizeOverflow)
+    /// Chunk extensions beyond ``Configuration/Limits/chunkExtensionSize``.
+    public static let chunkExtensionsTooLarge = Self(.chunkExtensionsTooLarge)
+    /// Chunk data not followed by CRLF.
+    public static let malformedChunkEnd = Self(.malformedChunkEnd)
+    /// Trailer fields beyond ``Configuration/Limits/trailerSize``.
+    public static let trailersTooLarge = Self(.trailersTooLarge)
+    /// More than ``Configuration/Limits/informationalCount`` interim responses.
+    public static let tooManyInformational = Self(.tooManyInformational)
+    /// A response nobody asked for.
+    public static let unexpectedResponse = Self(.unexpectedResponse)
+    /// A switch of protocols nobody asked for (RFC 9110 §15.2.2).
+    public static let unexpectedUpgrade = Self(.unexpectedUpgrade)
+
+    init(_ code: WireViolation.Code) { self.init(code.rawValue, -1011) }
+}
