@@ -50,7 +50,7 @@ let package = Package(
         .executableTarget(
             name: "ahc",
             dependencies: ["BenchMeasure", .product(name: "AsyncHTTPClient", package: "async-http-client")],
-            swiftSettings: strict),
+            swiftSettings: [.swiftLanguageMode(.v6)]),
     ] : []) + [
         // The holding server for `inflight`, and the driver.
         .executableTarget(name: "hold", cSettings: gnu),

@@ -20,14 +20,20 @@ if let cafile = options.cafile {
 }
 let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
 
+final class Countdown: Sendable {
+    private let left: Atomic<Int>
+    init(_ count: Int) { left = Atomic(count) }
+    func next() -> Bool { left.subtract(1, ordering: .relaxed).newValue >= 0 }
+}
+
 /// One phase: `requests` spread over as many tasks as there are connections.
 func run(_ url: String, _ requests: Int, _ connections: Int, discard: Bool) async throws -> Int64 {
-    let left = Atomic(requests)
+    let countdown = Countdown(requests)
     return try await withThrowingTaskGroup(of: Int64.self) { group in
         for _ in 0..<connections {
             group.addTask {
                 var bytes: Int64 = 0
-                while left.subtract(1, ordering: .relaxed).newValue >= 0 {
+                while countdown.next() {
                     let response = try await client.execute(HTTPClientRequest(url: url), timeout: .seconds(60))
                     guard response.status == .ok else { bench_fail("not a 200") }
                     bench_in_flight()
@@ -51,4 +57,6 @@ if options.warm > 0 {
 bench_start()
 let bytes = try await run(String(cString: options.url), options.requests, options.connections, discard: discard)
 bench_stop(options.requests, bytes)
-try await client.shutdown()
+
+func shutDown() async throws { try await client.shutdown() }
+try await shutDown()

@@ -93,7 +93,7 @@ struct Measurement {
     /// A number without its condition is worse than none: full handshakes must be full, resumed ones resumed.
     private func checkHandshakes(_ scenario: Scenario, from before: Int, _ result: inout Result) {
         guard Scenario.Kind.handshakes.contains(scenario.kind) else { return }
-        let seen = servers.handshakes().dropFirst(before)
+        let seen = servers.handshakes().dropFirst(before + scenario.warm)
         let share = Double(seen.count { $0 == UInt8(ascii: "r") }) / Double(max(seen.count, 1))
         switch scenario.kind {
         case .handshake where share > 0: result.remark = "\(percent(share)) resumed"
@@ -108,12 +108,14 @@ struct Measurement {
         environment: [String: String] = [:]
     ) throws -> (Line?, Finished) {
         let connections = scenario.kind == .inflight ? requests : scenario.connections
-        let arguments = prefix + [
+        let isTLS = scenario.server != .plain && scenario.server != .holding
+        let arguments = prefix + (isTLS && contender.isFoundation ? servers.trusting : []) + [
             contender.path, scenario.kind.rawValue, servers.url(scenario, requests: requests), "\(connections)",
             "\(requests)",
-        ] + (scenario.server == .plain || scenario.server == .holding ? [] : [servers.cafile])
+        ] + (isTLS ? [servers.cafile] : [])
         let environment = contender.environment.merging(environment) { $1 }.merging([
             "BENCH_WARM": "\(scenario.warm)", "BENCH_WARM_URL": servers.warmURL(scenario),
+            "SWIFT_BACKTRACE": "enable=no",
         ]) { $1 }
         let finished = try run(arguments, environment: environment)
         if finished.status == 77 { return (nil, finished) }
@@ -140,10 +142,11 @@ struct Measurement {
                 result.allocations = Double(line.allocations) / Double(line.requests)
             }
             guard scenario.countsSyscalls else { return }
-            let runs = scenario.syscallRuns(of: contender)
-            let short = runs.short == 0 ? 0 : try syscalls(scenario, contender, runs.short)
-            let long = try syscalls(scenario, contender, runs.long)
-            result.syscalls = Double(long - short) / Double(runs.long - runs.short)
+            let (counted, perUnit) = scenario.counted
+            let runs = counted.syscallRuns(of: contender)
+            let short = runs.short == 0 ? 0 : try syscalls(counted, contender, runs.short)
+            let long = try syscalls(counted, contender, runs.long)
+            result.syscalls = perUnit * Double(long - short) / Double(runs.long - runs.short)
         } catch {
             result.remark = "counting: \(error)"
         }

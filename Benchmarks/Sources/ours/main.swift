@@ -14,15 +14,21 @@ configuration.maximumConnectionsPerHost = options.connections
 if let cafile = options.cafile { configuration.tls.roots = .file(String(cString: cafile)) }
 let session = Session(configuration)
 
+final class Countdown: Sendable {
+    private let left: Atomic<Int>
+    init(_ count: Int) { left = Atomic(count) }
+    func next() -> Bool { left.subtract(1, ordering: .relaxed).newValue >= 0 }
+}
+
 /// One phase: `requests` spread over as many tasks as there are connections.
 @Sendable func run(_ url: String, _ requests: Int, discard: Bool) async throws -> Int64 {
-    let left = Atomic(requests)
+    let countdown = Countdown(requests)
     let request = Request(url: URL(string: url)!)
     return try await withThrowingTaskGroup(of: Int64.self) { group in
         for _ in 0..<options.connections {
             group.addTask {
                 var bytes: Int64 = 0
-                while left.subtract(1, ordering: .relaxed).newValue >= 0 {
+                while countdown.next() {
                     if discard {
                         bytes += try await session.load(request) { response, body in
                             guard response.http?.status.code == 200 else { bench_fail("not a 200") }
