@@ -97,7 +97,7 @@ struct Measurement {
         let share = Double(seen.count { $0 == UInt8(ascii: "r") }) / Double(max(seen.count, 1))
         switch scenario.kind {
         case .handshake where share > 0: result.remark = "\(percent(share)) resumed"
-        case .resumed where share < 0.9: result.remark = "only \(percent(share)) resumed"
+        case .resumed where share < 0.95: result.remark = "only \(percent(share)) resumed"
         default: break
         }
     }
