@@ -1,0 +1,59 @@
+// swift-tools-version: 6.3
+// A package of its own, so that no one who uses the library ever resolves or builds a peer.
+// script/bench builds it; docs/benchmarks.md holds the page it prints.
+
+import PackageDescription
+
+/// Peers that cost a download are built only where they are asked for: `ahc`, `go` (built by script/bench).
+let peers = Set((Context.environment["URLLOADING_BENCH_PEERS"] ?? "").split(separator: ",").map(String.init))
+let withAHC = peers.contains("ahc")
+/// `URLLOADING_BENCH_OURS=0` measures the peers alone, also from a library that does not build.
+let withOurs = Context.environment["URLLOADING_BENCH_OURS"] != "0"
+
+let strict: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+/// In the manifest and not in the sources: a header that Swift sees must not define it.
+let gnu: [CSetting] = [.define("_GNU_SOURCE")]
+
+let package = Package(
+    name: "Benchmarks",
+    products: [
+        .library(name: "malloccount", type: .dynamic, targets: ["malloccount"]),
+    ],
+    dependencies: (withOurs ? [.package(name: "URLLoading", path: "..")] : [])
+        + (withAHC
+            ? [.package(url: "https://github.com/swift-server/async-http-client.git", exact: "1.37.0")] : []),
+    targets: [
+        // What every contender shares: the command line and the measured region.
+        .target(name: "BenchMeasure", cSettings: gnu),
+        // Preloaded in a round of its own to count allocations.
+        .target(name: "malloccount", cSettings: gnu),
+
+        // Contenders.
+        .executableTarget(
+            name: "rawc", dependencies: ["BenchMeasure"], cSettings: gnu,
+            linkerSettings: [.linkedLibrary("ssl"), .linkedLibrary("crypto")]),
+        .executableTarget(
+            name: "curlmulti", dependencies: ["BenchMeasure"], cSettings: gnu,
+            linkerSettings: [.linkedLibrary("curl")]),
+        .executableTarget(name: "fnet", dependencies: ["BenchMeasure"], swiftSettings: strict),
+    ] + (withOurs ? [
+        .executableTarget(
+            name: "ours",
+            dependencies: ["BenchMeasure", .product(name: "URLLoading", package: "URLLoading")],
+            swiftSettings: strict),
+    ] : []) + (withAHC ? [
+        .executableTarget(
+            name: "ahc",
+            dependencies: ["BenchMeasure", .product(name: "AsyncHTTPClient", package: "async-http-client")],
+            swiftSettings: [.swiftLanguageMode(.v6)]),
+    ] : []) + [
+        // The holding server for `inflight`, and the driver.
+        .executableTarget(name: "hold", cSettings: gnu),
+        .executableTarget(name: "bench", swiftSettings: strict),
+    ]
+)

@@ -1,0 +1,32 @@
+#ifndef BENCH_MEASURE_H
+#define BENCH_MEASURE_H
+
+/* The command line and the measured region of a contender, the same for all of them:
+ *
+ *     contender <scenario> <url> <connections> <requests> [cafile]
+ *
+ * The driver says in BENCH_WARM how many requests come before the measured region and in
+ * BENCH_WARM_URL where they go; one JSON line on standard output is the result. */
+
+typedef struct {
+    const char *_Nonnull scenario; /* get bulk handshake handshake-resumed inflight start */
+    const char *_Nonnull url;
+    const char *_Nonnull warm_url;
+    const char *_Nullable cafile;
+    long connections;
+    long requests;
+    long warm;
+} bench_options;
+
+/* Prints `version` and leaves if that is the scenario. Raises the descriptor limit to the hard one. */
+bench_options bench_parse(int argc, char *_Nullable const *_Nonnull argv, const char *_Nonnull version);
+
+void bench_start(void);                            /* the measured region begins */
+void bench_in_flight(void);                        /* the first call samples memory with everything in flight */
+void bench_stop(long requests, long long bytes);   /* ends the region, prints the line */
+
+/* Leaves with a status the driver shows as a dash. */
+_Noreturn void bench_unsupported(void);
+_Noreturn void bench_fail(const char *_Nonnull why);
+
+#endif

@@ -1,0 +1,103 @@
+#include "BenchMeasure.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct {
+    double wall, cpu;
+    long switches, allocations, rss;
+} sample;
+
+static sample began;
+static int wants_in_flight, wants_all;
+static atomic_int in_flight_taken = 1; /* open between bench_start and the first response */
+static long in_flight_rss;
+
+/* A line of a /proc file in KB, or 0. The rollup is exact where statm counts in per-CPU batches. */
+static long proc_kb(const char *path, const char *key) {
+    FILE *file = fopen(path, "re");
+    if (!file) return 0;
+    char line[256];
+    long value = 0;
+    while (fgets(line, sizeof line, file))
+        if (!strncmp(line, key, strlen(key))) { value = atol(line + strlen(key)); break; }
+    fclose(file);
+    return value;
+}
+
+static long allocation_count(void) {
+    static long (*count)(void);
+    static int looked;
+    if (!looked) { looked = 1; count = (long (*)(void))dlsym(RTLD_DEFAULT, "malloccount_read"); }
+    return count ? count() : -1;
+}
+
+static sample take(void) {
+    sample s;
+    struct rusage u;
+    struct timespec t;
+    s.allocations = allocation_count();
+    getrusage(RUSAGE_SELF, &u);
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    s.wall = t.tv_sec + t.tv_nsec / 1e9;
+    s.cpu = u.ru_utime.tv_sec + u.ru_utime.tv_usec / 1e6 + u.ru_stime.tv_sec + u.ru_stime.tv_usec / 1e6;
+    s.switches = u.ru_nvcsw + u.ru_nivcsw;
+    s.rss = 0;
+    return s;
+}
+
+bench_options bench_parse(int argc, char *const *argv, const char *version) {
+    if (argc > 1 && !strcmp(argv[1], "version")) { printf("%s\n", version); exit(0); }
+    if (argc < 5) bench_fail("usage: contender <scenario> <url> <connections> <requests> [cafile]");
+    struct rlimit limit;
+    if (!getrlimit(RLIMIT_NOFILE, &limit)) { limit.rlim_cur = limit.rlim_max; setrlimit(RLIMIT_NOFILE, &limit); }
+    const char *warm = getenv("BENCH_WARM"), *warm_url = getenv("BENCH_WARM_URL");
+    bench_options o = {
+        .scenario = argv[1], .url = argv[2], .warm_url = warm_url ? warm_url : argv[2],
+        .cafile = argc > 5 ? argv[5] : NULL,
+        .connections = atol(argv[3]), .requests = atol(argv[4]), .warm = warm ? atol(warm) : 0,
+    };
+    wants_in_flight = !strcmp(o.scenario, "inflight");
+    wants_all = !strcmp(o.scenario, "start");
+    if (o.connections < 1 || o.requests < 1) bench_fail("connections and requests start at 1");
+    return o;
+}
+
+void bench_start(void) {
+    long rss = proc_kb("/proc/self/smaps_rollup", "Rss:");
+    allocation_count();
+    began = take();
+    began.rss = rss;
+    if (wants_all) began.allocations = 0; /* what came before main counts too */
+    if (wants_in_flight) atomic_store(&in_flight_taken, 0);
+}
+
+void bench_in_flight(void) {
+    if (atomic_load_explicit(&in_flight_taken, memory_order_relaxed) || atomic_exchange(&in_flight_taken, 1)) return;
+    in_flight_rss = proc_kb("/proc/self/smaps_rollup", "Rss:");
+}
+
+void bench_stop(long requests, long long bytes) {
+    sample ended = take();
+    long now = wants_in_flight ? in_flight_rss : proc_kb("/proc/self/smaps_rollup", "Rss:");
+    /* VmHWM and not ru_maxrss, which an exec inherits from its parent. */
+    printf("{\"requests\":%ld,\"bytes\":%lld,\"wall\":%.6f,\"cpu\":%.6f,\"switches\":%ld,"
+           "\"allocations\":%ld,\"maxrss\":%ld,\"rss\":%ld}\n",
+           requests, bytes, ended.wall - began.wall, ended.cpu - began.cpu, ended.switches - began.switches,
+           ended.allocations < 0 ? -1 : ended.allocations - began.allocations,
+           proc_kb("/proc/self/status", "VmHWM:"), now - began.rss);
+    fflush(stdout);
+}
+
+void bench_unsupported(void) { exit(77); }
+
+void bench_fail(const char *why) {
+    fprintf(stderr, "%s\n", why);
+    exit(1);
+}

@@ -1,0 +1,54 @@
+import Foundation
+
+struct Options {
+    var rounds = 5
+    var scenarios = Scenario.all
+    var contenders = Contender.all.filter(\.isBuilt)
+    var scale = 1.0
+    var write: String?
+
+    static let usage = """
+        usage: script/bench [--rounds N] [--scenario a,b] [--contender x,y] [--quick] [--write FILE]
+          scenarios:  \(Scenario.all.map(\.name).joined(separator: " "))
+          contenders: \(Contender.all.map(\.name).joined(separator: " "))
+          --quick     two rounds of a fifth of the requests
+          --write     also keep the page in FILE (docs/benchmarks.md)
+          URLLOADING_BENCH_PEERS=ahc,go adds the peers that cost a download; URLLOADING_BENCH_OURS=0 leaves ours out
+        """
+
+    init(_ arguments: some Sequence<String>) throws {
+        var arguments = arguments.makeIterator()
+        func value(_ option: String) throws -> String {
+            guard let value = arguments.next() else { throw Failure("\(option) wants a value\n\(Self.usage)") }
+            return value
+        }
+        while let option = arguments.next() {
+            switch option {
+            case "--rounds":
+                guard let count = Int(try value(option)), count > 0 else { throw Failure(Self.usage) }
+                rounds = count
+            case "--scenario":
+                let names = try value(option).split(separator: ",").map(String.init)
+                scenarios = try names.map { name in
+                    guard let found = Scenario.all.first(where: { $0.name == name }) else { throw Failure("no scenario \(name)\n\(Self.usage)") }
+                    return found
+                }
+            case "--contender":
+                let names = try value(option).split(separator: ",").map(String.init)
+                contenders = try names.map { name in
+                    guard let found = Contender.all.first(where: { $0.name == name }) else { throw Failure("no contender \(name)\n\(Self.usage)") }
+                    guard found.isBuilt else { throw Failure("\(name) is not built\n\(Self.usage)") }
+                    return found
+                }
+            case "--quick":
+                rounds = 2
+                scale = 0.2
+            case "--write": write = try value(option)
+            case "--help", "-h":
+                print(Self.usage)
+                exit(0)
+            default: throw Failure("unknown option \(option)\n\(Self.usage)")
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import Foundation
+
+/// The page of text: a header of facts without a date, a table for each scenario.
+struct Page {
+    var command: String
+    var load: String
+    var contenders: [Contender]
+    var rounds: Int
+
+    func header() -> String {
+        var lines = [
+            "\(says("uname -sr")) \(says("uname -m")), \(says("nproc")) cores, \(says("sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1")), load at the start \(load)",
+            "\(says("nginx -v").replacingOccurrences(of: "nginx version: ", with: "")) on loopback; \(says("swift --version | sed -n 's/.*\\(Swift version [0-9.]*\\).*/\\1/p' | head -1")); \(rounds) interleaved rounds",
+        ]
+        var seen: Set<String> = []
+        for contender in contenders where seen.insert(contender.executable).inserted {
+            lines.append("  \(contender.name): \(says("'\(contender.path)' version"))")
+        }
+        lines.append("$ \(command)")
+        return lines.joined(separator: "\n")
+    }
+
+    func table(_ scenario: Scenario, _ results: [Result]) -> String {
+        let unit = scenario.unit
+        let isMemory = scenario.kind == .inflight
+        let heads = [
+            unit == .request ? "CPU us" : "CPU ms", "best", "x raw", "best",
+            unit == .request ? "req/s" : unit == .gibibyte ? "GiB/s" : "wall ms",
+            "alloc", "syscall", "switch", "RSS MB",
+        ] + (isMemory ? ["KB each"] : [])
+        var lines = [
+            "\(scenario.name): \(scenario.title)",
+            row("", heads),
+        ]
+        let floor = results.first { $0.contender.name == "rawc" }
+        for result in results {
+            if result.unsupported { continue }
+            lines.append(row(result.contender.name, cells(scenario, result, floor)) + (result.remark.map { "  ! \($0)" } ?? ""))
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    private func cells(_ scenario: Scenario, _ result: Result, _ floor: Result?) -> [String] {
+        let cpu = result.cpu.compactMap { $0 }
+        let factor = scenario.unit == .request ? 1e6 : 1e3
+        // The ratio is taken within each round, where both met the same machine.
+        let ratios = zip(result.cpu, floor?.cpu ?? []).compactMap { mine, raw in
+            mine.flatMap { mine in raw.map { mine / $0 } }
+        }
+        let best = (cpu.min(), floor?.cpu.compactMap { $0 }.min())
+        let wall = median(result.wall)
+        let cells = [
+            number(median(cpu).map { $0 * factor }),
+            number(best.0.map { $0 * factor }),
+            ratio(median(ratios)),
+            ratio(best.0.flatMap { mine in best.1.map { mine / $0 } }),
+            scenario.unit == .process ? number(wall.map { $0 * 1e3 }) : number(wall.map { 1 / $0 }),
+            number(result.allocations),
+            number(result.syscalls),
+            number(median(result.switches)),
+            number(median(result.maxRSS).map { $0 / 1024 }),
+        ]
+        return cells + (scenario.kind == .inflight ? [number(median(result.rssEach))] : [])
+    }
+
+    private func row(_ name: String, _ cells: [String]) -> String {
+        "  " + name.padding(toLength: 10, withPad: " ", startingAt: 0)
+            + cells.map { String(repeating: " ", count: max(1, 9 - $0.count)) + $0 }.joined()
+    }
+
+    private func ratio(_ value: Double?) -> String { value.map { String(format: "%.2f", $0) } ?? "-" }
+
+    private func number(_ value: Double?) -> String {
+        guard let value else { return "-" }
+        return String(format: abs(value) >= 100 ? "%.0f" : abs(value) >= 10 ? "%.1f" : "%.2f", value)
+    }
+}
+
+func median(_ values: [Double]) -> Double? {
+    guard !values.isEmpty else { return nil }
+    let sorted = values.sorted()
+    let middle = sorted.count / 2
+    return sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+}

@@ -1,0 +1,106 @@
+// What is measured. A contender knows six kinds; a scenario is a kind with numbers and a server.
+
+struct Scenario {
+    enum Kind: String { case get, bulk, handshake, resumed = "handshake-resumed", inflight, start }
+    enum Server { case plain, tls, tlsResuming, tlsFull, holding }
+    enum Unit { case request, gibibyte, process }
+
+    var name: String
+    var title: String
+    var kind: Kind
+    var server: Server
+    var path: String
+    var connections: Int
+    /// For a contender of weight 1.
+    var requests: Int
+    var bytesEach: Int
+    var unit = Unit.request
+    /// Syscalls are counted between a short and a long run; where that means nothing there is a dash.
+    var countsSyscalls = true
+
+    static let gibibyte = 1 << 30
+
+    /// Strace makes a GiB too slow: its system calls are counted on pieces of it.
+    var counted: (scenario: Scenario, perUnit: Double) {
+        guard kind == .bulk else { return (self, 1) }
+        var part = self
+        part.path = "/64m"
+        part.bytesEach = Self.gibibyte / 16
+        return (part, 16)
+    }
+
+    static let all: [Scenario] = [
+        .get("get-1", "GET 1 KB, one connection", .plain, connections: 1, requests: 20_000),
+        .get("get-64", "GET 1 KB, 64 connections", .plain, connections: 64, requests: 60_000),
+        .get("get-256", "GET 1 KB, 256 connections", .plain, connections: 256, requests: 60_000),
+        .get("get-tls-64", "GET 1 KB over TLS, 64 connections", .tls, connections: 64, requests: 40_000),
+        .bulk("bulk", "1 GiB, discarded", .plain),
+        .bulk("bulk-tls", "1 GiB over TLS, discarded", .tls),
+        .handshake("handshake", "New TLS connection for each request, 16 at a time", .handshake, .tlsFull, 800),
+        .handshake(
+            "handshake-resumed", "The same, TLS session resumed", .resumed, .tlsResuming, 1200),
+        Scenario(
+            name: "inflight", title: "2,000 requests in flight (FoundationNetworking: 1,000)", kind: .inflight,
+            server: .holding, path: "/hold/", connections: 2000, requests: 2000, bytesEach: 1024,
+            countsSyscalls: false),
+        Scenario(
+            name: "start", title: "Process start to first response and exit, http", kind: .start, server: .plain,
+            path: "/1k", connections: 1, requests: 1, bytesEach: 1024, unit: .process),
+    ]
+
+    static func get(_ name: String, _ title: String, _ server: Server, connections: Int, requests: Int) -> Scenario {
+        Scenario(
+            name: name, title: title, kind: .get, server: server, path: "/1k", connections: connections,
+            requests: requests, bytesEach: 1024)
+    }
+
+    static func bulk(_ name: String, _ title: String, _ server: Server) -> Scenario {
+        Scenario(
+            name: name, title: title, kind: .bulk, server: server, path: "/1g", connections: 1, requests: 2,
+            bytesEach: gibibyte, unit: .gibibyte)
+    }
+
+    static func handshake(
+        _ name: String, _ title: String, _ kind: Kind, _ server: Server, _ requests: Int
+    ) -> Scenario {
+        Scenario(
+            name: name, title: title, kind: kind, server: server, path: "/1k", connections: 16, requests: requests,
+            bytesEach: 1024)
+    }
+
+    /// Fewer requests from slow contenders, so that a round takes each of them about as long.
+    func requests(of contender: Contender, scale: Double) -> Int {
+        switch kind {
+        case .start: return 1
+        case .bulk: return contender.weight < 0.2 || scale < 1 ? 1 : requests
+        case .inflight: return contender.isFoundation ? 1000 : requests
+        case .get, .handshake, .resumed:
+            return max(4 * connections, 200, Int(Double(requests) * contender.weight * scale))
+        }
+    }
+
+    /// The short and the long run between which syscalls are counted.
+    func syscallRuns(of contender: Contender) -> (short: Int, long: Int) {
+        switch kind {
+        case .start: return (0, 1)
+        case .bulk: return (1, 3)
+        case .inflight: return (1, 2)
+        case .handshake, .resumed: return (64, 64 + 160)
+        case .get:
+            let short = max(2 * connections, 200)
+            return (short, short + max(4 * connections, Int(4000 * contender.weight)))
+        }
+    }
+
+    var warm: Int {
+        switch kind {
+        case .get: max(500, 4 * connections)
+        case .bulk, .inflight: 1
+        case .handshake, .resumed: 2 * connections
+        case .start: 0
+        }
+    }
+}
+extension Scenario.Kind {
+    static var handshakes: [Self] { [.handshake, .resumed] }
+}

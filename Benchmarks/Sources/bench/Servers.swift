@@ -1,0 +1,193 @@
+import Foundation
+
+/// nginx and the holding server on loopback, with certificates made for the run. Both end with us.
+final class Servers {
+    let directory: String
+    private var pids: [pid_t] = []
+    private var ports: [Scenario.Server: UInt16] = [:]
+    private var ownsDirectory = false
+
+    var cafile: String { "\(directory)/ca.pem" }
+    private var handshakeLog: String { "\(directory)/handshakes.log" }
+
+    init() throws {
+        if let given = ProcessInfo.processInfo.environment["BENCH_DIRECTORY"] {
+            directory = given
+        } else {
+            var template = Array("\(NSTemporaryDirectory())/bench-XXXXXX".utf8CString)
+            guard let made = mkdtemp(&template) else { throw Failure("mkdtemp: errno \(errno)") }
+            directory = String(cString: made)
+            ownsDirectory = true
+        }
+        chmod(directory, 0o755)  // nginx's worker is somebody else when we are root
+        try makeCertificates()
+        try makeFiles()
+        try startNginx()
+        try startHolding()
+    }
+
+    deinit { stop() }
+
+    func stop() {
+        for pid in pids {
+            kill(pid, SIGTERM)
+            _ = reap(pid)
+        }
+        pids = []
+        if ownsDirectory { try? FileManager.default.removeItem(atPath: directory) }
+    }
+
+    func url(_ scenario: Scenario, requests: Int) -> String {
+        let path = scenario.kind == .inflight ? "\(scenario.path)\(requests)" : scenario.path
+        return base(scenario) + path
+    }
+
+    func warmURL(_ scenario: Scenario) -> String {
+        switch scenario.kind {
+        case .bulk: base(scenario) + "/16m"
+        case .inflight: base(scenario) + "/hold/1"
+        default: base(scenario) + scenario.path
+        }
+    }
+
+    private func base(_ scenario: Scenario) -> String {
+        let scheme = scenario.server == .plain || scenario.server == .holding ? "http" : "https"
+        return "\(scheme)://127.0.0.1:\(ports[scenario.server]!)"
+    }
+
+    /// One character for each handshake so far: `r` resumed, `.` full.
+    func handshakes() -> [UInt8] {
+        usleep(50_000)  // the line is written after the answer
+        let log = FileManager.default.contents(atPath: handshakeLog) ?? Data()
+        return log.filter { $0 != UInt8(ascii: "\n") }
+    }
+
+    /// FoundationNetworking takes its roots from the system's bundle only: in a mount namespace of
+    /// its own, the contender finds ours among them.
+    var trusting: [String] {
+        let mount = "mount --bind '\(directory)/bundle.pem' \(Self.systemBundle) && exec \"$@\""
+        return ["unshare"] + (geteuid() == 0 ? [] : ["-r"]) + ["-m", "--propagation", "private", "sh", "-c", mount, "sh"]
+    }
+    private static let systemBundle = "/etc/ssl/certs/ca-certificates.crt"
+
+    // MARK: - Making
+
+    private func makeCertificates() throws {
+        let extensions = "basicConstraints=CA:FALSE\nextendedKeyUsage=serverAuth\n"
+            + "subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1\n"
+        try write(extensions, "ext")
+        try shell("""
+            openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -days 30 \
+                -subj '/CN=Bench CA' -addext basicConstraints=critical,CA:TRUE \
+                -addext keyUsage=critical,keyCertSign,cRLSign
+            openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout server.key -out server.csr -subj /CN=server
+            openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 30 -extfile ext -out server.pem
+            cat \(Self.systemBundle) ca.pem >bundle.pem
+            """)
+    }
+
+    /// Sparse, and read once so that the page cache holds them.
+    private func makeFiles() throws {
+        try shell("mkdir www; truncate -s 1G www/1g; truncate -s 64M www/64m; truncate -s 16M www/16m; cat www/* >/dev/null; chmod -R a+rX www")
+    }
+
+    private func startNginx() throws {
+        let free = try freePorts(4)
+        (ports[.plain], ports[.tls], ports[.tlsResuming], ports[.tlsFull]) = (free[0], free[1], free[2], free[3])
+        // The answer of 1 KB comes from memory in one write: a sent file is a second segment, and the
+        // client would be measured for waking up twice. The handshake servers close after each answer.
+        try write("""
+            daemon off;
+            worker_processes 1;
+            pid \(directory)/nginx.pid;
+            error_log \(directory)/error.log warn;
+            worker_rlimit_nofile 8192;
+            events { worker_connections 4096; }
+            http {
+              client_body_temp_path \(directory)/t1; proxy_temp_path \(directory)/t2;
+              fastcgi_temp_path \(directory)/t3; uwsgi_temp_path \(directory)/t4; scgi_temp_path \(directory)/t5;
+              log_format reused $ssl_session_reused;
+              access_log off;
+              default_type text/plain;
+              sendfile on; tcp_nodelay on; output_buffers 4 128k;
+              keepalive_requests 10000000; keepalive_timeout 60s;
+              open_file_cache max=16 inactive=60s;
+              ssl_certificate \(directory)/server.pem; ssl_certificate_key \(directory)/server.key;
+              ssl_protocols TLSv1.2 TLSv1.3;
+              server { listen 127.0.0.1:\(free[0]) backlog=4096; \(locations) }
+              server { listen 127.0.0.1:\(free[1]) ssl backlog=4096; ssl_session_cache shared:a:8m; \(locations) }
+              server { listen 127.0.0.1:\(free[2]) ssl backlog=4096; ssl_session_cache shared:b:8m; ssl_session_tickets on;
+                keepalive_timeout 0; access_log \(handshakeLog) reused; \(locations) }
+              server { listen 127.0.0.1:\(free[3]) ssl backlog=4096; ssl_session_cache off; ssl_session_tickets off;
+                keepalive_timeout 0; access_log \(handshakeLog) reused; \(locations) }
+            }
+            """, "nginx.conf")
+        let (pid, output) = try spawn(
+            ["setpriv", "--pdeathsig", "TERM", "nginx", "-c", "\(directory)/nginx.conf", "-e", "\(directory)/start.log"])
+        close(output)
+        pids.append(pid)
+        for port in free { try waitForPort(port) }
+    }
+
+    private var locations: String {
+        "root \(directory)/www; location = /1k { return 200 '\(String(repeating: "x", count: 1024))'; }"
+    }
+
+    private func startHolding() throws {
+        let (pid, output) = try spawn(["setpriv", "--pdeathsig", "TERM", "\(Contender.directory)/hold"])
+        pids.append(pid)
+        let line = FileHandle(fileDescriptor: output, closeOnDealloc: true).availableData
+        let text = String(decoding: line, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+        guard let port = UInt16(text) else { throw Failure("the holding server said no port") }
+        ports[.holding] = port
+    }
+
+    private func shell(_ script: String) throws {
+        let finished = try run(["sh", "-c", "set -e; cd '\(directory)'; exec 2>setup.log; \(script)"])
+        guard finished.status == 0 else { throw Failure(says("cat '\(directory)/setup.log'")) }
+    }
+
+    private func write(_ text: String, _ name: String) throws {
+        try text.write(toFile: "\(directory)/\(name)", atomically: false, encoding: .utf8)
+    }
+
+    private func freePorts(_ count: Int) throws -> [UInt16] {
+        var sockets: [Int32] = []
+        defer { sockets.forEach { close($0) } }
+        return try (0..<count).map { _ in
+            let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            sockets.append(descriptor)
+            var address = loopback(0)
+            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let bound = withAddress(&address) { bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0 }
+            guard bound else { throw Failure("bind: errno \(errno)") }
+            return UInt16(bigEndian: address.sin_port)
+        }
+    }
+
+    private func waitForPort(_ port: UInt16) throws {
+        for _ in 0..<100 {
+            let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            defer { close(descriptor) }
+            var address = loopback(port)
+            let length = socklen_t(MemoryLayout<sockaddr_in>.size)
+            if withAddress(&address, { connect(descriptor, $0, length) }) == 0 { return }
+            usleep(50_000)
+        }
+        throw Failure("nginx does not answer: " + says("cat '\(directory)/start.log' '\(directory)/error.log'"))
+    }
+}
+
+private func loopback(_ port: UInt16) -> sockaddr_in {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    return address
+}
+
+private func withAddress<R>(_ address: inout sockaddr_in, _ use: (UnsafeMutablePointer<sockaddr>) -> R) -> R {
+    withUnsafeMutablePointer(to: &address) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1, use)
+    }
+}

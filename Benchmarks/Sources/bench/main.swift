@@ -1,0 +1,64 @@
+// The driver: servers, rounds, page. What a scenario is: Scenario.swift. How it is measured: Measurement.swift.
+
+import Foundation
+
+let introduction = """
+    # Benchmarks
+
+    Clients against nginx on loopback, one machine, everything measured inside the client's process after a
+    warm-up. `rawc` is the floor: bare sockets, epoll and OpenSSL, no client around them. `ours` runs on the
+    default pool, `ours-loop` on the loop's executor. Numbers are for each request (bulk: each GiB, start: each
+    process): CPU time (user and system, median and best round), its ratio to `rawc` (median of the ratios within
+    each round, and best to best), rate, calls of the allocator, system calls, context switches, peak memory.
+
+    Allocations and system calls come from rounds of their own, so that counting never slows what is timed. System
+    calls are the difference between a short and a long run under strace, which slows the client: a client that
+    batches does so a little more there. Go's allocations are its runtime's count. Full and resumed handshakes are
+    checked against the server's log; a client that keeps no TLS sessions is missing from the resumed table. The
+    handshake servers close after each answer. In flight: memory grows by that much for each request between the
+    last warm-up and the first answer, which comes when all have arrived. FoundationNetworking gets 1,000 requests
+    in flight: it spins from about 1,100 on.
+
+    Ratios travel between machines, times do not. The command that made the page stands in it.
+    """
+
+func show(_ text: String) {
+    print(text)
+    fflush(nil)  // also into a pipe, table by table
+}
+
+do {
+    let options = try Options(CommandLine.arguments.dropFirst())
+    guard !options.contenders.isEmpty else { throw Failure("no contender is built") }
+    var limit = rlimit()
+    getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    limit.rlim_cur = limit.rlim_max
+    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+
+    let environment = ProcessInfo.processInfo.environment
+    let variables = ["URLLOADING_BENCH_PEERS", "URLLOADING_BENCH_OURS"].compactMap { name in
+        environment[name].map { "\(name)=\($0)" }
+    }
+    let command = (variables + ["script/bench"] + CommandLine.arguments.dropFirst()).joined(separator: " ")
+    let page = Page(
+        command: command, load: says("cut -d' ' -f1 /proc/loadavg"), contenders: options.contenders,
+        rounds: options.rounds)
+    var parts = [page.header()]
+    show(parts[0])
+
+    let servers = try Servers()
+    defer { servers.stop() }
+    let measurement = Measurement(servers: servers, rounds: options.rounds, scale: options.scale)
+    for scenario in options.scenarios {
+        let table = page.table(scenario, measurement.measure(scenario, options.contenders))
+        parts.append(table)
+        show("\n" + table)
+    }
+    if let file = options.write {
+        let text = "\(introduction)\n\n```\n\(parts.joined(separator: "\n\n"))\n```\n"
+        try text.write(toFile: file, atomically: true, encoding: .utf8)
+    }
+} catch {
+    FileHandle.standardError.write(Data("\(error)\n".utf8))
+    exit(1)
+}

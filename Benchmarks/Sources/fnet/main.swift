@@ -1,0 +1,104 @@
+// FoundationNetworking: data tasks with a completion handler, a chain for each connection; large
+// bodies go to a delegate that counts and discards.
+
+import BenchMeasure
+import Foundation
+import FoundationNetworking
+import Synchronization
+
+let options = bench_parse(CommandLine.argc, CommandLine.unsafeArgv, "FoundationNetworking")
+let scenario = String(cString: options.scenario)
+if scenario == "handshake-resumed" { bench_unsupported() }  // it keeps no TLS session
+// It offers no way to name a CA file; the driver puts ours into the bundle it reads.
+
+let configuration = URLSessionConfiguration.ephemeral
+configuration.httpMaximumConnectionsPerHost = options.connections
+configuration.urlCache = nil
+configuration.httpCookieStorage = nil
+configuration.requestCachePolicy = .reloadIgnoringLocalCacheData
+
+/// One phase: `requests` spread over as many chains as there are connections.
+final class Chains: Sendable {
+    private struct State {
+        var toBegin: Int
+        var toFinish: Int
+        var bytes: Int64 = 0
+    }
+    private let state: Mutex<State>
+    private let url: URL
+    private let session: URLSession
+    private let done = DispatchSemaphore(value: 0)
+
+    init(_ session: URLSession, _ url: URL, _ requests: Int) {
+        self.session = session
+        self.url = url
+        state = Mutex(State(toBegin: requests, toFinish: requests))
+    }
+
+    func run(_ connections: Int) -> Int64 {
+        for _ in 0..<connections { begin() }
+        done.wait()
+        return state.withLock(\.bytes)
+    }
+
+    private func begin() {
+        let more = state.withLock { state in
+            guard state.toBegin > 0 else { return false }
+            state.toBegin -= 1
+            return true
+        }
+        guard more else { return }
+        session.dataTask(with: URLRequest(url: url)) { data, response, error in
+            guard let data, (response as? HTTPURLResponse)?.statusCode == 200 else {
+                bench_fail("\(error.map { "\($0)" } ?? "not a 200")")
+            }
+            bench_in_flight()
+            let last = self.state.withLock { state in
+                state.bytes += Int64(data.count)
+                state.toFinish -= 1
+                return state.toFinish == 0
+            }
+            if last { self.done.signal() } else { self.begin() }
+        }.resume()
+    }
+}
+
+/// Counts what arrives and drops it.
+final class Discard: NSObject, URLSessionDataDelegate {
+    private let bytes = Mutex<Int64>(0)
+    private let done = DispatchSemaphore(value: 0)
+
+    func run(_ session: URLSession, _ url: URL) -> Int64 {
+        bytes.withLock { $0 = 0 }
+        session.dataTask(with: URLRequest(url: url)).resume()
+        done.wait()
+        return bytes.withLock { $0 }
+    }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        bytes.withLock { $0 += Int64(data.count) }
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        if let error { bench_fail("\(error)") }
+        done.signal()
+    }
+}
+
+let url = URL(string: String(cString: options.url))!
+let warmURL = URL(string: String(cString: options.warm_url))!
+var bytes: Int64 = 0
+if scenario == "bulk" {
+    let discard = Discard()
+    let session = URLSession(configuration: configuration, delegate: discard, delegateQueue: nil)
+    for _ in 0..<options.warm { _ = discard.run(session, warmURL) }
+    bench_start()
+    for _ in 0..<options.requests { bytes += discard.run(session, url) }
+} else {
+    let session = URLSession(configuration: configuration)
+    if options.warm > 0 { _ = Chains(session, warmURL, options.warm).run(options.connections) }
+    bench_start()
+    bytes = Chains(session, url, options.requests).run(options.connections)
+}
+bench_stop(options.requests, bytes)
+exit(0)

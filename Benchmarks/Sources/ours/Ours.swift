@@ -1,0 +1,84 @@
+// URLLoading: its async verbs, a task for each connection. OURS_EXECUTOR=1 runs the same code on
+// the loop's executor, entered once.
+
+import BenchMeasure
+import FoundationEssentials
+import Glibc
+import Synchronization
+import URLLoading
+
+@main
+struct Ours {
+    let session: Session
+    let connections: Int
+    let discards: Bool
+
+    static func main() async throws {
+        let options = bench_parse(CommandLine.argc, CommandLine.unsafeArgv, "URLLoading")
+        let url = String(cString: options.url)
+        let warmURL = String(cString: options.warm_url)
+        let (requests, warm) = (options.requests, options.warm)
+
+        var configuration = Configuration.ephemeral
+        configuration.maximumConnectionsPerHost = options.connections
+        if let cafile = options.cafile { configuration.tls.roots = .file(String(cString: cafile)) }
+        let ours = Ours(
+            session: Session(configuration), connections: options.connections,
+            discards: String(cString: options.scenario) == "bulk")
+
+        if getenv("OURS_EXECUTOR") != nil {
+            try await withTaskExecutorPreference(URLLoading.loopExecutor) {
+                try await ours.measure(url, requests, warmURL, warm)
+            }
+        } else {
+            try await ours.measure(url, requests, warmURL, warm)
+        }
+        ours.session.invalidateAndCancel()
+        await ours.session.invalidated()
+    }
+
+    func measure(_ url: String, _ requests: Int, _ warmURL: String, _ warm: Int) async throws {
+        if warm > 0 { _ = try await run(warmURL, warm) }
+        bench_start()
+        let bytes = try await run(url, requests)
+        bench_stop(requests, bytes)
+    }
+
+    /// One phase: `requests` spread over as many tasks as there are connections.
+    func run(_ url: String, _ requests: Int) async throws -> Int64 {
+        let countdown = Countdown(requests)
+        let request = Request(url: URL(string: url)!)
+        return try await withThrowingTaskGroup(of: Int64.self) { group in
+            for _ in 0..<connections {
+                group.addTask {
+                    var bytes: Int64 = 0
+                    while countdown.next() { bytes += try await discards ? discard(request) : get(request) }
+                    return bytes
+                }
+            }
+            return try await group.reduce(0, +)
+        }
+    }
+
+    func get(_ request: Request) async throws -> Int64 {
+        let (data, response) = try await session.data(for: request)
+        guard response.http?.status.code == 200 else { bench_fail("not a 200") }
+        bench_in_flight()
+        return Int64(data.count)
+    }
+
+    func discard(_ request: Request) async throws -> Int64 {
+        try await session.load(request) { response, body in
+            guard response.http?.status.code == 200 else { bench_fail("not a 200") }
+            var bytes: Int64 = 0
+            for try await chunk in body { bytes += Int64(chunk.count) }
+            return bytes
+        }
+    }
+}
+
+final class Countdown: Sendable {
+    private let left: Atomic<Int>
+    init(_ count: Int) { left = Atomic(count) }
+    func next() -> Bool { left.subtract(1, ordering: .relaxed).newValue >= 0 }
+}

@@ -1,0 +1,256 @@
+/* The floor: what HTTP/1.1 keep-alive costs with bare sockets, epoll and OpenSSL, and nothing a
+ * client needs besides. One thread; sockets registered once, edge-triggered; Content-Length only. */
+
+#include <BenchMeasure.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum state { closed, connecting, handshaking, sending, receiving_head, receiving_body };
+
+typedef struct {
+    int fd;
+    enum state state;
+    SSL *ssl;
+    size_t length, sent;   /* of the request, then of the head so far */
+    long long left;        /* of the body */
+    int close_after;
+    char buffer[4096];     /* the request, then the head of the answer */
+} connection;
+
+static bench_options options;
+static int poller;
+static SSL_CTX *tls;
+static SSL_SESSION *session;          /* the newest ticket */
+static char bulk[256 * 1024];         /* one for all: nothing reads it */
+
+static const char *path;              /* of the phase under way */
+static long to_begin, to_finish;
+static long long bytes;
+
+static char host[256], port_text[8];
+static struct sockaddr_in address;
+
+/* http://127.0.0.1:8080/path, an address and not a name: no resolver in the measured region. */
+static const char *parse(const char *url) {
+    const char *authority = strstr(url, "://");
+    if (!authority) bench_fail("not a URL");
+    authority += 3;
+    const char *slash = strchr(authority, '/');
+    if (!slash || sscanf(authority, "%255[^:/]:%7[0-9]", host, port_text) != 2) bench_fail("not a URL with a port");
+    address.sin_family = AF_INET;
+    address.sin_port = htons(atoi(port_text));
+    if (inet_pton(AF_INET, host, &address.sin_addr) != 1) bench_fail("not an IPv4 address");
+    return slash;
+}
+
+static int keep_session(SSL *ssl, SSL_SESSION *fresh) {
+    (void)ssl;
+    if (session) SSL_SESSION_free(session);
+    session = fresh;
+    return 1;
+}
+
+static void prepare_tls(void) {
+    tls = SSL_CTX_new(TLS_client_method());
+    SSL_CTX_set_min_proto_version(tls, TLS1_2_VERSION);
+    SSL_CTX_set_verify(tls, SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_read_ahead(tls, 1);
+    SSL_CTX_set_mode(tls, SSL_MODE_RELEASE_BUFFERS);
+    if (!strcmp(options.scenario, "bulk")) SSL_CTX_set_default_read_buffer_len(tls, 128 * 1024);
+    if (options.cafile ? !SSL_CTX_load_verify_file(tls, options.cafile) : !SSL_CTX_set_default_verify_paths(tls))
+        bench_fail("cannot read the CA file");
+    if (!strcmp(options.scenario, "handshake-resumed")) {
+        SSL_CTX_set_session_cache_mode(tls, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+        SSL_CTX_sess_set_new_cb(tls, keep_session);
+    } else {
+        SSL_CTX_set_session_cache_mode(tls, SSL_SESS_CACHE_OFF);
+    }
+}
+
+static void open_socket(connection *c) {
+    c->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (c->fd < 0) bench_fail("socket");
+    setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
+    c->state = connecting;
+    if (connect(c->fd, (struct sockaddr *)&address, sizeof address) && errno != EINPROGRESS) bench_fail("connect");
+    struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = c };
+    if (epoll_ctl(poller, EPOLL_CTL_ADD, c->fd, &event)) bench_fail("epoll_ctl");
+}
+
+static void close_socket(connection *c) {
+    if (c->ssl) {
+        SSL_shutdown(c->ssl);
+        SSL_free(c->ssl);
+        c->ssl = NULL;
+    }
+    close(c->fd);
+    c->state = closed;
+}
+
+static void begin(connection *c) {
+    to_begin--;
+    c->sent = 0;
+    c->length = snprintf(c->buffer, sizeof c->buffer,
+        "GET %s HTTP/1.1\r\nHost: %s:%s\r\nAccept: */*\r\nUser-Agent: rawc\r\n\r\n", path, host, port_text);
+    if (c->state == closed) open_socket(c); else c->state = sending;
+}
+
+/* Bytes, 0 for "wait", -1 for the end. */
+static long pull(connection *c, void *into, size_t room) {
+    if (!c->ssl) {
+        ssize_t n = recv(c->fd, into, room, 0);
+        if (n > 0) return n;
+        return n < 0 && errno == EAGAIN ? 0 : -1;
+    }
+    int n = SSL_read(c->ssl, into, room);
+    if (n > 0) return n;
+    int why = SSL_get_error(c->ssl, n);
+    return why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE ? 0 : -1;
+}
+
+static long push(connection *c, const void *from, size_t length) {
+    if (!c->ssl) {
+        ssize_t n = send(c->fd, from, length, MSG_NOSIGNAL);
+        if (n >= 0) return n;
+        return errno == EAGAIN ? 0 : -1;
+    }
+    int n = SSL_write(c->ssl, from, length);
+    if (n > 0) return n;
+    int why = SSL_get_error(c->ssl, n);
+    return why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE ? 0 : -1;
+}
+
+/* The status must be 200 and the length must be said. Returns where the body begins, 0 for "not yet". */
+static size_t parse_head(connection *c) {
+    char *end = memmem(c->buffer, c->length, "\r\n\r\n", 4);
+    if (!end) return 0;
+    if (c->length < 12 || memcmp(c->buffer, "HTTP/1.1 200", 12)) bench_fail("not a 200");
+    c->left = -1;
+    c->close_after = 0;
+    for (char *line = memchr(c->buffer, '\n', end - c->buffer); line && line < end; line = memchr(line, '\n', end - line)) {
+        line++;
+        if (!strncasecmp(line, "content-length:", 15)) c->left = strtoll(line + 15, NULL, 10);
+        else if (!strncasecmp(line, "connection: close", 17)) c->close_after = 1;
+    }
+    if (c->left < 0) bench_fail("no Content-Length");
+    return end + 4 - c->buffer;
+}
+
+static void begin_tls(connection *c) {
+    c->ssl = SSL_new(tls);
+    SSL_set_fd(c->ssl, c->fd);
+    X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(c->ssl), host);
+    if (session) SSL_set_session(c->ssl, session);
+    SSL_set_connect_state(c->ssl);
+    c->state = handshaking;
+}
+
+/* As far as the socket lets it. */
+static void advance(connection *c) {
+    for (;;) {
+        long n;
+        switch (c->state) {
+        case closed:
+            return;
+        case connecting: {
+            int error = 0;
+            socklen_t length = sizeof error;
+            getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &length);
+            if (error) { errno = error; perror("connect"); exit(1); }
+            if (tls) begin_tls(c); else c->state = sending;
+            break;
+        }
+        case handshaking: {
+            int done = SSL_do_handshake(c->ssl);
+            if (done == 1) { c->state = sending; break; }
+            int why = SSL_get_error(c->ssl, done);
+            if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) return;
+            ERR_print_errors_fp(stderr);
+            bench_fail("handshake");
+        }
+        case sending:
+            n = push(c, c->buffer + c->sent, c->length - c->sent);
+            if (n < 0) bench_fail("send");
+            if (n == 0) return;
+            c->sent += n;
+            if (c->sent < c->length) break;
+            c->state = receiving_head;
+            c->length = 0;
+            /* The answer cannot be here yet; the edge will say when it is. */
+            return;
+        case receiving_head: {
+            n = pull(c, c->buffer + c->length, sizeof c->buffer - c->length);
+            if (n < 0) bench_fail("closed in the head");
+            if (n == 0) return;
+            c->length += n;
+            size_t head = parse_head(c);
+            if (!head) { if (c->length == sizeof c->buffer) bench_fail("head too long"); break; }
+            bench_in_flight();
+            bytes += c->length - head;
+            c->left -= c->length - head;
+            c->state = receiving_body;
+            break;
+        }
+        case receiving_body:
+            if (c->left > 0) {
+                n = pull(c, bulk, sizeof bulk);
+                if (n < 0) bench_fail("closed in the body");
+                if (n == 0) return;
+                bytes += n;
+                c->left -= n;
+                break;
+            }
+            to_finish--;
+            if (c->close_after) close_socket(c);
+            if (to_begin == 0) { if (c->state != closed) c->state = sending, c->sent = c->length = 0; return; }
+            begin(c);
+            if (c->state == connecting) return;
+        }
+    }
+}
+
+static void run(connection *connections, long count, const char *url, long requests) {
+    path = parse(url);
+    to_begin = to_finish = requests;
+    bytes = 0;
+    struct epoll_event events[256];
+    for (long i = 0; i < count && to_begin > 0; i++) {
+        begin(&connections[i]);
+        if (connections[i].state == sending) advance(&connections[i]);
+    }
+    while (to_finish > 0) {
+        int n = epoll_wait(poller, events, 256, -1);
+        for (int i = 0; i < n; i++) {
+            connection *c = events[i].data.ptr;
+            if (c->state == sending && c->length == 0) continue; /* idle: nothing asked for */
+            advance(c);
+        }
+    }
+}
+
+int main(int argc, char **argv) {
+    options = bench_parse(argc, argv, OpenSSL_version(OPENSSL_VERSION));
+    signal(SIGPIPE, SIG_IGN);
+    poller = epoll_create1(EPOLL_CLOEXEC);
+    if (!strncmp(options.url, "https:", 6)) prepare_tls();
+    connection *connections = calloc(options.connections, sizeof(connection));
+    if (options.warm > 0) run(connections, options.connections, options.warm_url, options.warm);
+    bench_start();
+    run(connections, options.connections, options.url, options.requests);
+    bench_stop(options.requests, bytes);
+    return 0;
+}
