@@ -5,30 +5,26 @@ import URLLoadingWire
 
 /// A request with nothing left to decide.
 struct PreparedRequest: Sendable {
-    let method: Method
-    let target: Target
+    let request: Request
+    let destination: Destination
+    /// The caller's fields and the defaults it did not set.
     let headers: Headers
-    let body: RequestBody?
     /// The response's content coding was our idea, so it is ours to undo.
     let decodesContent: Bool
-    let route: Route
 
     init(_ request: Request, _ defaults: DefaultFields) throws(LoadError) {
-        switch request.target {
-        case .success(let target): self.target = target
+        switch request.destination {
+        case .success(let destination): self.destination = destination
         case .failure(let violation): throw LoadError(violation, .preparing)
         }
-        method = request.method
-        body = request.body
-        route = Route(origin: target.origin)
-        decodesContent = defaults.offersCoding && (request.headers.isEmpty || !request.headers.contains(.acceptEncoding))
-        headers = defaults.completing(request.headers)
+        self.request = request
+        let own = request.headers
+        decodesContent = defaults.offersCoding && (own.isEmpty || !own.contains(.acceptEncoding))
+        headers = defaults.completing(own)
     }
 
     var framing: HTTP1BodyFraming {
-        guard let body else {
-            return .none
-        }
+        guard let body = request.body else { return .none }
         return body.length.map { .length($0) } ?? .chunked
     }
 }

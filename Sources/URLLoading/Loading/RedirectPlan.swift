@@ -15,7 +15,7 @@ enum RedirectPlan {
             return .refuse(LoadError(.badRedirect, phase: .redirecting, party: .peer, detail: "Location is no URL reference"))
         }
         // A server must not turn a load of the web into one of this machine's files (security 58).
-        guard case .success(let target) = next.target, case .success(let origin) = request.target else {
+        guard case .success(let target) = next.destination, case .success(let origin) = request.destination else {
             return .refuse(LoadError(.redirectRefused, phase: .redirecting, party: .peer, detail: "only http and https may be redirected to"))
         }
         guard followed < maximum else {
@@ -24,8 +24,8 @@ enum RedirectPlan {
         var changed = request
         changed.url = next.url
         rewriteMethod(&changed, head.status)
-        removeSecrets(&changed, sameOrigin: target.origin == origin.origin)
-        rewriteReferer(&changed, from: origin.origin, to: target.origin)
+        removeSecrets(&changed, sameOrigin: target.route == origin.route)
+        rewriteReferer(&changed, from: origin.route.origin, to: target.route.origin)
         return .follow(changed)
     }
 
