@@ -1,0 +1,137 @@
+// What must live here: the order of codings and the limits on all of them. A coding by itself is a
+// `ContentLayer`; a new one is a class and a line in `layer(named:)`.
+
+/// Takes the content codings of a body off, piece by piece (RFC 9110 8.4).
+///
+/// ```swift
+/// guard var decoder = try ContentDecoder(contentEncoding: "gzip") else { … as it is … }
+/// let step = try decoder.decode(input, into: output)   // until nothing is consumed and produced
+/// try decoder.finish()                                  // at the end of the body
+/// ```
+///
+/// It does not know where the body comes from, and holds at most 16 KiB for each layer but one.
+package struct ContentDecoder: ~Copyable, Sendable {
+    private let layers: [any ContentLayer]
+    private var links: [LayerLink]
+    private let limits: ContentDecodingLimits
+    /// Bytes in and out so far.
+    package private(set) var consumedTotal: Int64 = 0
+    package private(set) var producedTotal: Int64 = 0
+
+    /// A decoder for the value of Content-Encoding; `nil` if there is nothing we can take off: no
+    /// coding, `identity`, or a coding we do not know. Throws `tooManyCodings`.
+    package init?(
+        contentEncoding: String, limits: ContentDecodingLimits = ContentDecodingLimits()
+    ) throws(WireViolation) {
+        let names = Self.names(in: contentEncoding)
+        guard names.count <= limits.layers else { throw .remote(.tooManyCodings, "RFC 9110 8.4") }
+        var layers: [any ContentLayer] = []
+        // Listed in the order they were applied: the last comes off first.
+        for name in names.reversed() where name != "identity" {
+            guard let layer = Self.layer(named: name) else { return nil }
+            layers.append(layer)
+        }
+        guard !layers.isEmpty else { return nil }
+        self.layers = layers
+        self.limits = limits
+        links = layers.dropFirst().map { _ in LayerLink() }
+    }
+
+    private static func names(in value: String) -> [String] {
+        let bytes = Array(value.utf8)
+        var names: [String] = []
+        bytes.withUnsafeBytes { bytes in
+            forEachListElement(of: bytes) { names.append(bytes.text($0).lowercasedASCII) }
+        }
+        return names
+    }
+
+    private static func layer(named name: String) -> (any ContentLayer)? {
+        switch name {
+        case "gzip", "x-gzip": Inflate(.gzip)  // RFC 9110 8.4.1.3: the two are equal.
+        case "deflate": Inflate(.deflate)
+        default: nil
+        }
+    }
+
+    /// Decodes from `input` into `output` until one of them is used up.
+    ///
+    /// Call it again with the rest, and with an empty input as long as it fills `output`. Throws
+    /// `contentDecodingFailed` or `contentDecodingLimit`.
+    package mutating func decode(
+        _ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer
+    ) throws(WireViolation) -> (consumed: Int, produced: Int) {
+        var step = (consumed: 0, produced: 0)
+        while step.produced < output.count {
+            let part = try run(
+                layers.count - 1, UnsafeRawBufferPointer(rebasing: input[step.consumed...]),
+                UnsafeMutableRawBufferPointer(rebasing: output[step.produced...]))
+            if part == (0, 0) { break }
+            step = (step.consumed + part.consumed, step.produced + part.produced)
+        }
+        consumedTotal += Int64(step.consumed)
+        producedTotal += Int64(step.produced)
+        try checkLimits()
+        return step
+    }
+
+    /// The body is complete and all of it was decoded; throws `truncatedContent` if a coding has not
+    /// seen its end. A body without a single byte is empty content, whatever it says it is.
+    package mutating func finish() throws(WireViolation) {
+        guard consumedTotal > 0 else { return }
+        guard layers.allSatisfy(\.isComplete), links.allSatisfy(\.isEmpty) else {
+            throw .remote(.truncatedContent, "RFC 9110 8.4")
+        }
+    }
+
+    private func checkLimits() throws(WireViolation) {
+        guard producedTotal <= limits.outputSize else { throw .remote(.contentDecodingLimit, "RFC 9110 8.4") }
+        guard producedTotal > limits.ratioThreshold else { return }
+        guard producedTotal / Int64(max(1, limits.ratio)) <= consumedTotal else {
+            throw .remote(.contentDecodingLimit, "RFC 9110 8.4")
+        }
+    }
+
+    /// Layer 0 reads the input, every other one what the layer before it left in the link.
+    private mutating func run(
+        _ index: Int, _ input: UnsafeRawBufferPointer, _ output: UnsafeMutableRawBufferPointer
+    ) throws(WireViolation) -> (consumed: Int, produced: Int) {
+        guard index > 0 else { return try layers[0].decode(input, into: output) }
+        var consumed = 0
+        if links[index - 1].isEmpty {
+            let storage = links[index - 1].storage
+            let filled = try run(index - 1, input, storage.buffer)
+            consumed = filled.consumed
+            links[index - 1].range = 0..<filled.produced
+        }
+        let link = links[index - 1]
+        let pending = UnsafeRawBufferPointer(rebasing: link.storage.buffer[link.range])
+        let step = try layers[index].decode(pending, into: output)
+        links[index - 1].range = link.range.lowerBound + step.consumed..<link.range.upperBound
+        // Progress inside the chain counts, or the caller would think that all is done.
+        if consumed == 0, step.produced == 0, step.consumed > 0 { return try run(index, input, output) }
+        return (consumed, step.produced)
+    }
+}
+
+/// One coding. Owned by one ``ContentDecoder``, which is not copyable: never used from two places.
+protocol ContentLayer: AnyObject, Sendable {
+    /// Whether the coded stream has come to its end, or to a place where it may end.
+    var isComplete: Bool { get }
+    func decode(
+        _ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer
+    ) throws(WireViolation) -> (consumed: Int, produced: Int)
+}
+
+/// What one layer has put out and the next has not yet taken.
+private struct LayerLink: Sendable {
+    let storage = LayerStorage()
+    var range = 0..<0
+    var isEmpty: Bool { range.isEmpty }
+}
+
+/// 16 KiB at an address that stays. Unchecked: reached only through the one decoder that owns it.
+private final class LayerStorage: @unchecked Sendable {
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 16 * 1024, alignment: 16)
+    deinit { buffer.deallocate() }
+}
