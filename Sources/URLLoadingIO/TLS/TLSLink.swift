@@ -35,11 +35,9 @@ final class TLSLink {
         return Unmanaged<TLSLink>.fromOpaque(link).takeUnretainedValue()
     }
 
-    /// Returns whether the session was taken over.
-    func keep(_ session: OpaquePointer) -> Bool {
-        guard let cache, let key else { return false }
-        cache.store(TLSSession(adopting: session), for: key)
-        return true
+    func keep(_ session: OpaquePointer) {
+        guard let cache, let key, let copy = TLSSession(copying: session) else { return }
+        cache.store(copy, for: key)
     }
 
     /// Makes `ssl` read and write through this link, which must outlive it.

@@ -217,7 +217,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     /// they are read here, and only what is behind them counts.
     package var hasPendingInput: Bool {
         lock.withLock { _ in
-            guard deferred == nil, SSL_pending(ssl) == 0 else { return true }
+            guard !isClosed, deferred == nil, SSL_pending(ssl) == 0 else { return true }
             guard SSL_has_pending(ssl) == 1 || link.inner.hasPendingInput else { return false }
             var byte: UInt8 = 0
             do throws(IOFailure) {
