@@ -76,6 +76,19 @@ struct TLSEndTests {
         pair.client.close()
     }
 
+    @Test(arguments: [TLSVersion.tls12, .tls13])
+    func `An answer given before the peer left is still read`(_ version: TLSVersion) async throws {
+        let rig = try TLSRig(server: { $0.maximumVersion = version })
+        let pair = try await rig.connect()
+        try await send(Array("too much".utf8), on: pair.server)
+        pair.server.close()
+        let error = await #expect(throws: IOFailure.self) {
+            while true { try await send([UInt8](repeating: 1, count: 1 << 20), on: pair.client) }
+        }
+        #expect(systemError(error) != nil)
+        #expect(try await receive(8, from: pair.client) == Array("too much".utf8))
+    }
+
     @Test func `A closed transport moves nothing`() async throws {
         let rig = try TLSRig()
         let pair = try await rig.connect()
@@ -136,6 +149,23 @@ struct TLSEndTests {
         #expect(try await receive(bytes.count, from: pair.client) == bytes)
         try await sent
         try await echoed
+    }
+
+    @Test func `A reader and a writer never wait at one gate`() {
+        var turns = TLSTurns()
+        let alone = [turns.wait(.writer, .write), turns.wait(.reader, .read)]
+        #expect(alone == [.write, .read])
+        let undisturbed = turns.goOn(.reader)
+        #expect(!undisturbed)
+        // The reader has to write first, where the writer waits already.
+        let displaced = turns.wait(.reader, .write)
+        #expect(displaced == .read)
+        let wakesReader = [turns.goOn(.writer), turns.goOn(.reader)]
+        #expect(wakesReader == [true, false])
+        let other = [turns.wait(.reader, .write), turns.wait(.writer, .write)]
+        #expect(other == [.write, .read])
+        let wakesWriter = turns.goOn(.reader)
+        #expect(wakesWriter)
     }
 
     private func echo(_ count: Int, on transport: TLSTransport) async throws {

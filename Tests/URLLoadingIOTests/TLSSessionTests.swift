@@ -69,9 +69,18 @@ struct TLSSessionTests {
     func `A server without tickets is never resumed`(_ version: TLSVersion) async throws {
         let rig = try TLSRig(server: {
             $0.maximumVersion = version
-            $0.givesTickets = false
+            $0.tickets = 0
         })
         for _ in 0..<3 { #expect(try await visit(rig) == false) }
+    }
+
+    @Test func `Row 83: tickets without end are an error`() async throws {
+        let rig = try TLSRig(server: { $0.tickets = 2_000 })
+        // Small pieces, as a network delivers them: the flood is met between two reads.
+        let pair = try await rig.connect { ChoppingTransport($0, piece: 1_000) }
+        let error = await #expect(throws: IOFailure.self) { _ = try await receive(1, from: pair.client) }
+        #expect(tlsKind(error) == .other)
+        #expect(rig.client.sessions.count == TLSSessionCache.sessionsPerPeer)
     }
 
     @Test func `Row 15: configurations, names, ports and protocols do not share sessions`() async throws {

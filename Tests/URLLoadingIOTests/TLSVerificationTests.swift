@@ -166,14 +166,18 @@ struct TLSVerificationTests {
     }
 
     @Test func `Row 40: a chain has a bounded length`() async throws {
-        #expect(try await kind(.init(), through: { root in
-            try (0..<14).reduce(root) { issuer, step in try issuer.intermediate(commonName: "Step \(step)") }
-        }) != nil)
+        #expect(try await kind(.init(), through: { try chain(of: 8, below: $0) }) == nil)
+        #expect(try await kind(.init(), through: { try chain(of: 14, below: $0) }) == .invalidChain)
     }
 
     @Test func `Row 40: a bomb of certificates is refused by its size`() async throws {
-        #expect(try await kind(.init(), through: { root in
-            try (0..<250).reduce(root) { issuer, step in try issuer.intermediate(commonName: "Step \(step)") }
-        }) != nil)
+        let rig = try TLSRig(through: { try chain(of: 340, below: $0) })
+        let failure = try await rig.failure()
+        #expect(failure.detail.contains("excessive message size"))
+        #expect(failure.chain.count == 0)
+    }
+
+    private func chain(of length: Int, below root: TestCertificateAuthority) throws -> TestCertificateAuthority {
+        try (0..<length).reduce(root) { issuer, step in try issuer.intermediate(commonName: "Step \(step)") }
     }
 }

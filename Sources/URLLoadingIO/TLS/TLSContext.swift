@@ -40,8 +40,8 @@ package final class TLSContext: @unchecked Sendable {
 
     // MARK: What client and server share
 
-    /// Records are 16 KB: four come with one call when they are there.
-    private static let readBuffer = 64 * 1024
+    /// Records are 16 KB: seven come with one call when they are there. Freed whenever it is empty.
+    private static let readBuffer = 128 * 1024
 
     static func setVersions(_ pointer: OpaquePointer, _ minimum: TLSVersion, _ maximum: TLSVersion) throws(TLSFailure) {
         guard minimum <= maximum, c_SSL_CTX_set_min_proto_version(pointer, minimum.rawValue) == 1,
