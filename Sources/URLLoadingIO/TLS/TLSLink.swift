@@ -14,6 +14,11 @@ final class TLSLink {
     var firstByte: UInt8?
     var verdict: Verdict?
 
+    /// OpenSSL reads on past tickets for as long as there are some, so a peer could keep it busy
+    /// without end, and out of reach of every limit: two is what servers send, this is not meant well.
+    var ticketsInARow = 0
+    private static let ticketLimit = 64
+
     struct Verdict {
         let error: Int32
         let depth: Int32
@@ -35,11 +40,10 @@ final class TLSLink {
         return Unmanaged<TLSLink>.fromOpaque(link).takeUnretainedValue()
     }
 
-    /// Returns whether the session was taken over.
-    func keep(_ session: OpaquePointer) -> Bool {
-        guard let cache, let key else { return false }
-        cache.store(TLSSession(adopting: session), for: key)
-        return true
+    func keep(_ session: OpaquePointer) {
+        ticketsInARow += 1
+        guard let cache, let key, let copy = TLSSession(copying: session) else { return }
+        cache.store(copy, for: key)
     }
 
     /// Makes `ssl` read and write through this link, which must outlive it.
@@ -83,6 +87,8 @@ final class TLSLink {
     private func read(_ bio: OpaquePointer, _ buffer: UnsafeMutableRawBufferPointer, _ moved: UnsafeMutablePointer<Int>) -> Int32 {
         BIO_clear_flags(bio, Self.flags)
         do throws(IOFailure) {
+            guard ticketsInARow <= Self.ticketLimit
+            else { throw IOFailure(.tls(TLSFailure(.other, detail: "nothing but session tickets")), .read) }
             switch try inner.read(into: buffer) {
             case .moved(let count):
                 if firstByte == nil { firstByte = buffer.first }
