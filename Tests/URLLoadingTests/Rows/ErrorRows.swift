@@ -41,7 +41,8 @@ import URLLoadingWire
         (.chunkSizeOverflow, "chunkSizeOverflow"), (.chunkExtensionsTooLarge, "chunkExtensionsTooLarge"),
         (.malformedChunkEnd, "malformedChunkEnd"), (.trailersTooLarge, "trailersTooLarge"),
         (.tooManyInformational, "tooManyInformational"), (.unexpectedResponse, "unexpectedResponse"),
-        (.unexpectedUpgrade, "unexpectedUpgrade"),
+        (.unexpectedUpgrade, "unexpectedUpgrade"), (.malformedHost, "malformedHost"),
+        (.transferEncodingInOldVersion, "transferEncodingInOldVersion"),
     ]
 
     @Test("checklist 161: every reason has its NSURLErrorDomain number", arguments: numbers)
