@@ -33,11 +33,14 @@ final class Load: LoadControl, @unchecked Sendable {
     func run() async throws(LoadError) -> HTTPExchange {
         var request = original
         var followed = 0
+        // What a redirect to another server dropped stays dropped, also on the way back (security 2).
+        var hasLeft = false
         while true {
             try checkCache(request)
-            let exchange = try await exchange(request)
+            let exchange = try await exchange(request, hasLeft)
             guard let next = try await redirect(after: exchange, from: request, followed) else { return exchange }
             exchange.release()
+            hasLeft = hasLeft || !request.hasSameRoute(as: next)
             request = next
             followed += 1
         }
@@ -50,9 +53,9 @@ final class Load: LoadControl, @unchecked Sendable {
     }
 
     /// One request, answered; sent again on a fresh connection if an idle one turned out to be stale.
-    private func exchange(_ request: Request) async throws(LoadError) -> HTTPExchange {
+    private func exchange(_ request: Request, _ hasLeft: Bool) async throws(LoadError) -> HTTPExchange {
         do throws(LoadError) {
-            let prepared = try PreparedRequest(request, core.defaultFields)
+            let prepared = try PreparedRequest(request, core.defaultFields, hasLeft: hasLeft)
             var retries = RetryPlan(request)
             while true {
                 let connection = try await core.pool.lease(prepared.destination.route, self, fresh: retries.wantsFresh)

@@ -12,7 +12,8 @@ struct PreparedRequest: Sendable {
     /// The response's content coding was our idea, so it is ours to undo.
     let decodesContent: Bool
 
-    init(_ request: Request, _ defaults: DefaultFields) throws(LoadError) {
+    /// - Parameter hasLeft: a redirect led away from the server that the caller asked for.
+    init(_ request: Request, _ defaults: DefaultFields, hasLeft: Bool) throws(LoadError) {
         switch request.destination {
         case .success(let destination): self.destination = destination
         case .failure(let violation): throw LoadError(violation, .preparing)
@@ -20,7 +21,7 @@ struct PreparedRequest: Sendable {
         self.request = request
         let own = request.headers
         decodesContent = defaults.offersCoding && (own.isEmpty || !own.contains(.acceptEncoding))
-        headers = defaults.completing(own)
+        headers = defaults.completing(own, hasLeft: hasLeft)
     }
 
     var framing: HTTP1BodyFraming {
@@ -32,6 +33,8 @@ struct PreparedRequest: Sendable {
 /// The fields every request gets unless it sets them itself.
 struct DefaultFields: Sendable {
     private let fields: Headers
+    /// Those for a server that only a redirect led to: the session's credentials are not for it (security 1).
+    private let fieldsElsewhere: Headers
     let offersCoding: Bool
 
     init(_ configuration: Configuration) {
@@ -44,9 +47,13 @@ struct DefaultFields: Sendable {
         add(.acceptEncoding, configuration.acceptEncoding)
         add(.userAgent, configuration.userAgent)
         self.fields = fields
+        var elsewhere = fields
+        for name in RedirectPlan.secretFields { elsewhere.remove(name) }
+        fieldsElsewhere = elsewhere
     }
 
-    func completing(_ own: Headers) -> Headers {
+    func completing(_ own: Headers, hasLeft: Bool) -> Headers {
+        let fields = hasLeft ? fieldsElsewhere : fields
         // The common case shares one value with every other request.
         guard !own.isEmpty else { return fields }
         var complete = own

@@ -15,9 +15,17 @@ enum RedirectPlan {
             return .refuse(LoadError(.badRedirect, phase: .redirecting, party: .peer, detail: "Location is no URL reference"))
         }
         // A server must not turn a load of the web into one of this machine's files (security 58).
-        guard case .success(let target) = next.destination, case .success(let origin) = request.destination else {
-            return .refuse(LoadError(.redirectRefused, phase: .redirecting, party: .peer, detail: "only http and https may be redirected to"))
+        let target: Destination
+        switch next.destination {
+        case .success(let destination): target = destination
+        case .failure(let violation):
+            let isScheme = violation.code == .unsupportedScheme
+            return .refuse(LoadError(
+                isScheme ? .redirectRefused : .badRedirect, phase: .redirecting, party: .peer,
+                detail: isScheme ? "only http and https may be redirected to" : violation.description))
         }
+        // A request without a destination was never sent.
+        guard case .success(let origin) = request.destination else { return .deliver }
         guard followed < maximum else {
             return .refuse(LoadError(.tooManyRedirects, phase: .redirecting, party: .peer, detail: "\(followed) followed"))
         }
@@ -70,8 +78,11 @@ enum RedirectPlan {
     /// (security 1-4). What was dropped stays dropped, for the next hop starts from this request.
     private static func removeSecrets(_ request: inout Request, sameOrigin: Bool) {
         guard !sameOrigin else { return }
-        for name in [FieldName.authorization, .cookie, .proxyAuthorization, .host] { request.headers.remove(name) }
+        for name in Self.secretFields { request.headers.remove(name) }
     }
+
+    /// What proves who we are, and the Host that was meant for the other server.
+    static let secretFields: [FieldName] = [.authorization, .cookie, .proxyAuthorization, .host]
 
     /// A Referer the caller set goes on without userinfo and fragment, and not from https to http
     /// (RFC 9110 §10.1.3, security 9).

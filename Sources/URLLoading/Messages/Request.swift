@@ -118,6 +118,12 @@ public struct Request: Sendable {
 
     /// The URL as the wire and the pool want it, worked out once per URL.
     var destination: Result<Destination, WireViolation> { storage.destination }
+
+    /// Whether both go to one server.
+    func hasSameRoute(as other: Request) -> Bool {
+        guard case .success(let own) = destination, case .success(let theirs) = other.destination else { return false }
+        return own.route == theirs.route
+    }
 }
 
 /// Where a request goes.
