@@ -80,7 +80,7 @@ struct ConnectionRows {
                 for path in ["/body", "/head", "/loop"] {
                     await expectFailure(.resourceTimeout, .local, nil, path) { try await session.data(from: origin.url(path)) }
                 }
-                await expectFailure(.resourceTimeout, .local, .receiving) {
+                await expectFailure(.resourceTimeout, .local) {
                     try await session.load(Request(url: origin.url("/body"))) { _, body in
                         for try await _ in body {}
                     }
