@@ -8,6 +8,8 @@ package final class SocketTransport: Transport {
     package let slot: PollSlot
     package let peer: SocketAddress?
     private let isClosed = Atomic<Bool>(false)
+    /// The last read filled its buffer: there may be more, of which the slot has heard already.
+    private let mayHoldMore = Atomic<Bool>(false)
 
     /// Takes over an open descriptor.
     init(descriptor: Int32, peer: SocketAddress?) throws(IOFailure) {
@@ -42,6 +44,7 @@ package final class SocketTransport: Transport {
 
     package func read(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Progress {
         let moved = csys_receive(descriptor, buffer.baseAddress, buffer.count)
+        mayHoldMore.store(moved == buffer.count, ordering: .relaxed)
         if moved > 0 { return .moved(moved) }
         if moved == 0 { return .end }
         return try Self.outcome(moved, .read)
@@ -60,7 +63,8 @@ package final class SocketTransport: Transport {
 
     package var hasPendingInput: Bool {
         // What was heard may be long consumed: only then is the kernel asked.
-        guard slot.readable.take() else { return false }
+        let hasHeard = slot.readable.take()
+        guard hasHeard || mayHoldMore.load(ordering: .relaxed) else { return false }
         return csys_peek(descriptor) != -Int(EAGAIN)
     }
 
