@@ -84,10 +84,10 @@ struct RequestRows {
             try await withSession(.ephemeral) { session in
                 var request = Request(url: origin.url())
                 request.idleTimeout = .milliseconds(30)
-                await expectFailure(.idleTimeout, .peer, .waiting) { try await session.data(for: request) }
+                await expectFailure(.idleTimeout, .peer) { try await session.data(for: request) }
                 request.idleTimeout = nil
                 request.resourceTimeout = .milliseconds(30)
-                await expectFailure(.resourceTimeout, .local, .waiting) { try await session.data(for: request) }
+                await expectFailure(.resourceTimeout, .local) { try await session.data(for: request) }
             }
         }
     }
