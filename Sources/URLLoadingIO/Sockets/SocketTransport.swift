@@ -63,8 +63,8 @@ package final class SocketTransport: Transport {
 
     package var hasPendingInput: Bool {
         // What was heard may be long consumed: only then is the kernel asked.
-        let hasHeard = slot.readable.take()
-        guard hasHeard || mayHoldMore.load(ordering: .relaxed) else { return false }
+        let hasHeard = slot.readable.take(), hasHeardEnd = slot.takeEnd()
+        guard hasHeard || hasHeardEnd || mayHoldMore.load(ordering: .relaxed) else { return false }
         return csys_peek(descriptor) != -Int(EAGAIN)
     }
 
