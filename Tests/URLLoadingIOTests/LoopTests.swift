@@ -29,7 +29,7 @@ struct LoopTests {
         var queue = TimerQueue()
         var waiting: [Int64] = []
         var now: Int64 = 0
-        for number in 0..<2000 {
+        for number in 0..<500 {
             if Int.random(in: 0..<3, using: &random) > 0 {
                 let moment = now + Int64.random(in: -5..<200, using: &random)
                 queue.add(moment, .object(Target(number)))

@@ -32,6 +32,11 @@ import URLLoadingWire
             routes = try ["a.example", "b.example", "c.example"].map { Route(origin: try Origin(scheme: "http", host: Origin.Host($0))) }
         }
 
+        /// Hundreds of thousands of these: the macro would cost more than the walk.
+        private func expect(_ isTrue: Bool, _ comment: String) {
+            if !isTrue { Issue.record("\(comment) at \(now): \(state)") }
+        }
+
         mutating func step() {
             now += 1
             switch Int.random(in: 0..<10, using: &random) {
@@ -54,8 +59,8 @@ import URLLoadingWire
         }
 
         private mutating func take(_ token: Token, _ route: Route) {
-            #expect(!leased.contains { $0.token === token }, "leased twice")
-            #expect(!closed.contains(ObjectIdentifier(token)), "closed, and leased")
+            expect(!leased.contains { $0.token === token }, "leased twice")
+            expect(!closed.contains(ObjectIdentifier(token)), "closed, and leased")
             leased.append((token, route))
         }
 
@@ -94,15 +99,15 @@ import URLLoadingWire
         private mutating func act(on consequence: State.Consequence) {
             if let wake = consequence.wake {
                 let isKnown = waiting.contains { $0.waiter === wake }
-                #expect(isKnown, "woken, and not waiting")
+                expect(isKnown, "woken, and not waiting")
                 if case .waiting = wake.turn { Issue.record("woken for nothing") }
             }
             if let token = consequence.close { close(token) }
         }
 
         private mutating func close(_ token: Token) {
-            #expect(closed.insert(ObjectIdentifier(token)).inserted, "closed twice")
-            #expect(!leased.contains { $0.token === token }, "closed while leased")
+            expect(closed.insert(ObjectIdentifier(token)).inserted, "closed twice")
+            expect(!leased.contains { $0.token === token }, "closed while leased")
         }
 
         private func check() {
@@ -112,20 +117,20 @@ import URLLoadingWire
                 let turns = waiting.filter { $0.route == route }.map(\.waiter.turn)
                 let given = turns.count { if case .use = $0 { true } else { false } }
                 let places = turns.count { if case .connect = $0 { true } else { false } }
-                #expect(host.leased == leased.count { $0.route == route } + given)
-                #expect(host.connecting == connecting.count { $0 == route } + places)
-                #expect(host.waiting.count == turns.count - given - places)
-                #expect(host.count <= state.perHost)
-                if host.waiting.count > 0 { #expect(host.count == state.perHost, "waiting, though there is a place") }
+                expect(host.leased == leased.count { $0.route == route } + given, "leased miscounted")
+                expect(host.connecting == connecting.count { $0 == route } + places, "connecting miscounted")
+                expect(host.waiting.count == turns.count - given - places, "waiting miscounted")
+                expect(host.count <= state.perHost, "too many for one host")
+                if host.waiting.count > 0 { expect(host.count == state.perHost, "waiting, though there is a place") }
                 for (token, _) in host.idle {
-                    #expect(!leased.contains { $0.token === token } && !closed.contains(ObjectIdentifier(token)))
+                    expect(!leased.contains { $0.token === token } && !closed.contains(ObjectIdentifier(token)), "idle, and owned elsewhere")
                 }
                 idle += host.idle.count
             }
-            #expect(state.idleCount == idle)
-            #expect(idle <= state.maximumIdle)
+            expect(state.idleCount == idle, "idle miscounted")
+            expect(idle <= state.maximumIdle, "too many idle")
             let owned = leased.count + idle + closed.count + waiting.count { if case .use = $0.waiter.turn { true } else { false } }
-            #expect(owned == made.count, "an orphan")
+            expect(owned == made.count, "an orphan")
         }
 
         /// All loads end, the session with them: nothing is left.
@@ -134,9 +139,9 @@ import URLLoadingWire
             while let (waiter, route) = waiting.popLast() { act(on: state.abandon(waiter, route, now: now)) }
             while let route = connecting.popLast() { act(on: state.failedToConnect(route)) }
             while let (token, route) = leased.popLast() { act(on: state.giveBack(token, route, reusable: true, now: now)) }
-            #expect(state.isEmpty)
-            #expect(state.description == "empty")
-            #expect(closed.count == made.count)
+            expect(state.isEmpty, "something is left")
+            expect(state.description == "empty", "something is drawn")
+            expect(closed.count == made.count, "something is open")
         }
     }
 
