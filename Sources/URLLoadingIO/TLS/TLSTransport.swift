@@ -175,12 +175,10 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         guard !isClosed else { throw IOFailure(.system(EBADF), operation) }
         var moved = 0
         link.failure = nil
+        link.takenInCall = 0
         ERR_clear_error()
         let result = call(ssl, &moved)
-        if result == 1 {
-            link.ticketsInARow = 0
-            return .moved(moved)
-        }
+        if result == 1 { return .moved(moved) }
         switch SSL_get_error(ssl, result) {
         case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: return .blocked(link.blocked)
         case SSL_ERROR_ZERO_RETURN where operation == .read: return .end
@@ -240,7 +238,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     /// they are read here, and only what is behind them counts.
     package var hasPendingInput: Bool {
         lock.withLock { _ in
-            guard !isClosed, deferred == nil, SSL_pending(ssl) == 0 else { return true }
+            guard agreed != nil, !isClosed, deferred == nil, SSL_pending(ssl) == 0 else { return true }
             guard SSL_has_pending(ssl) == 1 || link.inner.hasPendingInput else { return false }
             var byte: UInt8 = 0
             do throws(IOFailure) {
