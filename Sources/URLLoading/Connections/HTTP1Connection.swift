@@ -49,12 +49,20 @@ final class HTTP1Connection: @unchecked Sendable {
     var expectedLength: Int64? { codec.isReceiveComplete ? 0 : codec.remainingLength }
 
     /// May the connection be used again, by all that is known without asking the peer?
-    var isClean: Bool { unread.isEmpty && !transport.hasPendingInput }
+    /// One that rested for long is looked at by the kernel's word: the system call is cheaper than a
+    /// request sent for nothing.
+    var isClean: Bool {
+        let restedLong = Poller.coarseNow() - restsSince > Self.longRest
+        return unread.isEmpty && !transport.hasPendingInput(askingKernel: restedLong)
+    }
+    private var restsSince: Int64 = 0
+    private static let longRest: Int64 = 20_000_000
     /// May it carry another exchange by the rules of the protocol?
     var isReusable: Bool { codec.reuse == .yes && unread.isEmpty && !sawEnd }
 
     /// Before it is kept for later: what was large is given up.
     func rest() {
+        restsSince = Poller.coarseNow()
         if capacity > Self.smallestBuffer {
             storage = nil
             capacity = Self.smallestBuffer

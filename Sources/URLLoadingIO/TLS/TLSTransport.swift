@@ -236,10 +236,10 @@ package final class TLSTransport: Transport, @unchecked Sendable {
 
     /// New session tickets come at any time after a 1.3 handshake (RFC 8446 4.6.1) and are no answer:
     /// they are read here, and only what is behind them counts.
-    package var hasPendingInput: Bool {
+    package func hasPendingInput(askingKernel asks: Bool) -> Bool {
         lock.withLock { _ in
             guard agreed != nil, !isClosed, deferred == nil, SSL_pending(ssl) == 0 else { return true }
-            guard SSL_has_pending(ssl) == 1 || link.inner.hasPendingInput else { return false }
+            guard SSL_has_pending(ssl) == 1 || link.inner.hasPendingInput(askingKernel: asks) else { return false }
             var byte: UInt8 = 0
             do throws(IOFailure) {
                 if case .blocked = try perform(.read, { SSL_peek_ex($0, &byte, 1, $1) }) { return false }
