@@ -133,6 +133,7 @@ final class HTTP1Connection: @unchecked Sendable {
             return output.count < Self.smallBody ? true : try await flush(control)
         }
         guard try await flush(control), try await transmit(piece, count, control) else { return false }
+        tap?(.sent(piece.withUnsafeBytes { [UInt8]($0) }, connection: identifier))
         try write { codec, output throws(WireViolation) in codec.sendDataEnd(into: &output) }
         return true
     }

@@ -118,6 +118,12 @@ public struct Request: Sendable {
 
     /// The URL as the wire and the pool want it, worked out once per URL.
     var destination: Result<Destination, WireViolation> { storage.destination }
+
+    /// Whether it goes to the same origin as another.
+    func goes(where other: Request) -> Bool {
+        guard case .success(let own) = destination, case .success(let its) = other.destination else { return false }
+        return own.route == its.route
+    }
 }
 
 /// Where a request goes.
