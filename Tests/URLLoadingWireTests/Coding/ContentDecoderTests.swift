@@ -77,6 +77,7 @@ import Testing
         }
         #expect(violation { _ = try decode("gzip,gzip,gzip,gzip,gzip,gzip", []) } == .tooManyCodings, "security 48")
         #expect(try decode("gzip", []).isEmpty)
+        #expect(try decode("deflate", [3, 0]).isEmpty && decode("deflate", [3, 0, 1, 2]).isEmpty, "two bytes are a stream")
     }
 
     /// Security 49: damaged or cut content is an error, never a crash and never whole.
