@@ -34,7 +34,8 @@ typedef struct {
 static bench_options options;
 static int poller;
 static SSL_CTX *tls;
-static SSL_SESSION *session;          /* the newest ticket */
+static SSL_SESSION *sessions[64];     /* tickets, each for one connection: OpenSSL spoils a used one */
+static int session_count;
 static char bulk[256 * 1024];         /* one for all: nothing reads it */
 
 static const char *path;              /* of the phase under way */
@@ -59,8 +60,8 @@ static const char *parse(const char *url) {
 
 static int keep_session(SSL *ssl, SSL_SESSION *fresh) {
     (void)ssl;
-    if (session) SSL_SESSION_free(session);
-    session = fresh;
+    if (session_count == sizeof sessions / sizeof *sessions) return 0;
+    sessions[session_count++] = fresh;
     return 1;
 }
 
@@ -154,7 +155,11 @@ static void begin_tls(connection *c) {
     c->ssl = SSL_new(tls);
     SSL_set_fd(c->ssl, c->fd);
     X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(c->ssl), host);
-    if (session) SSL_set_session(c->ssl, session);
+    if (session_count > 0) {
+        SSL_SESSION *session = sessions[--session_count];
+        SSL_set_session(c->ssl, session);
+        SSL_SESSION_free(session);
+    }
     SSL_set_connect_state(c->ssl);
     c->state = handshaking;
 }
