@@ -94,7 +94,7 @@ extension TLSServerContext.Configuration {
         minimumVersion = TLSVersion(tls.minimumVersion)
         maximumVersion = TLSVersion(tls.maximumVersion)
         applicationProtocols = tls.applicationProtocols
-        givesTickets = tls.givesTickets
+        tickets = tls.givesTickets ? 2 : 0
         leavesWithoutNotice = tls.leavesWithoutNotice
     }
 }
