@@ -70,13 +70,15 @@ enum Waits {
         await expectEmpty(session)
     }
 
-    /// What listens does not speak TLS, nor anything else.
+    /// Of the handshake, the origin reads nothing.
     static func securing(_ ending: Ending) async throws {
-        try await withTestOrigin { origin in
-            origin.inject(.init(.accept, .stall))
-            let session = Session(.patient)
-            let url = URL(string: "https://127.0.0.1:\(origin.port)/")!
-            let load = RunningLoad(session, ending.applied(to: Request(url: url)))
+        let authority = try TestCertificateAuthority(commonName: "Test root")
+        try await withTestOrigin(.init(tls: .init(try authority.issue()))) { origin in
+            origin.inject(.init(.handshake, .stall))
+            var configuration = Configuration.patient
+            configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
+            let session = Session(configuration)
+            let load = RunningLoad(session, ending.applied(to: Request(url: origin.url())))
             try await strike(ending, load, session, origin)
             #expect(await load.reason == ending.reason)
             await expectEmpty(session)
