@@ -10,6 +10,8 @@ package final class SocketTransport: Transport {
     private let isClosed = Atomic<Bool>(false)
     /// Only touched by the task that connects.
     private nonisolated(unsafe) var isConnected = false
+    /// The last read filled its buffer: there may be more, of which the slot has heard already.
+    private let mayHoldMore = Atomic<Bool>(false)
 
     /// Takes over an open descriptor.
     init(descriptor: Int32, peer: SocketAddress?, relay: PollSlot? = nil) throws(IOFailure) {
@@ -46,6 +48,7 @@ package final class SocketTransport: Transport {
     package func read(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Progress {
         try checkOpen(.read)
         let moved = csys_receive(descriptor, buffer.baseAddress, buffer.count)
+        mayHoldMore.store(moved == buffer.count, ordering: .relaxed)
         if moved > 0 { return .moved(moved) }
         if moved == 0 { return .end }
         return try Self.outcome(moved, .read)
@@ -70,7 +73,8 @@ package final class SocketTransport: Transport {
 
     package func hasPendingInput(askingKernel asks: Bool) -> Bool {
         // What was heard may be long consumed, and what is there may not have been heard yet.
-        guard slot.readable.take() || asks else { return false }
+        let hasHeard = slot.readable.take()
+        guard hasHeard || asks || mayHoldMore.load(ordering: .relaxed) else { return false }
         return csys_peek(descriptor) != -Int(EAGAIN)
     }
 
