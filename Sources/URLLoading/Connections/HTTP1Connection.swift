@@ -64,6 +64,7 @@ final class HTTP1Connection: @unchecked Sendable {
     /// buffer if another connection can go on with it.
     func rest(since now: Int64) -> ChunkStorage? {
         restsSince = now
+        noteFlood(false)
         if output.capacity > Self.smallestBuffer { output = [] }
         let isPlain = capacity == Self.smallestBuffer && isKnownUniquelyReferenced(&storage)
         capacity = Self.smallestBuffer
@@ -290,6 +291,7 @@ final class HTTP1Connection: @unchecked Sendable {
             hasReceived = true
             unread = unread.lowerBound..<unread.upperBound + count
             if count == room.count { capacity = min(capacity * 4, Self.largestBuffer) }
+            noteFlood(count >= Self.flood)
             if let tap, let storage {
                 tap(.received([UInt8](storage.bytes(unread.upperBound - count..<unread.upperBound)), connection: identifier))
             }
@@ -302,6 +304,15 @@ final class HTTP1Connection: @unchecked Sendable {
             return false
         }
     }
+
+    private func noteFlood(_ isFlood: Bool) {
+        guard isFlood != floods else { return }
+        floods = isFlood
+        transport.slot.gatherReads(isFlood)
+    }
+    private var floods = false
+    /// A read of this size after a wait says that the peer is faster than we wake.
+    private static let flood = 48 * 1024
 
     /// Room behind the unread bytes. A buffer that a chunk still refers to is left to it; only bytes
     /// that were not consumed move.
