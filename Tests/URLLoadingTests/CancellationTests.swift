@@ -66,12 +66,15 @@ import URLLoadingWire
 
     /// Waiting for the end of a session must not be over while its idle connections are being closed.
     @Test func invalidatedWaitsForWhatFollows() async throws {
-        let (mayFollow, isOver) = (Flag(), Flag())
+        let (mayFollow, isOver, hasLeft) = (Flag(), Flag(), Flag())
         let registry = LoadRegistry { mayFollow.waitBlocking() }
         let load = LoadControl(idle: nil, resource: nil, collectsTimeline: false)
         #expect(registry.enter(load))
         registry.close(stopping: .invalidated)
-        let leaving = Task.detached { registry.leave(load) }
+        BlockingThreads.shared.run {
+            registry.leave(load)
+            hasLeft.raise()
+        }
         while registry.count > 0 { await pause() }
         let waiting = Task.detached {
             await registry.emptied()
@@ -81,7 +84,7 @@ import URLLoadingWire
         #expect(!isOver.isUp)
         mayFollow.raise()
         await waiting.value
-        await leaving.value
+        await hasLeft.wait()
     }
 
     /// All of the above once more, alone in a process, where what is open can be counted.
