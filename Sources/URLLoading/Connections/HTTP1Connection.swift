@@ -60,14 +60,19 @@ final class HTTP1Connection: @unchecked Sendable {
     /// May it carry another exchange by the rules of the protocol?
     var isReusable: Bool { codec.reuse == .yes && unread.isEmpty && !sawEnd }
 
-    /// Before it is kept for later: what was large is given up.
-    func rest() {
-        restsSince = Poller.coarseNow()
-        if capacity > Self.smallestBuffer {
-            storage = nil
-            capacity = Self.smallestBuffer
-        }
+    /// Before it is kept for later: what a resting connection need not hold is given up. Returns the
+    /// buffer if another connection can go on with it.
+    func rest(since now: Int64) -> ChunkStorage? {
+        restsSince = now
         if output.capacity > Self.smallestBuffer { output = [] }
+        let isPlain = capacity == Self.smallestBuffer && isKnownUniquelyReferenced(&storage)
+        capacity = Self.smallestBuffer
+        defer { storage = nil }
+        return isPlain && unread.isEmpty ? storage : nil
+    }
+
+    func wake(with spare: inout [ChunkStorage]) {
+        if storage == nil { storage = spare.popLast() }
     }
 
     // MARK: Sending
