@@ -62,7 +62,7 @@ import URLLoadingWire
     @Test(arguments: Ending.withoutIdle, [false, true])
     func aDecisionThatComesTooLate(ending: Ending, delivers: Bool) async throws { try await Waits.decidingTooLate(ending, delivers) }
 
-    // MARK: Nothing is left
+    // MARK: The end of a session
 
     /// Waiting for the end of a session must not be over while its idle connections are being closed.
     @Test func invalidatedWaitsForWhatFollows() async throws {
@@ -85,17 +85,6 @@ import URLLoadingWire
         mayFollow.raise()
         await waiting.value
         await hasLeft.wait()
-    }
-
-    /// All of the above once more, alone in a process, where what is open can be counted.
-    @Test func nothingIsLeftBehind() async throws {
-        await #expect(processExitsWith: .success) {
-            try await Waits.all()
-            let (slots, sockets) = (Poller.shared.slotsInUse, openSockets())
-            for _ in 1...2 { try await Waits.all() }
-            #expect(Poller.shared.slotsInUse == slots)
-            #expect(openSockets() == sockets)
-        }
     }
 }
 
