@@ -10,9 +10,9 @@ import URLLoadingIO
 @Suite struct LeakTests {
     @Test func nothingIsLeftBehind() async throws {
         await #expect(processExitsWith: .success) {
-            try await LeakTests.load(cancels: 20)
+            try await LeakTests.load(cancels: 10)
             let (slots, sockets) = (Poller.shared.slotsInUse, openSockets())
-            try await LeakTests.load(cancels: 200)
+            try await LeakTests.load(cancels: 100)
             #expect(Poller.shared.slotsInUse == slots)
             #expect(openSockets() == sockets)
         }
