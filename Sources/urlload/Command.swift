@@ -20,7 +20,6 @@ enum Command {
         if options.isInsecure {
             screen.warning("WARNING: --insecure: no certificate is checked. Whoever is between you and the server can read and change everything.")
         }
-        Signals.block()
         let session = Session(Configuration(options, screen))
         Signals.watch { session.invalidateAndCancel() }
         let code = await loadAll(options, Transfer(options: options, session: session, screen: screen), screen)
@@ -52,21 +51,12 @@ enum Command {
         screen.clear()
         let code = report.failure?.exit ?? .done
         if let failure = report.failure, code != .brokenPipe, Signals.exitCode == nil {
-            screen.message(words(failure, report))
+            let address = failure.exit == .write || failure.exit == .read ? "" : (report.effectiveURL ?? report.url) + ": "
+            screen.message(address + ErrorWords.make(failure))
         }
         guard options.printsJSON else { return code }
         let written = print(report.json.description + "\n")
         return code == .done ? written : code
-    }
-
-    private static func words(_ failure: Report.Failure, _ report: Report) -> String {
-        switch failure.exit {
-        case .httpError: "\(report.effectiveURL ?? report.url): \(failure.detail ?? "")"
-        case .write, .read: failure.detail ?? failure.reason
-        default:
-            "\(report.effectiveURL ?? report.url): \(failure.reason)"
-                + (failure.phase.map { " while \($0)" } ?? "") + (failure.detail.map { ": \($0)" } ?? "")
-        }
     }
 
     private static func usage(_ words: String) -> ExitCode {

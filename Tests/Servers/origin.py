@@ -3,6 +3,7 @@ connection, exact bytes, no library in between.
 
     python3 origin.py PORT
 """
+import os
 import socket
 import socketserver
 import sys
@@ -91,6 +92,8 @@ class Handler(socketserver.StreamRequestHandler):
             return False
         elif path == "/reset":
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            # Not by shutdown, which would end the stream properly first.
+            os.close(self.connection.detach())
             return False
         elif path == "/control":
             write(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n\x1b[31m\x00\xff")

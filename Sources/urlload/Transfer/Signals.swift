@@ -1,7 +1,8 @@
 // SIGINT, SIGTERM and SIGHUP end the loads, not the process: files are cleaned up and connections
-// closed on the way out. They are blocked in every thread and awaited by one, so that what follows is
-// ordinary code. Somebody who waits for a reader that is gone, or a second signal, does not get to
-// hold the process: after a second it ends at once.
+// closed on the way out. The handler only counts; a thread of its own does what follows, because
+// little is allowed in a handler, and blocking the signals for `sigwait` does not work beside
+// `dispatch_main`, which opens its thread to all of them. Somebody who waits for a reader that is gone
+// does not get to hold the process: a second after the first signal, or with the second, it ends.
 
 import Glibc
 import Synchronization
@@ -9,6 +10,7 @@ import Synchronization
 enum Signals {
     /// The first signal that came; 0 for none.
     private static let received = Atomic<Int32>(0)
+    nonisolated(unsafe) private static let arrivals = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
 
     static var exitCode: ExitCode? {
         switch received.load(ordering: .acquiring) {
@@ -18,27 +20,18 @@ enum Signals {
         }
     }
 
-    /// Must come first: threads inherit what is blocked from who starts them.
-    static func block() {
-        var set = ours()
-        pthread_sigmask(SIG_BLOCK, &set, nil)
-        // A reader that is gone is an error of `write`, not the end of us before files are cleaned up.
-        signal(SIGPIPE, SIG_IGN)
-    }
-
     /// - Parameter stop: called on another thread, once.
     static func watch(_ stop: @escaping @Sendable () -> Void) {
-        let context = Unmanaged.passRetained(Stop(stop)).toOpaque()
-        var thread = pthread_t()
-        let code = pthread_create(&thread, nil, { context in
-            if let context { Signals.wait(Unmanaged<Stop>.fromOpaque(context).takeRetainedValue()) }
-            return nil
-        }, context)
-        // Without the thread nobody would hear them: back to the system's way.
-        guard code != 0 else { return }
-        var set = ours()
-        pthread_sigmask(SIG_UNBLOCK, &set, nil)
-        Unmanaged<Stop>.fromOpaque(context).release()
+        // A reader that is gone is an error of `write`, not the end of us before files are cleaned up.
+        signal(SIGPIPE, SIG_IGN)
+        // Both are touched here first, so that the handler finds them made.
+        guard exitCode == nil, sem_init(arrivals, 0, 0) == 0, startThread(stop) else { return }
+        for number in [SIGINT, SIGTERM, SIGHUP] where !isIgnored(number) {
+            signal(number) { number in
+                _ = Signals.received.compareExchange(expected: 0, desired: number, ordering: .releasing)
+                sem_post(Signals.arrivals)
+            }
+        }
     }
 
     private final class Stop: Sendable {
@@ -46,29 +39,32 @@ enum Signals {
         init(_ stop: @escaping @Sendable () -> Void) { self.stop = stop }
     }
 
+    private static func startThread(_ stop: @escaping @Sendable () -> Void) -> Bool {
+        let context = Unmanaged.passRetained(Stop(stop))
+        var thread = pthread_t()
+        let code = pthread_create(&thread, nil, { context in
+            if let context { Signals.wait(Unmanaged<Stop>.fromOpaque(context).takeRetainedValue()) }
+            return nil
+        }, context.toOpaque())
+        if code != 0 { context.release() }
+        return code == 0
+    }
+
     private static func wait(_ stop: Stop) {
-        var set = ours()
-        var number: Int32 = 0
-        guard sigwait(&set, &number) == 0 else { return }
-        received.store(number, ordering: .releasing)
+        while sem_wait(arrivals) != 0 {}
         stop.stop()
-        var patience = timespec(tv_sec: 1, tv_nsec: 0)
-        sigtimedwait(&set, nil, &patience)
+        var deadline = timespec()
+        clock_gettime(CLOCK_REALTIME, &deadline)
+        deadline.tv_sec += 1
+        while sem_timedwait(arrivals, &deadline) != 0, errno == EINTR {}
         UnfinishedFiles.deleteAll()
         _exit((exitCode ?? .interrupted).rawValue)
     }
 
     /// One that our parent ignores stays ignored: `nohup`.
-    private static func ours() -> sigset_t {
-        var set = sigset_t()
-        sigemptyset(&set)
-        for number in [SIGINT, SIGTERM, SIGHUP] where !isIgnored(number) { sigaddset(&set, number) }
-        return set
-    }
-
     private static func isIgnored(_ number: Int32) -> Bool {
         var action = sigaction()
         guard sigaction(number, nil, &action) == 0 else { return false }
-        return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
+        return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
     }
 }
