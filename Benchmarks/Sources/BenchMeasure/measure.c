@@ -1,6 +1,8 @@
 #include "BenchMeasure.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +71,22 @@ bench_options bench_parse(int argc, char *const *argv, const char *version) {
     return o;
 }
 
+/* A serial exchange costs two or three times as much when it crosses cores, and whether it does is the
+ * scheduler's mood: BENCH_CORE puts every thread on the server's. Only now, so that pools have their width. */
+static void share_core(void) {
+    const char *core = getenv("BENCH_CORE");
+    DIR *tasks = core ? opendir("/proc/self/task") : NULL;
+    if (!tasks) return;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(atoi(core), &set);
+    for (struct dirent *task; (task = readdir(tasks));)
+        if (task->d_name[0] != '.') sched_setaffinity(atoi(task->d_name), sizeof set, &set);
+    closedir(tasks);
+}
+
 void bench_start(void) {
+    share_core();
     long rss = proc_kb("/proc/self/smaps_rollup", "Rss:");
     allocation_count();
     began = take();

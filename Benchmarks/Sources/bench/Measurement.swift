@@ -36,6 +36,7 @@ struct Measurement {
     let scale: Double
 
     func measure(_ scenario: Scenario, _ contenders: [Contender]) -> [Result] {
+        servers.pinWorker(scenario.sharesCore)
         var results = contenders.map { Result(contender: $0) }
         for round in 0..<rounds {
             for step in results.indices {
@@ -116,7 +117,7 @@ struct Measurement {
         let environment = contender.environment.merging(environment) { $1 }.merging([
             "BENCH_WARM": "\(scenario.warm)", "BENCH_WARM_URL": servers.warmURL(scenario),
             "SWIFT_BACKTRACE": "enable=no",
-        ]) { $1 }
+        ].merging(scenario.sharesCore ? ["BENCH_CORE": "0"] : [:]) { $1 }) { $1 }
         let finished = try run(arguments, environment: environment)
         if finished.status == 77 { return (nil, finished) }
         guard finished.status == 0 else { throw Failure("ended with \(finished.status)") }

@@ -9,8 +9,9 @@ struct Page {
 
     func header() -> String {
         var lines = [
-            "\(says("uname -sr")) \(says("uname -m")), \(says("nproc")) cores, \(says("sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1")), load at the start \(load)",
-            "\(says("nginx -v").replacingOccurrences(of: "nginx version: ", with: "")) on loopback; \(says("swift --version | sed -n 's/.*\\(Swift version [0-9.]*\\).*/\\1/p' | head -1")); \(rounds) interleaved rounds",
+            "Linux \(says("uname -r | cut -d- -f1")) \(says("uname -m")), \(says("nproc")) cores,"
+                + " \(says("sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1")), load at the start \(load)",
+            "\(says("nginx -v 2>&1 | cut -d' ' -f3")) on loopback, Swift \(swiftVersion), \(rounds) interleaved rounds",
         ]
         var seen: Set<String> = []
         for contender in contenders where seen.insert(contender.executable).inserted {
@@ -18,6 +19,10 @@ struct Page {
         }
         lines.append("$ \(command)")
         return lines.joined(separator: "\n")
+    }
+
+    private var swiftVersion: String {
+        says("swift --version").split(separator: " ").first { $0.first?.isNumber == true }.map(String.init) ?? ""
     }
 
     func table(_ scenario: Scenario, _ results: [Result]) -> String {

@@ -18,6 +18,10 @@ struct Scenario {
     /// Syscalls are counted between a short and a long run; where that means nothing there is a dash.
     var countsSyscalls = true
 
+    /// One request at a time: client and server take turns, on one core, or the numbers jump between
+    /// two modes with the scheduler.
+    var sharesCore: Bool { kind == .get && connections == 1 }
+
     static let gibibyte = 1 << 30
 
     /// Strace makes a GiB too slow: its system calls are counted on pieces of it.
@@ -30,7 +34,7 @@ struct Scenario {
     }
 
     static let all: [Scenario] = [
-        .get("get-1", "GET 1 KB, one connection", .plain, connections: 1, requests: 20_000),
+        .get("get-1", "GET 1 KB, one connection, client and server on one core", .plain, connections: 1, requests: 20_000),
         .get("get-64", "GET 1 KB, 64 connections", .plain, connections: 64, requests: 60_000),
         .get("get-256", "GET 1 KB, 256 connections", .plain, connections: 256, requests: 60_000),
         .get("get-tls-64", "GET 1 KB over TLS, 64 connections", .tls, connections: 64, requests: 40_000),

@@ -55,6 +55,12 @@ final class Servers {
         return "\(scheme)://127.0.0.1:\(ports[scenario.server]!)"
     }
 
+    /// Puts nginx's worker on the first core, or lets it go where it likes.
+    func pinWorker(_ pinned: Bool) {
+        let worker = says("cat /proc/\(pids[0])/task/\(pids[0])/children")
+        _ = says("taskset -pc \(pinned ? "0" : "0-1023") \(worker)")
+    }
+
     /// One character for each handshake so far: `r` resumed, `.` full.
     func handshakes() -> [UInt8] {
         usleep(50_000)  // the line is written after the answer

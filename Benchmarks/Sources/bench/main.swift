@@ -19,6 +19,9 @@ let introduction = """
     last warm-up and the first answer, which comes when all have arrived. FoundationNetworking gets 1,000 requests
     in flight: it spins from about 1,100 on.
 
+    With one connection client and server take turns; there both are kept on one core, since the same exchange
+    costs two to four times as much across cores, and which of the two happens is the scheduler's choice.
+
     Ratios travel between machines, times do not. The command that made the page stands in it.
     """
 

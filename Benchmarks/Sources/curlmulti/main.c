@@ -120,7 +120,10 @@ static void run(CURL **handles, long count, const char *url, long requests) {
 }
 
 int main(int argc, char **argv) {
-    options = bench_parse(argc, argv, curl_version());
+    char version[128];
+    curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
+    snprintf(version, sizeof version, "libcurl/%s, %s", info->version, info->ssl_version);
+    options = bench_parse(argc, argv, version);
     signal(SIGPIPE, SIG_IGN);
     curl_global_init(CURL_GLOBAL_ALL);
     poller = epoll_create1(EPOLL_CLOEXEC);

@@ -243,7 +243,7 @@ static void run(connection *connections, long count, const char *url, long reque
 }
 
 int main(int argc, char **argv) {
-    options = bench_parse(argc, argv, OpenSSL_version(OPENSSL_VERSION));
+    options = bench_parse(argc, argv, "bare sockets, OpenSSL " OPENSSL_VERSION_STR);
     signal(SIGPIPE, SIG_IGN);
     poller = epoll_create1(EPOLL_CLOEXEC);
     if (!strncmp(options.url, "https:", 6)) prepare_tls();

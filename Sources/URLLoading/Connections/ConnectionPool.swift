@@ -8,6 +8,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     private let state: Lock<PoolState<HTTP1Connection>>
     private let idleLifetime: Int64
     private let connector: Connector
+    private let isReaperSet = Atomic<Bool>(false)
 
     init(_ configuration: Configuration) {
         let lifetime = configuration.idleConnectionLifetime
@@ -40,12 +41,12 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     func giveBack(_ connection: HTTP1Connection, reusable: Bool) {
         let now = Poller.coarseNow()
         if reusable { connection.rest() }
-        let (consequence, mustSchedule) = state.withLock { state in
-            let consequence = state.giveBack(connection, connection.route, reusable: reusable, now: now)
-            return (consequence, state.idleCount == 1 && state.oldestIdle == now)
-        }
-        act(on: consequence)
-        if mustSchedule, idleLifetime > 0 { Poller.shared.schedule(Reaper(self), at: now + idleLifetime) }
+        act(on: state.withLock { $0.giveBack(connection, connection.route, reusable: reusable, now: now) })
+        // One timer for all idle connections; it sets itself again while there are any.
+        guard reusable, !isReaperSet.load(ordering: .relaxed),
+            !isReaperSet.exchange(true, ordering: .acquiringAndReleasing)
+        else { return }
+        Poller.shared.schedule(Reaper(self), at: now + idleLifetime)
     }
 
     /// Nothing is kept any more; what is leased closes when it comes back.
@@ -106,11 +107,13 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     // MARK: Reaping
 
     private func reap(now: Int64) {
+        isReaperSet.store(false, ordering: .releasing)
         let (old, next) = state.withLock { state in
             (state.reap(idleSince: now - idleLifetime), state.oldestIdle)
         }
         for connection in old { connection.close() }
-        if let next { Poller.shared.schedule(Reaper(self), at: max(next + idleLifetime, now + 10_000_000)) }
+        guard let next, !isReaperSet.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        Poller.shared.schedule(Reaper(self), at: max(next + idleLifetime, now + 10_000_000))
     }
 
     /// Held by the timer queue until its moment; must not keep the pool alive.

@@ -45,16 +45,24 @@ final class HTTP1Connection: @unchecked Sendable {
         tap?(.closed(connection: identifier))
     }
 
-    /// What is still to come of the body, if its length was announced.
-    var remainingLength: Int64? { codec.remainingLength }
+    /// The length of the body, if it was announced or there is none.
+    var expectedLength: Int64? { codec.isReceiveComplete ? 0 : codec.remainingLength }
 
     /// May the connection be used again, by all that is known without asking the peer?
-    var isClean: Bool { unread.isEmpty && !transport.hasPendingInput }
+    /// One that rested for long is looked at by the kernel's word: the system call is cheaper than a
+    /// request sent for nothing.
+    var isClean: Bool {
+        let restedLong = Poller.coarseNow() - restsSince > Self.longRest
+        return unread.isEmpty && !transport.hasPendingInput(askingKernel: restedLong)
+    }
+    private var restsSince: Int64 = 0
+    private static let longRest: Int64 = 20_000_000
     /// May it carry another exchange by the rules of the protocol?
     var isReusable: Bool { codec.reuse == .yes && unread.isEmpty && !sawEnd }
 
     /// Before it is kept for later: what was large is given up.
     func rest() {
+        restsSince = Poller.coarseNow()
         if capacity > Self.smallestBuffer {
             storage = nil
             capacity = Self.smallestBuffer
@@ -64,8 +72,8 @@ final class HTTP1Connection: @unchecked Sendable {
 
     // MARK: Sending
 
-    /// Sends a request. Returns early, without an error, if the peer answers before it has all of it.
-    func send(_ request: PreparedRequest, _ control: LoadControl) async throws(LoadError) {
+    /// Writes the request as far as it goes without waiting. Returns true if that was all of it.
+    func begin(_ request: PreparedRequest) throws(LoadError) -> Bool {
         exchanges += 1
         hasReceived = false
         answer = nil
@@ -73,27 +81,34 @@ final class HTTP1Connection: @unchecked Sendable {
         try write { codec, output throws(WireViolation) in
             if exchanges > 1 { try codec.startNextExchange() }
             try codec.sendRequest(
-                method: request.method, target: request.target.originForm, host: request.target.hostField,
-                headers: request.headers, framing: request.framing, into: &output)
+                method: request.request.method, target: request.destination.target.originForm,
+                host: request.destination.target.hostField, headers: request.headers, framing: request.framing,
+                into: &output)
         }
-        switch request.body?.content {
-        case nil: try await finishSending(control)
-        case .data(let data): try await sendBody(data, control)
-        case .stream(_, let make): try await sendBody(make(), control)
+        guard request.request.body == nil, tap == nil else { return false }
+        let sent = output.withUnsafeBytes { attempt($0) }
+        guard case .success(.moved(output.count)) = sent else {
+            if case .success(.moved(let count)) = sent { output.removeFirst(count) }
+            return false
         }
-        control.timeline?.mark(.requestSent)
+        output.removeAll(keepingCapacity: true)
+        return true
     }
 
-    private func sendBody(_ data: Data, _ control: LoadControl) async throws(LoadError) {
-        guard try await sendPiece(data, data.count, control) else { return }
-        try await finishSending(control)
-    }
-
-    private func sendBody(_ pieces: AnyChunkIterator, _ control: LoadControl) async throws(LoadError) {
-        while let piece = try await next(pieces) {
-            guard try await sendPiece(piece, piece.count, control) else { return }
+    /// Sends what `begin` left. Returns early, without an error, if the peer answers before it has all.
+    func finishSending(_ request: PreparedRequest, _ control: LoadControl) async throws(LoadError) {
+        switch request.request.body?.content {
+        case nil: _ = try await flush(control)
+        case .data(let data):
+            guard try await sendPiece(data, data.count, control) else { return }
+            try await endBody(control)
+        case .stream(_, let make):
+            let pieces = make()
+            while let piece = try await next(pieces) {
+                guard try await sendPiece(piece, piece.count, control) else { return }
+            }
+            try await endBody(control)
         }
-        try await finishSending(control)
     }
 
     private func next(_ pieces: AnyChunkIterator) async throws(LoadError) -> [UInt8]? {
@@ -118,11 +133,12 @@ final class HTTP1Connection: @unchecked Sendable {
             return output.count < Self.smallBody ? true : try await flush(control)
         }
         guard try await flush(control), try await transmit(piece, count, control) else { return false }
+        tap?(.sent(piece.withUnsafeBytes { [UInt8]($0) }, connection: identifier))
         try write { codec, output throws(WireViolation) in codec.sendDataEnd(into: &output) }
         return true
     }
 
-    private func finishSending(_ control: LoadControl) async throws(LoadError) {
+    private func endBody(_ control: LoadControl) async throws(LoadError) {
         try write { codec, output throws(WireViolation) in try codec.sendEnd(into: &output) }
         _ = try await flush(control)
     }
@@ -179,32 +195,23 @@ final class HTTP1Connection: @unchecked Sendable {
     /// A final response that came while the request was still being sent.
     private var answer: HTTP1ResponseHead?
 
-    /// The head of the final response.
-    func response(_ control: LoadControl) async throws(LoadError) -> HTTP1ResponseHead {
+    /// The head of the final response; `nil` if more must be read.
+    func bufferedResponse() throws(LoadError) -> HTTP1ResponseHead? {
         if let answer { return answer }
         while true {
             switch try next() {
             case .response(let head)?: return head
             case .informational?: continue
             case .data?, .end?, .request?, .upgraded?:
-                throw LoadError(.notHTTP, phase: .waiting, party: .peer)
-            case nil: try await fill(control, .waiting)
+                throw LoadError(.unexpectedUpgrade, phase: .waiting, party: .peer)
+            case nil: return nil
             }
-        }
-    }
-
-    /// The next piece of the body; `nil` at its end.
-    func data(_ control: LoadControl) async throws(LoadError) -> Chunk? {
-        while true {
-            if let piece = try bufferedData() { return piece.chunk }
-            try await fill(control, .receiving)
         }
     }
 
     enum Piece {
         case chunk(Chunk)
         case end
-        var chunk: Chunk? { if case .chunk(let chunk) = self { chunk } else { nil } }
     }
 
     /// The next piece of the body as far as it is here; `nil` if more must be read.
@@ -251,8 +258,9 @@ final class HTTP1Connection: @unchecked Sendable {
         }
     }
 
-    /// Reads what is there, or waits for it.
-    private func fill(_ control: LoadControl, _ phase: LoadError.Phase) async throws(LoadError) {
+    /// Waits until something was received.
+    func fill(_ control: LoadControl) async throws(LoadError) {
+        let phase = hasReceived ? LoadError.Phase.receiving : .waiting
         // An answer takes its time: the first look would find nothing and cost a system call.
         if !hasReceived { await Poller.shared.park(transport.slot, .read, control) }
         while true {

@@ -1,87 +1,138 @@
 // One request and its answer on one leased connection. It is the lease: whatever happens, `release`
-// gives the connection back or closes it, at the latest when the exchange is dropped.
+// gives the connection back or closes it, at the latest when the exchange is dropped. One task at a
+// time uses it.
 
 import FoundationEssentials
-import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
 final class HTTPExchange: @unchecked Sendable {
+    let load: Load
     private let connection: HTTP1Connection
-    private let pool: ConnectionPool
-    private let control: LoadControl
-    private let limits: Configuration.Limits
     private let url: URL
+    /// The answer's head, once `start` has returned.
+    private(set) var response: Response
     private var decoding: BodyDecoding?
     private var hasEnded = false
     private var isReleased = false
 
-    init(_ connection: HTTP1Connection, _ pool: ConnectionPool, _ control: LoadControl, _ limits: Configuration.Limits, _ url: URL) {
+    init(_ connection: HTTP1Connection, _ load: Load, _ url: URL) {
         self.connection = connection
-        self.pool = pool
-        self.control = control
-        self.limits = limits
+        self.load = load
         self.url = url
-        control.attach(connection.transport.slot)
-        if connection.exchanges > 0 { control.timeline?.markReused() }
+        response = Response(url: url, expectedLength: nil, http: nil)
+        load.attach(connection.transport.slot)
+        if connection.exchanges > 0 { load.timeline?.markReused() }
     }
 
     deinit { release() }
 
     /// A failure that only says that the peer had closed an idle connection before we used it.
-    var failedStale: Bool { connection.exchanges > 1 && !connection.hasReceived && control.stopReason == nil }
+    var failedStale: Bool { connection.exchanges > 1 && !connection.hasReceived && load.stopReason == nil }
 
-    func start(_ request: PreparedRequest) async throws(LoadError) -> Response {
-        try await connection.send(request, control)
-        let received = try await connection.response(control)
-        control.timeline?.mark(.responseReceived)
-        let head = HTTPHead(status: received.status, version: received.version, headers: received.headers)
-        if request.decodesContent { decoding = try BodyDecoding(head, limits) }
-        return Response(
-            url: url, expectedLength: decoding == nil ? connection.remainingLength : nil, http: head)
+    /// Sends the request and waits for the head of the answer.
+    func start(_ request: PreparedRequest) async throws(LoadError) {
+        if try !connection.begin(request) { try await connection.finishSending(request, load) }
+        load.timeline?.mark(.requestSent)
+        while true {
+            if let head = try connection.bufferedResponse() { return try receive(head, request) }
+            try await connection.fill(load)
+        }
     }
+
+    private func receive(_ head: HTTP1ResponseHead, _ request: PreparedRequest) throws(LoadError) {
+        load.timeline?.mark(.responseReceived)
+        let head = HTTPHead(status: head.status, version: head.version, headers: head.headers)
+        if request.decodesContent { decoding = try BodyDecoding(head, load.core.configuration.limits) }
+        response = Response(url: url, expectedLength: decoding == nil ? connection.expectedLength : nil, http: head)
+    }
+
+    // MARK: The body
 
     /// The next piece of the body, decoded; `nil` at its end, when the connection is given back.
     func next() async throws(LoadError) -> Chunk? {
         guard !hasEnded else { return nil }
         do throws(LoadError) {
-            if let chunk = try await decoded() { return chunk }
-            hasEnded = true
-            release()
-            return nil
-        } catch {
-            hasEnded = true
-            release()
-            throw error.at(url)
-        }
-    }
-
-    private func decoded() async throws(LoadError) -> Chunk? {
-        guard decoding != nil else { return try await connection.data(control) }
-        while true {
-            if let chunk = try decoding?.next() { return chunk }
-            guard let input = try await connection.data(control) else {
-                try decoding?.finish()
-                return nil
+            while true {
+                switch try buffered() {
+                case .chunk(let chunk)?: return chunk
+                case .end?: return endOfBody()
+                case nil: try await connection.fill(load)
+                }
             }
-            decoding?.feed(input)
+        } catch {
+            throw failed(error)
         }
     }
 
+    /// Collects the body: what is here already costs no wait.
+    func collect(upTo limit: Int) async throws(LoadError) -> Data {
+        var data = Data()
+        // What the peer announces is believed only so far.
+        if let expected = response.expectedLength { data.reserveCapacity(Int(min(expected, Int64(limit), 4 << 20))) }
+        do throws(LoadError) {
+            while !hasEnded {
+                switch try buffered() {
+                case .chunk(let chunk)?:
+                    guard data.count + chunk.count <= limit else { throw Self.tooLarge(limit) }
+                    data.append(chunk)
+                case .end?: _ = endOfBody()
+                case nil: try await connection.fill(load)
+                }
+            }
+        } catch {
+            throw failed(error)
+        }
+        return data
+    }
+
+    static func tooLarge(_ limit: Int) -> LoadError {
+        LoadError(.bodyTooLarge, phase: .receiving, party: .local, detail: "more than \(limit) bytes")
+    }
+
+    private func buffered() throws(LoadError) -> HTTP1Connection.Piece? {
+        guard let decoding else { return try connection.bufferedData() }
+        while true {
+            if let chunk = try decoding.next() { return .chunk(chunk) }
+            switch try connection.bufferedData() {
+            case .chunk(let input)?: decoding.feed(input)
+            case .end?:
+                try decoding.finish()
+                return .end
+            case nil: return nil
+            }
+        }
+    }
+
+    private func endOfBody() -> Chunk? {
+        hasEnded = true
+        release()
+        return nil
+    }
+
+    private func failed(_ error: LoadError) -> LoadError {
+        hasEnded = true
+        release()
+        return error.at(url)
+    }
+
+    /// The fields after a chunked body; empty before its end.
     var trailers: Headers { connection.trailers }
+
+    // MARK: The lease
 
     /// Ends the exchange. A body that was not read to its end costs the connection, unless the rest
     /// is already here.
     func release() {
         guard !isReleased else { return }
         isReleased = true
-        control.detach(connection.transport.slot)
+        load.detach(connection.transport.slot)
         if !hasEnded { discardBuffered() }
-        pool.giveBack(connection, reusable: connection.isReusable)
+        load.core.pool.giveBack(connection, reusable: connection.isReusable)
     }
 
     private func discardBuffered() {
-        guard control.stopReason == nil else { return }
+        guard load.stopReason == nil else { return }
         while case .chunk? = try? connection.bufferedData() {}
     }
 }

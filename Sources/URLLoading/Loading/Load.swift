@@ -2,61 +2,75 @@
 // bytes; what each step decides is a plan, made elsewhere as a value.
 
 import FoundationEssentials
+import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-struct Load: Sendable {
+/// One load: its request, and by inheritance the handle that ends it from outside.
+final class Load: LoadControl, @unchecked Sendable {
     let core: Core
-    let control: LoadControl
     private let original: Request
-    private let decisions: Decisions
+    private let decisions: Decisions?
 
-    init(_ core: Core, _ request: Request, _ decisions: Decisions) throws(LoadError) {
+    /// Enters the load, or says that the session takes none any more.
+    init(_ core: Core, _ request: Request, _ decisions: Decisions?) throws(LoadError) {
         self.core = core
         original = request
         self.decisions = decisions
-        control = try core.begin(request)
+        let configuration = core.configuration
+        super.init(
+            idle: request.idleTimeout ?? configuration.idleTimeout,
+            resource: request.resourceTimeout ?? configuration.resourceTimeout,
+            collectsTimeline: configuration.timeline != nil)
+        guard core.registry.enter(self) else {
+            throw LoadError(.sessionInvalidated, phase: .preparing, party: .local, url: request.url)
+        }
     }
 
-    /// What a load has when its head is here.
-    struct Answer: Sendable {
-        let response: Response
-        let body: BodySource
+    /// One of the requests a load sends: its own, or one that a redirect led to.
+    private struct Hop {
+        var request: Request
+        var followed = 0
+        /// Once away from the caller's origin, what was meant for it stays behind.
+        var isForeign = false
+
+        func next(_ request: Request) -> Hop {
+            Hop(request: request, followed: followed + 1, isForeign: isForeign || !request.goes(where: self.request))
+        }
     }
 
     // MARK: The line
 
-    func run() async throws(LoadError) -> Answer {
-        var request = original
-        var followed = 0
+    /// Runs the load to the head of its answer.
+    func run() async throws(LoadError) -> HTTPExchange {
+        var hop = Hop(request: original)
         while true {
-            let answer = try await throughCache(request)
-            guard let next = try await redirect(after: answer, from: request, followed) else { return answer }
-            answer.body.close()
-            request = next
-            followed += 1
+            try checkCache(hop.request)
+            let exchange = try await exchange(hop)
+            guard let next = try await redirect(after: exchange, hop) else { return exchange }
+            exchange.release()
+            hop = next
         }
     }
 
     /// No responses are stored yet: the one policy that forbids the network finds nothing.
-    private func throughCache(_ request: Request) async throws(LoadError) -> Answer {
-        guard request.cachePolicy != .storedOnly else {
-            throw LoadError(.notInCache, phase: .preparing, party: .local, url: request.url)
-        }
-        return try await exchange(request)
+    private func checkCache(_ request: Request) throws(LoadError) {
+        guard request.cachePolicy == .storedOnly else { return }
+        throw LoadError(.notInCache, phase: .preparing, party: .local, url: request.url)
     }
 
     /// One request, answered; sent again on a fresh connection if an idle one turned out to be stale.
-    private func exchange(_ request: Request) async throws(LoadError) -> Answer {
+    private func exchange(_ hop: Hop) async throws(LoadError) -> HTTPExchange {
+        let request = hop.request
         do throws(LoadError) {
-            let prepared = try PreparedRequest(request, core.defaultFields)
-            var retries = RetryPlan(prepared)
+            let prepared = try PreparedRequest(request, core.defaultFields, isForeign: hop.isForeign)
+            var retries = RetryPlan(request)
             while true {
-                let connection = try await core.pool.lease(prepared.route, control, fresh: retries.wantsFresh)
-                let exchange = HTTPExchange(connection, core.pool, control, core.configuration.limits, request.url)
+                let connection = try await core.pool.lease(prepared.destination.route, self, fresh: retries.wantsFresh)
+                let exchange = HTTPExchange(connection, self, request.url)
                 do throws(LoadError) {
-                    let response = try await exchange.start(prepared)
-                    return Answer(response: response, body: BodySource(exchange, response, control))
+                    try await exchange.start(prepared)
+                    return exchange
                 } catch {
                     let isStale = exchange.failedStale
                     exchange.release()
@@ -68,20 +82,27 @@ struct Load: Sendable {
         }
     }
 
-    private func redirect(after answer: Answer, from request: Request, _ followed: Int) async throws(LoadError) -> Request? {
-        guard let head = answer.response.http else { return nil }
-        switch RedirectPlan.make(head, request, followed: followed, maximum: core.configuration.maximumRedirects) {
-        case .deliver: return nil
-        case .refuse(let error):
-            answer.body.close()
-            throw error.at(request.url)
-        case .follow(let next):
-            return try await decide(Redirect(response: answer.response, request: next, count: followed), answer)
+    private func redirect(after exchange: HTTPExchange, _ hop: Hop) async throws(LoadError) -> Hop? {
+        guard let head = exchange.response.http else { return nil }
+        do throws(LoadError) {
+            let maximum = core.configuration.maximumRedirects
+            switch RedirectPlan.make(head, hop.request, followed: hop.followed, maximum: maximum) {
+            case .deliver: return nil
+            case .refuse(let error): throw error
+            case .follow(let proposed):
+                guard let decision = decisions?.redirect ?? core.decisions?.redirect else { return hop.next(proposed) }
+                let redirect = Redirect(response: exchange.response, request: proposed, count: hop.followed)
+                return try await decide(decision, redirect).map { hop.next($0) }
+            }
+        } catch {
+            exchange.release()
+            throw error.at(hop.request.url)
         }
     }
 
-    private func decide(_ redirect: Redirect, _ answer: Answer) async throws(LoadError) -> Request? {
-        guard let decision = decisions.redirect ?? core.decisions.redirect else { return redirect.request }
+    private func decide(
+        _ decision: Decision<Redirect, RedirectDecision>, _ redirect: Redirect
+    ) async throws(LoadError) -> Request? {
         do {
             switch try await decision.decide(redirect) {
             case .follow: return redirect.request
@@ -90,34 +111,41 @@ struct Load: Sendable {
             case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
             }
         } catch {
-            answer.body.close()
-            if let reason = control.stopReason { throw LoadError(reason, phase: .deciding).at(redirect.response.url) }
-            if let error = error as? LoadError { throw error.at(redirect.response.url) }
-            throw LoadError(.decisionFailed, phase: .deciding, party: .local, url: redirect.response.url, underlying: error)
+            if let reason = stopReason { throw LoadError(reason, phase: .deciding) }
+            if let error = error as? LoadError { throw error }
+            throw LoadError(.decisionFailed, phase: .deciding, party: .local, underlying: error)
         }
     }
 
     // MARK: Its two endings
 
     /// Runs the load to its end and collects the body.
-    func collecting() async -> Result<(Data, Response), LoadError> {
-        defer { core.end(control) }
+    func collect() async -> Result<(Data, Response), LoadError> {
+        defer { end() }
         do throws(LoadError) {
-            let answer = try await run()
-            let data = try await answer.body.collect(upTo: core.configuration.limits.collectedBodySize)
-            return .success((data, answer.response))
+            let exchange = try await run()
+            let data = try await exchange.collect(upTo: core.configuration.limits.collectedBodySize)
+            return .success((data, exchange.response))
         } catch {
             return .failure(error)
         }
     }
 
-    /// Runs the load to its head, off the caller's actor. `finish` must follow.
-    @concurrent func head() async throws(LoadError) -> Answer {
-        try await run()
+    /// Runs the load to its head, off the caller's actor. `finish` must follow, whatever comes of it.
+    @concurrent func head() async throws(LoadError) -> BodySource {
+        BodySource(try await run())
     }
 
-    func finish(_ answer: Answer?) {
-        answer?.body.close()
-        core.end(control)
+    func finish(_ body: BodySource?) {
+        body?.close()
+        end()
+    }
+
+    private func end() {
+        if let timeline {
+            timeline.mark(.finished)
+            core.configuration.timeline?(timeline)
+        }
+        core.registry.leave(self)
     }
 }

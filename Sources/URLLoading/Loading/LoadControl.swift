@@ -4,7 +4,7 @@
 import URLLoadingIO
 import Synchronization
 
-final class LoadControl: StopToken, @unchecked Sendable {
+class LoadControl: StopToken, @unchecked Sendable {
     /// The moment the whole load must have ended; `.max` for none.
     let deadline: Int64
     /// Where the registry keeps it. Reached only under the registry's lock.

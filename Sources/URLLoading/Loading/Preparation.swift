@@ -5,30 +5,27 @@ import URLLoadingWire
 
 /// A request with nothing left to decide.
 struct PreparedRequest: Sendable {
-    let method: Method
-    let target: Target
+    let request: Request
+    let destination: Destination
+    /// The caller's fields and the defaults it did not set.
     let headers: Headers
-    let body: RequestBody?
     /// The response's content coding was our idea, so it is ours to undo.
     let decodesContent: Bool
-    let route: Route
 
-    init(_ request: Request, _ defaults: DefaultFields) throws(LoadError) {
-        switch request.target {
-        case .success(let target): self.target = target
+    /// - Parameter isForeign: a redirect has led to another origin than the one the caller named.
+    init(_ request: Request, _ defaults: DefaultFields, isForeign: Bool) throws(LoadError) {
+        switch request.destination {
+        case .success(let destination): self.destination = destination
         case .failure(let violation): throw LoadError(violation, .preparing)
         }
-        method = request.method
-        body = request.body
-        route = Route(origin: target.origin)
-        decodesContent = defaults.offersCoding && (request.headers.isEmpty || !request.headers.contains(.acceptEncoding))
-        headers = defaults.completing(request.headers)
+        self.request = request
+        let own = request.headers
+        decodesContent = defaults.offersCoding && (own.isEmpty || !own.contains(.acceptEncoding))
+        headers = defaults.completing(own, isForeign: isForeign)
     }
 
     var framing: HTTP1BodyFraming {
-        guard let body else {
-            return .none
-        }
+        guard let body = request.body else { return .none }
         return body.length.map { .length($0) } ?? .chunked
     }
 }
@@ -36,6 +33,8 @@ struct PreparedRequest: Sendable {
 /// The fields every request gets unless it sets them itself.
 struct DefaultFields: Sendable {
     private let fields: Headers
+    /// The same for origins that a redirect led to: session-wide credentials are not theirs either.
+    private let foreignFields: Headers
     let offersCoding: Bool
 
     init(_ configuration: Configuration) {
@@ -48,13 +47,21 @@ struct DefaultFields: Sendable {
         add(.acceptEncoding, configuration.acceptEncoding)
         add(.userAgent, configuration.userAgent)
         self.fields = fields
+        for name in FieldName.credentials { fields.remove(name) }
+        foreignFields = fields
     }
 
-    func completing(_ own: Headers) -> Headers {
+    func completing(_ own: Headers, isForeign: Bool) -> Headers {
         // The common case shares one value with every other request.
+        let fields = isForeign ? foreignFields : fields
         guard !own.isEmpty else { return fields }
         var complete = own
         for field in fields where !own.contains(field.name) { complete.append(field.name, field.value) }
         return complete
     }
+}
+
+extension FieldName {
+    /// What proves to a server who we are: never for another server.
+    static let credentials: [FieldName] = [.authorization, .cookie, .proxyAuthorization]
 }

@@ -15,7 +15,7 @@ enum RedirectPlan {
             return .refuse(LoadError(.badRedirect, phase: .redirecting, party: .peer, detail: "Location is no URL reference"))
         }
         // A server must not turn a load of the web into one of this machine's files (security 58).
-        guard case .success(let target) = next.target, case .success(let origin) = request.target else {
+        guard case .success(let target) = next.destination, case .success(let origin) = request.destination else {
             return .refuse(LoadError(.redirectRefused, phase: .redirecting, party: .peer, detail: "only http and https may be redirected to"))
         }
         guard followed < maximum else {
@@ -24,8 +24,8 @@ enum RedirectPlan {
         var changed = request
         changed.url = next.url
         rewriteMethod(&changed, head.status)
-        removeSecrets(&changed, sameOrigin: target.origin == origin.origin)
-        rewriteReferer(&changed, from: origin.origin, to: target.origin)
+        if target.route != origin.route { removeSecrets(&changed) }
+        rewriteReferer(&changed, from: origin.route.origin, to: target.route.origin)
         return .follow(changed)
     }
 
@@ -68,9 +68,9 @@ enum RedirectPlan {
 
     /// Another scheme, host or port is another server: it gets nothing that proves who we are
     /// (security 1-4). What was dropped stays dropped, for the next hop starts from this request.
-    private static func removeSecrets(_ request: inout Request, sameOrigin: Bool) {
-        guard !sameOrigin else { return }
-        for name in [FieldName.authorization, .cookie, .proxyAuthorization, .host] { request.headers.remove(name) }
+    private static func removeSecrets(_ request: inout Request) {
+        for name in FieldName.credentials { request.headers.remove(name) }
+        request.headers.remove(.host)
     }
 
     /// A Referer the caller set goes on without userinfo and fragment, and not from https to http

@@ -8,7 +8,7 @@ struct RetryPlan {
     /// The next attempt must not use a connection that was idle.
     private(set) var wantsFresh = false
 
-    init(_ request: PreparedRequest) {
+    init(_ request: Request) {
         // RFC 9110 §9.2.2: only what may arrive twice is sent twice without asking.
         isReplayable = request.method.isIdempotent
     }

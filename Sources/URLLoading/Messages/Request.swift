@@ -9,38 +9,47 @@ import URLLoadingWire
 /// request.body = .data(json)
 /// let (data, response) = try await session.data(for: request)
 /// ```
+/// A request that is used often is best kept: its URL is taken apart once.
 public struct Request: Sendable {
     /// The absolute URL. Whether it can be loaded is decided when it is.
     public var url: URL {
-        didSet { target = Self.parse(url) }
+        get { storage.url }
+        set { mutable.url = newValue }
     }
     /// The request method.
-    public var method: Method
+    public var method: Method {
+        get { storage.method }
+        set { mutable.method = newValue }
+    }
     /// Fields to send. Host, Content-Length and Transfer-Encoding are written by the library; a
     /// Content-Length given here must be right.
-    public var headers: Headers
+    public var headers: Headers {
+        _read { yield storage.headers }
+        _modify { yield &mutable.headers }
+    }
     /// What to send after the head.
-    public var body: RequestBody?
+    public var body: RequestBody? {
+        get { storage.body }
+        set { mutable.body = newValue }
+    }
     /// Overrides ``Configuration/idleTimeout``; more than zero.
-    public var idleTimeout: Duration?
+    public var idleTimeout: Duration? {
+        get { storage.idleTimeout }
+        set { mutable.idleTimeout = newValue }
+    }
     /// Overrides ``Configuration/resourceTimeout``; more than zero.
-    public var resourceTimeout: Duration?
+    public var resourceTimeout: Duration? {
+        get { storage.resourceTimeout }
+        set { mutable.resourceTimeout = newValue }
+    }
     /// Whether stored responses may answer.
-    public var cachePolicy = CachePolicy.useProtocol
-
-    /// The URL as the wire wants it, computed once per URL rather than per load.
-    var target: Result<Target, WireViolation>
-
-    public init(url: URL, method: Method = .get, headers: Headers = Headers(), body: RequestBody? = nil) {
-        self.url = url
-        self.method = method
-        self.headers = headers
-        self.body = body
-        target = Self.parse(url)
+    public var cachePolicy: CachePolicy {
+        get { storage.cachePolicy }
+        set { mutable.cachePolicy = newValue }
     }
 
-    private static func parse(_ url: URL) -> Result<Target, WireViolation> {
-        Result { () throws(WireViolation) in try Target(url.absoluteString) }
+    public init(url: URL, method: Method = .get, headers: Headers = Headers(), body: RequestBody? = nil) {
+        storage = Storage(url: url, method: method, headers: headers, body: body)
     }
 
     /// Whether a stored response may answer a request.
@@ -57,50 +66,73 @@ public struct Request: Sendable {
         /// A stored response whatever its age, or ``LoadError/Reason/notInCache``: no traffic.
         case storedOnly
     }
-}
 
-/// What a request sends after its head.
-public struct RequestBody: Sendable {
-    enum Content: Sendable {
-        case data(Data)
-        case stream(length: Int64?, @Sendable () -> AnyChunkIterator)
-    }
-    let content: Content
+    // MARK: Storage
 
-    /// These bytes, with their Content-Length.
-    public static func data(_ data: Data) -> RequestBody { RequestBody(content: .data(data)) }
+    /// One reference, so that a load passes its request around at the cost of one count. Copied when
+    /// written while shared; a reader never sees a change.
+    private var storage: Storage
 
-    /// A sequence of pieces, asked for when the body is sent, and again if it must be sent again (a
-    /// redirect, a stale connection). Pulled no faster than the peer takes the bytes.
-    ///
-    /// ```swift
-    /// request.body = .stream { lines.map { Array(($0 + "\n").utf8) } }
-    /// ```
-    /// - Parameters:
-    ///   - length: the exact number of bytes; `nil` sends the body chunked (RFC 9112 §7.1).
-    ///   - make: makes a fresh sequence each time.
-    public static func stream<S: AsyncSequence & Sendable>(
-        length: Int64? = nil, _ make: @escaping @Sendable () -> S
-    ) -> RequestBody where S.Element == [UInt8] {
-        RequestBody(content: .stream(length: length) { AnyChunkIterator(make()) })
-    }
-
-    var length: Int64? {
-        switch content {
-        case .data(let data): Int64(data.count)
-        case .stream(let length, _): length
+    private var mutable: Storage {
+        mutating get {
+            if !isKnownUniquelyReferenced(&storage) { storage = Storage(storage) }
+            return storage
         }
     }
-}
 
-/// The iterator of a body sequence whose type nobody needs to know. Used by one task.
-final class AnyChunkIterator: @unchecked Sendable {
-    private let pull: () async throws -> [UInt8]?
+    private final class Storage: @unchecked Sendable {
+        var url: URL {
+            didSet { destination = Self.parse(url) }
+        }
+        var method: Method
+        var headers: Headers
+        var body: RequestBody?
+        var idleTimeout: Duration?
+        var resourceTimeout: Duration?
+        var cachePolicy = CachePolicy.useProtocol
+        var destination: Result<Destination, WireViolation>
 
-    init<S: AsyncSequence>(_ sequence: S) where S.Element == [UInt8] {
-        nonisolated(unsafe) var iterator = sequence.makeAsyncIterator()
-        pull = { try await iterator.next() }
+        init(url: URL, method: Method, headers: Headers, body: RequestBody?) {
+            self.url = url
+            self.method = method
+            self.headers = headers
+            self.body = body
+            destination = Self.parse(url)
+        }
+
+        init(_ other: Storage) {
+            url = other.url
+            method = other.method
+            headers = other.headers
+            body = other.body
+            idleTimeout = other.idleTimeout
+            resourceTimeout = other.resourceTimeout
+            cachePolicy = other.cachePolicy
+            destination = other.destination
+        }
+
+        private static func parse(_ url: URL) -> Result<Destination, WireViolation> {
+            Result { () throws(WireViolation) in Destination(try Target(url.absoluteString)) }
+        }
     }
 
-    func next() async throws -> [UInt8]? { try await pull() }
+    /// The URL as the wire and the pool want it, worked out once per URL.
+    var destination: Result<Destination, WireViolation> { storage.destination }
+
+    /// Whether it goes to the same origin as another.
+    func goes(where other: Request) -> Bool {
+        guard case .success(let own) = destination, case .success(let its) = other.destination else { return false }
+        return own.route == its.route
+    }
+}
+
+/// Where a request goes.
+final class Destination: Sendable {
+    let target: Target
+    let route: Route
+
+    init(_ target: Target) {
+        self.target = target
+        route = Route(origin: target.origin)
+    }
 }

@@ -63,58 +63,56 @@ public struct ResponseBody: AsyncSequence, Sendable {
 /// Guards an exchange that a caller can pass around: one reader at a time, none after the scope.
 final class BodySource: Sendable {
     private let exchange: HTTPExchange
-    private let expectedLength: Int64?
-    private let control: LoadControl
     private let state = Atomic<UInt8>(State.idle.rawValue)
     private let isClaimed = Atomic<Bool>(false)
     private let finalTrailers = Lock(Headers())
 
     private enum State: UInt8 { case idle, reading, closed }
 
-    init(_ exchange: HTTPExchange, _ response: Response, _ control: LoadControl) {
-        self.exchange = exchange
-        self.control = control
-        expectedLength = response.expectedLength
-    }
+    init(_ exchange: HTTPExchange) { self.exchange = exchange }
 
     static var unavailable: LoadError { LoadError(.bodyUnavailable, phase: .receiving, party: .local) }
+
+    var response: Response { exchange.response }
 
     func claim() -> Bool { !isClaimed.exchange(true, ordering: .acquiringAndReleasing) }
 
     var trailers: Headers { finalTrailers.withLock { $0 } }
 
     func next() async throws(LoadError) -> Chunk? {
-        guard move(from: .idle, to: .reading) else { throw Self.unavailable }
-        defer {
-            // Closed while we read: the last one out releases.
-            if !move(from: .reading, to: .idle) { exchange.release() }
-        }
+        try enter()
+        defer { leave() }
         let chunk = try await exchange.next()
-        if chunk == nil {
-            let trailers = exchange.trailers
-            if !trailers.isEmpty { finalTrailers.withLock { $0 = trailers } }
-        }
+        if chunk == nil { keepTrailers() }
         return chunk
     }
 
     func collect(upTo limit: Int) async throws(LoadError) -> Data {
-        var data = Data()
-        // What the peer announces is believed only so far.
-        if let expectedLength { data.reserveCapacity(Int(min(expectedLength, Int64(limit), 4 << 20))) }
-        while let chunk = try await next() {
-            guard data.count + chunk.count <= limit else {
-                close()
-                throw LoadError(.bodyTooLarge, phase: .receiving, party: .local, detail: "more than \(limit) bytes")
-            }
-            data.append(chunk)
-        }
+        try enter()
+        defer { leave() }
+        let data = try await exchange.collect(upTo: limit)
+        keepTrailers()
         return data
+    }
+
+    private func enter() throws(LoadError) {
+        guard move(from: .idle, to: .reading) else { throw Self.unavailable }
+    }
+
+    /// Closed while we read: the last one out releases.
+    private func leave() {
+        if !move(from: .reading, to: .idle) { exchange.release() }
+    }
+
+    private func keepTrailers() {
+        let trailers = exchange.trailers
+        if !trailers.isEmpty { finalTrailers.withLock { $0 = trailers } }
     }
 
     /// No more reads. Whoever is inside one is woken and leaves.
     func close() {
         switch State(rawValue: state.exchange(State.closed.rawValue, ordering: .acquiringAndReleasing)) {
-        case .reading: control.stop(.cancelled)
+        case .reading: exchange.load.stop(.cancelled)
         case .idle: exchange.release()
         case .closed, nil: break
         }

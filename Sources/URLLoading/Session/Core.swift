@@ -5,7 +5,7 @@ import URLLoadingIO
 
 final class Core: Sendable {
     let configuration: Configuration
-    let decisions: Decisions
+    let decisions: Decisions?
     let pool: ConnectionPool
     let registry: LoadRegistry
     /// The shared session cannot be invalidated.
@@ -13,7 +13,7 @@ final class Core: Sendable {
     /// Configured headers as every request gets them, worked out once.
     let defaultFields: DefaultFields
 
-    init(_ configuration: Configuration, _ decisions: Decisions, isShared: Bool) {
+    init(_ configuration: Configuration, _ decisions: Decisions?, isShared: Bool) {
         self.configuration = configuration
         self.decisions = decisions
         self.isShared = isShared
@@ -21,26 +21,6 @@ final class Core: Sendable {
         let pool = ConnectionPool(configuration)
         self.pool = pool
         registry = LoadRegistry { pool.drain() }
-    }
-
-    /// Enters a load, or says that the session takes none any more.
-    func begin(_ request: Request) throws(LoadError) -> LoadControl {
-        let control = LoadControl(
-            idle: request.idleTimeout ?? configuration.idleTimeout,
-            resource: request.resourceTimeout ?? configuration.resourceTimeout,
-            collectsTimeline: configuration.timeline != nil)
-        guard registry.enter(control) else {
-            throw LoadError(.sessionInvalidated, phase: .preparing, party: .local, url: request.url)
-        }
-        return control
-    }
-
-    func end(_ control: LoadControl) {
-        if let timeline = control.timeline {
-            timeline.mark(.finished)
-            configuration.timeline?(timeline)
-        }
-        registry.leave(control)
     }
 
     func finishTasksAndInvalidate() {

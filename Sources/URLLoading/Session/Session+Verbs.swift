@@ -19,13 +19,13 @@ extension Session {
     ///   ``LoadError/Reason/cancelled``; when this throws, the socket is released.
     @concurrent
     public nonisolated func data(
-        for request: Request, decisions: Decisions = Decisions()
+        for request: Request, decisions: Decisions? = nil
     ) async throws(LoadError) -> (Data, Response) {
         let load = try Load(core, request, decisions)
         let result = await withTaskCancellationHandler {
-            await load.collecting()
+            await load.collect()
         } onCancel: {
-            load.control.stop(.cancelled)
+            load.stop(.cancelled)
         }
         return try result.get()
     }
@@ -54,18 +54,18 @@ extension Session {
     /// - Throws: ``LoadError``, or what the closure throws. Cancelling the calling task ends the load
     ///   with ``LoadError/Reason/cancelled``, also inside the closure's reads.
     public nonisolated(nonsending) func load<R>(
-        _ request: Request, decisions: Decisions = Decisions(),
+        _ request: Request, decisions: Decisions? = nil,
         _ use: nonisolated(nonsending) (Response, ResponseBody) async throws -> R
     ) async throws -> R {
         let load = try Load(core, request, decisions)
         return try await withTaskCancellationHandler {
-            var answer: Load.Answer?
-            defer { load.finish(answer) }
-            let head = try await load.head()
-            answer = head
-            return try await use(head.response, ResponseBody(head.body))
+            var body: BodySource?
+            defer { load.finish(body) }
+            let source = try await load.head()
+            body = source
+            return try await use(source.response, ResponseBody(source))
         } onCancel: {
-            load.control.stop(.cancelled)
+            load.stop(.cancelled)
         }
     }
 }

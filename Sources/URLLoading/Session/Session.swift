@@ -24,12 +24,12 @@ public actor Session {
     /// - Parameters:
     ///   - configuration: a value; later changes to it have no effect here.
     ///   - decisions: asked for every load that brings no decision of its own.
-    public init(_ configuration: Configuration = .default, decisions: Decisions = Decisions()) {
+    public init(_ configuration: Configuration = .default, decisions: Decisions? = nil) {
         core = Core(configuration, decisions, isShared: false)
     }
 
     private init(isShared: Bool) {
-        core = Core(.default, Decisions(), isShared: isShared)
+        core = Core(.default, nil, isShared: isShared)
     }
 
     deinit { core.finishTasksAndInvalidate() }
@@ -60,7 +60,7 @@ public actor Session {
 /// }
 /// ```
 nonisolated(nonsending) public func withSession<R>(
-    _ configuration: Configuration = .default, decisions: Decisions = Decisions(),
+    _ configuration: Configuration = .default, decisions: Decisions? = nil,
     _ use: nonisolated(nonsending) (Session) async throws -> R
 ) async throws -> R {
     let session = Session(configuration, decisions: decisions)

@@ -35,6 +35,8 @@ package struct Gate: ~Copyable, Sendable {
             && state.compareExchange(expected: Self.ready, desired: Self.idle, ordering: .acquiringAndReleasing).exchanged
     }
 
+    var hasWaiter: Bool { state.load(ordering: .acquiring) > Self.ready }
+
     /// Waits for the next opening.
     func pass() async {
         await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
@@ -71,6 +73,9 @@ package final class PollSlot: Sendable {
         }
         return resumed
     }
+
+    /// Whether a task is parked here at this moment: tests end waits that have truly begun.
+    package var hasWaiter: Bool { readable.hasWaiter || writable.hasWaiter }
 
     /// Wakes whoever waits here, for whatever.
     package func wake() { notify(readable: true, writable: true) }

@@ -1,9 +1,9 @@
 // The one thread that waits for the kernel, and the one place that knows which sockets are ready.
 //
-// A task that finds its socket not ready parks on the socket's slot; the poller resumes it. Under
-// load the poller is mostly bypassed: a task about to park asks the kernel itself, without waiting,
-// and resumes everyone who is ready, so that no thread has to be woken for it (`pollInline`). The
-// poller thread then naps briefly instead of fighting for the same events.
+// A task that finds its socket not ready parks on the socket's slot; the poller resumes it. Waking the
+// thread for every single event would cost more than the request it belongs to, so under load
+// (`Pace`) the thread naps while events gather, and tasks about to park ask the kernel themselves,
+// without waiting, and resume everyone who is ready (`pollInline`).
 //
 // It is a task executor too: tasks that prefer it run on the polling thread itself, which saves the
 // last hand-over between threads. That is the caller's choice (`LoopExecutor` in URLLoading).
@@ -29,13 +29,15 @@ package final class Poller: Sendable {
     private let asking = Atomic<Bool>(false)
     /// Tasks resumed and not parked again yet: while there are some, nobody needs to ask for more.
     private let running = Atomic<Int>(0)
-    /// Events found inline since the thread last looked; many of them mean that it may nap.
+    /// Tasks that wait for their socket.
+    private let waiting = Atomic<Int>(0)
+    /// Events found inline since the thread last looked.
     private let foundInline = Atomic<Int>(0)
+    /// Whether tasks about to park should ask the kernel themselves.
+    private let isBusy = Atomic<Bool>(false)
 
     private let jobs = Lock<[UnownedJob]>([])
 
-    private static let napNanoseconds: Int64 = 50_000
-    private static let inlineEventsForNap = 8
     private static let batch = 256
 
     private init() {
@@ -92,19 +94,20 @@ package final class Poller: Sendable {
         case .write: if slot.writable.take() { return }
         }
         guard token.stopReason == nil else { return }
-        if csys_thread_mark() != mark { pollInline() }
+        if isBusy.load(ordering: .relaxed), csys_thread_mark() != mark { pollInline() }
         token.beginIdle()
+        waiting.add(1, ordering: .relaxed)
         switch interest {
         case .read: await slot.readable.pass()
         case .write: await slot.writable.pass()
         }
+        waiting.subtract(1, ordering: .relaxed)
         token.endIdle()
     }
 
     /// Waits on a slot that belongs to no socket: for a turn, a name, a timer. Idle time does not count.
     package func park(_ slot: PollSlot, until token: StopToken) async {
         guard token.stopReason == nil else { return }
-        running.subtract(1, ordering: .relaxed)
         await slot.readable.pass()
     }
 
@@ -183,16 +186,24 @@ package final class Poller: Sendable {
 
     private func run() {
         csys_set_thread_mark(mark)
+        var pace = Pace(now: csys_now())
+        var batch: [UnownedJob] = []
         var events = [csys_event](repeating: csys_event(), count: Self.batch)
         events.withUnsafeMutableBufferPointer { events in
             while true {
-                let ran = runJobs()
+                let ran = runJobs(&batch)
                 let next = ran ? .min : armSleep()
                 let count = csys_poll_wait(poll, events.baseAddress, Int32(events.count), wait(until: next))
                 sleepsUntil.store(.min, ordering: .sequentiallyConsistent)
                 if count > 0 { dispatch(UnsafeMutableBufferPointer(rebasing: events[..<Int(count)])) }
                 fireTimers()
-                napIfTasksPollThemselves()
+                // Jobs on this thread are the same as naps: events gather while they run.
+                guard !ran else { continue }
+                let nap = pace.nap(
+                    events: max(0, Int(count)) + foundInline.exchange(0, ordering: .relaxed),
+                    waiting: waiting.load(ordering: .relaxed), now: csys_now())
+                isBusy.store(pace.isBusy, ordering: .relaxed)
+                if nap > 0 { csys_nap(nap) }
             }
         }
     }
@@ -224,11 +235,6 @@ package final class Poller: Sendable {
             }
         }
     }
-
-    private func napIfTasksPollThemselves() {
-        guard foundInline.exchange(0, ordering: .relaxed) >= Self.inlineEventsForNap else { return }
-        csys_nap(Self.napNanoseconds)
-    }
 }
 
 // MARK: - The executor
@@ -241,14 +247,13 @@ extension Poller: TaskExecutor {
         if sleepsUntil.load(ordering: .sequentiallyConsistent) != .min { csys_wake(wakeUp) }
     }
 
-    /// Runs what was queued when it began, and says whether there was anything.
-    private func runJobs() -> Bool {
-        let batch = jobs.withLock { queued in
-            let batch = queued
-            queued.removeAll(keepingCapacity: true)
-            return batch
-        }
+    /// Runs what was queued when it began, and says whether there was anything. `batch` comes and
+    /// goes empty: two arrays change places for ever.
+    private func runJobs(_ batch: inout [UnownedJob]) -> Bool {
+        jobs.withLock { swap(&$0, &batch) }
+        guard !batch.isEmpty else { return false }
         for job in batch { job.runSynchronously(on: asUnownedTaskExecutor()) }
-        return !batch.isEmpty
+        batch.removeAll(keepingCapacity: true)
+        return true
     }
 }

@@ -14,7 +14,7 @@ package enum StopReason: UInt8, Sendable {
     case deadline
 }
 
-/// Open for `LoadControl`, which adds what a session knows of a load.
+/// Open, because `LoadControl` on the floor above adds what a session knows of a load.
 open class StopToken: @unchecked Sendable {
     private let reason = Atomic<UInt8>(0)
     private let attached = Lock(Attached())

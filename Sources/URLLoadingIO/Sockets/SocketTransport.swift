@@ -41,6 +41,7 @@ package final class SocketTransport: Transport {
     package func finishWriting() { _ = csys_shutdown_write(descriptor) }
 
     package func read(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Progress {
+        try checkOpen(.read)
         let moved = csys_receive(descriptor, buffer.baseAddress, buffer.count)
         if moved > 0 { return .moved(moved) }
         if moved == 0 { return .end }
@@ -48,8 +49,14 @@ package final class SocketTransport: Transport {
     }
 
     package func write(_ bytes: UnsafeRawBufferPointer) throws(IOFailure) -> Progress {
+        try checkOpen(.write)
         let moved = csys_send(descriptor, bytes.baseAddress, bytes.count)
         return moved >= 0 ? .moved(moved) : try Self.outcome(moved, .write)
+    }
+
+    /// The number of a closed descriptor may be somebody else's by now.
+    private func checkOpen(_ operation: IOFailure.Operation) throws(IOFailure) {
+        guard !isClosed.load(ordering: .relaxed) else { throw IOFailure(.system(EBADF), operation) }
     }
 
     private static func outcome(_ result: Int, _ operation: IOFailure.Operation) throws(IOFailure) -> Progress {
@@ -58,9 +65,9 @@ package final class SocketTransport: Transport {
         return .blocked(operation == .read ? .read : .write)
     }
 
-    package var hasPendingInput: Bool {
-        // What was heard may be long consumed: only then is the kernel asked.
-        guard slot.readable.take() else { return false }
+    package func hasPendingInput(askingKernel asks: Bool) -> Bool {
+        // What was heard may be long consumed, and what is there may not have been heard yet.
+        guard slot.readable.take() || asks else { return false }
         return csys_peek(descriptor) != -Int(EAGAIN)
     }
 

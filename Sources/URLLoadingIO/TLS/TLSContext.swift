@@ -30,8 +30,9 @@ package final class TLSContext: @unchecked Sendable {
         // Sessions are kept by us, under keys of ours.
         c_SSL_CTX_set_session_cache_mode(pointer, Int(SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL))
         SSL_CTX_sess_set_new_cb(pointer) { ssl, session in
-            guard let session, let link = TLSLink.of(ssl) else { return 0 }
-            return link.keep(session) ? 1 : 0
+            if let session { TLSLink.of(ssl)?.keep(session) }
+            // Ours is a copy: OpenSSL keeps its own.
+            return 0
         }
     }
 
@@ -39,8 +40,8 @@ package final class TLSContext: @unchecked Sendable {
 
     // MARK: What client and server share
 
-    /// Records are 16 KB: four come with one call when they are there.
-    private static let readBuffer = 64 * 1024
+    /// Records are 16 KB: seven come with one call when they are there. Freed whenever it is empty.
+    private static let readBuffer = 128 * 1024
 
     static func setVersions(_ pointer: OpaquePointer, _ minimum: TLSVersion, _ maximum: TLSVersion) throws(TLSFailure) {
         guard minimum <= maximum, c_SSL_CTX_set_min_proto_version(pointer, minimum.rawValue) == 1,
@@ -64,7 +65,6 @@ package final class TLSContext: @unchecked Sendable {
     static func offer(
         _ protocols: [String], _ set: (UnsafePointer<UInt8>?, UInt32) -> Int32
     ) throws(TLSFailure) {
-        guard !protocols.isEmpty else { return }
         let wire = try wireForm(protocols)
         guard set(wire, UInt32(wire.count)) == 0 else { throw .local(.other, "SSL_set_alpn_protos") }
     }

@@ -14,6 +14,13 @@ final class TLSLink {
     var firstByte: UInt8?
     var verdict: Verdict?
 
+    /// What one SSL call has taken in. OpenSSL reads on past tickets and key updates for as long as
+    /// there are some, so a peer could keep it busy without end and out of reach of every limit. A
+    /// handshake's certificates are bounded to 100 KB, a record to 16: this much for nothing is not
+    /// meant well.
+    var takenInCall = 0
+    private static let takenLimit = 256 * 1024
+
     struct Verdict {
         let error: Int32
         let depth: Int32
@@ -35,11 +42,9 @@ final class TLSLink {
         return Unmanaged<TLSLink>.fromOpaque(link).takeUnretainedValue()
     }
 
-    /// Returns whether the session was taken over.
-    func keep(_ session: OpaquePointer) -> Bool {
-        guard let cache, let key else { return false }
-        cache.store(TLSSession(adopting: session), for: key)
-        return true
+    func keep(_ session: OpaquePointer) {
+        guard let cache, let key, let copy = TLSSession(copying: session) else { return }
+        cache.store(copy, for: key)
     }
 
     /// Makes `ssl` read and write through this link, which must outlive it.
@@ -83,8 +88,11 @@ final class TLSLink {
     private func read(_ bio: OpaquePointer, _ buffer: UnsafeMutableRawBufferPointer, _ moved: UnsafeMutablePointer<Int>) -> Int32 {
         BIO_clear_flags(bio, Self.flags)
         do throws(IOFailure) {
+            guard takenInCall <= Self.takenLimit
+            else { throw IOFailure(.tls(TLSFailure(.other, detail: "records without end and without content")), .read) }
             switch try inner.read(into: buffer) {
             case .moved(let count):
+                takenInCall += count
                 if firstByte == nil { firstByte = buffer.first }
                 moved.pointee = count
                 return 1

@@ -21,10 +21,16 @@ package enum TLSPeerName: Sendable, Hashable, CustomStringConvertible {
         case .dns(let name):
             let bytes = name.utf8
             return !bytes.isEmpty && bytes.count <= 253 && bytes.first != UInt8(ascii: ".")
-                && bytes.last != UInt8(ascii: ".") && bytes.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+                && bytes.last != UInt8(ascii: ".") && bytes.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ":") }
+                && !lastLabelIsNumber(name)
         case .ip(let bytes):
             return bytes.count == 4 || bytes.count == 16
         }
+    }
+
+    /// No top-level domain is a number: such a name is an address that was not recognised as one.
+    private func lastLabelIsNumber(_ name: String) -> Bool {
+        name.utf8.reversed().prefix { $0 != UInt8(ascii: ".") }.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
     }
 }
 

@@ -12,8 +12,9 @@ package final class TLSServerContext: @unchecked Sendable {
         package var maximumVersion = TLSVersion.tls13
         /// Best first; a client that offers others only is refused (RFC 7301 3.2).
         package var applicationProtocols: [String] = []
-        /// Whether clients may come back with a session.
-        package var givesTickets = true
+        /// Sessions given to each client; with none, no client can come back with one. TLS 1.2
+        /// knows but one.
+        package var tickets = 2
         /// How many bytes of early data it would take. Clients of ours never send any.
         package var earlyDataLimit: UInt32 = 0
         /// A server at fault: it leaves without close_notify.
@@ -60,9 +61,9 @@ package final class TLSServerContext: @unchecked Sendable {
 
     private func setTickets() {
         SSL_CTX_set_max_early_data(pointer, configuration.earlyDataLimit)
-        guard !configuration.givesTickets else { return }
+        SSL_CTX_set_num_tickets(pointer, max(0, configuration.tickets))
+        guard configuration.tickets <= 0 else { return }
         SSL_CTX_set_options(pointer, c_SSL_OP_NO_TICKET())
-        SSL_CTX_set_num_tickets(pointer, 0)
         c_SSL_CTX_set_session_cache_mode(pointer, Int(SSL_SESS_CACHE_OFF))
     }
 

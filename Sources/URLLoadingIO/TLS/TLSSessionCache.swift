@@ -11,9 +11,15 @@ import CSystem
 import Synchronization
 
 final class TLSSession: @unchecked Sendable {
-    // Unchecked: OpenSSL counts the references, and no connection changes a session it was given.
+    // Unchecked: never changed after it is made. A connection that ends without notice marks the
+    // session it holds as unusable: so neither those it gave us nor those we lend are shared with one.
     let pointer: OpaquePointer
-    init(adopting pointer: OpaquePointer) { self.pointer = pointer }
+
+    init?(copying session: OpaquePointer) {
+        guard let pointer = SSL_SESSION_dup(session) else { return nil }
+        self.pointer = pointer
+    }
+
     deinit { SSL_SESSION_free(pointer) }
 
     /// TLS 1.3 tickets are used once, or an onlooker could tell that two connections are one
@@ -83,7 +89,9 @@ package final class TLSSessionCache: Sendable {
     /// The newest session that may be offered to this peer.
     func take(for key: Key, verified: Bool, now: Int = Int(csys_wall_clock())) -> TLSSession? {
         while let session = state.withLock({ $0.next(key) }) {
-            if session.stillStands(for: key.name, verified: verified, now: now) { return session }
+            if session.stillStands(for: key.name, verified: verified, now: now) {
+                return session.isUsedOnce ? session : TLSSession(copying: session.pointer)
+            }
             if !session.isUsedOnce { forget(key) }
         }
         return nil

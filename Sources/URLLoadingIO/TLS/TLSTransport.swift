@@ -7,6 +7,7 @@
 // Rule 3: an end is an end only if the peer said so (close_notify, RFC 8446 6.1).
 
 import COpenSSL
+import CSystem
 import Synchronization
 
 package final class TLSTransport: Transport, @unchecked Sendable {
@@ -23,6 +24,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     private var isBroken = false
     private var hasHalfWritten = false
     private var isClosed = false
+    private var turns = TLSTurns()
 
     package let slot: PollSlot
 
@@ -107,7 +109,9 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     // MARK: Bytes
 
     package func read(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Progress {
-        try lock.withLock { (_) throws(IOFailure) in try readRecords(buffer) }
+        try lock.withLock { (_) throws(IOFailure) in
+            try turn(.reader) { () throws(IOFailure) in try readRecords(buffer) }
+        }
     }
 
     /// OpenSSL hands out one record at a time; what lies in its buffer already is taken with it, so
@@ -131,7 +135,9 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     }
 
     package func write(_ bytes: UnsafeRawBufferPointer) throws(IOFailure) -> Progress {
-        try lock.withLock { (_) throws(IOFailure) in try writeRecords(bytes) }
+        try lock.withLock { (_) throws(IOFailure) in
+            try turn(.writer) { () throws(IOFailure) in try writeRecords(bytes) }
+        }
     }
 
     private func writeRecords(_ bytes: UnsafeRawBufferPointer) throws(IOFailure) -> Progress {
@@ -149,12 +155,27 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         return .moved(total)
     }
 
+    /// Sees to it that a reader and a writer never wait at one gate; see `TLSTurns`.
+    private func turn(_ side: TLSTurns.Side, _ body: () throws(IOFailure) -> Progress) throws(IOFailure) -> Progress {
+        do throws(IOFailure) {
+            let progress = try body()
+            if case .blocked(let interest) = progress { return .blocked(turns.wait(side, interest)) }
+            if turns.goOn(side) { slot.wake() }
+            return progress
+        } catch {
+            if turns.goOn(side) { slot.wake() }
+            throw error
+        }
+    }
+
     /// One SSL call and what became of it.
     private func perform(
         _ operation: IOFailure.Operation, _ call: (OpaquePointer, UnsafeMutablePointer<Int>) -> Int32
     ) throws(IOFailure) -> Progress {
-        guard !isClosed else { throw IOFailure(.closedByPeer, operation) }
+        guard !isClosed else { throw IOFailure(.system(EBADF), operation) }
         var moved = 0
+        link.failure = nil
+        link.takenInCall = 0
         ERR_clear_error()
         let result = call(ssl, &moved)
         if result == 1 { return .moved(moved) }
@@ -215,10 +236,10 @@ package final class TLSTransport: Transport, @unchecked Sendable {
 
     /// New session tickets come at any time after a 1.3 handshake (RFC 8446 4.6.1) and are no answer:
     /// they are read here, and only what is behind them counts.
-    package var hasPendingInput: Bool {
+    package func hasPendingInput(askingKernel asks: Bool) -> Bool {
         lock.withLock { _ in
-            guard deferred == nil, SSL_pending(ssl) == 0 else { return true }
-            guard SSL_has_pending(ssl) == 1 || link.inner.hasPendingInput else { return false }
+            guard agreed != nil, !isClosed, deferred == nil, SSL_pending(ssl) == 0 else { return true }
+            guard SSL_has_pending(ssl) == 1 || link.inner.hasPendingInput(askingKernel: asks) else { return false }
             var byte: UInt8 = 0
             do throws(IOFailure) {
                 if case .blocked = try perform(.read, { SSL_peek_ex($0, &byte, 1, $1) }) { return false }

@@ -15,7 +15,9 @@ enum TLSVerification {
         X509_VERIFY_PARAM_set_hostflags(parameters, hostFlags)
         switch name {
         case .dns(let host):
-            guard SSL_set1_host(ssl, host) == 1, c_SSL_set_tlsext_host_name(ssl, host) == 1 else { return false }
+            // Not SSL_set1_host, which would take a name that looks like an address for one.
+            guard X509_VERIFY_PARAM_set1_host(parameters, host, 0) == 1, c_SSL_set_tlsext_host_name(ssl, host) == 1
+            else { return false }
         case .ip(let address):
             guard X509_VERIFY_PARAM_set1_ip(parameters, address, address.count) == 1 else { return false }
         }

@@ -23,8 +23,7 @@ package struct ContentDecoder: ~Copyable, Sendable {
     package init?(
         contentEncoding: String, limits: ContentDecodingLimits = ContentDecodingLimits()
     ) throws(WireViolation) {
-        let names = contentEncoding.split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" }.lowercased() }
-            .filter { !$0.isEmpty }
+        let names = Self.names(in: contentEncoding)
         guard names.count <= limits.layers else { throw .remote(.tooManyCodings, "RFC 9110 8.4") }
         var layers: [any ContentLayer] = []
         // Listed in the order they were applied: the last comes off first.
@@ -36,6 +35,15 @@ package struct ContentDecoder: ~Copyable, Sendable {
         self.layers = layers
         self.limits = limits
         links = layers.dropFirst().map { _ in LayerLink() }
+    }
+
+    private static func names(in value: String) -> [String] {
+        let bytes = Array(value.utf8)
+        var names: [String] = []
+        bytes.withUnsafeBytes { bytes in
+            forEachListElement(of: bytes) { names.append(bytes.text($0).lowercasedASCII) }
+        }
+        return names
     }
 
     private static func layer(named name: String) -> (any ContentLayer)? {

@@ -45,20 +45,22 @@ final class Inflate: ContentLayer, @unchecked Sendable {
         _ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer
     ) throws(WireViolation) -> (consumed: Int, produced: Int) {
         switch state {
-        case .start: return try start(input)
+        case .start: return try start(input, output)
         case .running: return try inflate(input, output)
-        case .betweenMembers: return try nextMember(input)
+        case .betweenMembers: return try nextMember(input, output)
         case .ended: return (input.count, 0)
         }
     }
 
     private static func failure(_ section: String) -> WireViolation { .remote(.contentDecodingFailed, section) }
 
-    private func start(_ input: UnsafeRawBufferPointer) throws(WireViolation) -> (consumed: Int, produced: Int) {
+    private func start(
+        _ input: UnsafeRawBufferPointer, _ output: UnsafeMutableRawBufferPointer
+    ) throws(WireViolation) -> (consumed: Int, produced: Int) {
         guard !input.isEmpty else { return (0, 0) }
         guard format == .deflate else {
             try initialize(windowBits: MAX_WBITS + 16)
-            return try inflate(input, UnsafeMutableRawBufferPointer(start: nil, count: 0))
+            return try inflate(input, output)
         }
         let taken = input.prefix(2 - prefix.count)
         prefix += taken
@@ -125,7 +127,9 @@ final class Inflate: ContentLayer, @unchecked Sendable {
 
     /// What follows a member is another one, or else padding that every reader ignores: the content
     /// before it is complete, and its checksum was right.
-    private func nextMember(_ input: UnsafeRawBufferPointer) throws(WireViolation) -> (consumed: Int, produced: Int) {
+    private func nextMember(
+        _ input: UnsafeRawBufferPointer, _ output: UnsafeMutableRawBufferPointer
+    ) throws(WireViolation) -> (consumed: Int, produced: Int) {
         guard let first = input.first else { return (0, 0) }
         guard first == 0x1F else {
             state = .ended
@@ -133,6 +137,6 @@ final class Inflate: ContentLayer, @unchecked Sendable {
         }
         guard inflateReset(stream) == Z_OK else { throw Self.failure("RFC 1952") }
         state = .running
-        return try inflate(input, UnsafeMutableRawBufferPointer(start: nil, count: 0))
+        return try inflate(input, output)
     }
 }

@@ -105,6 +105,9 @@ enum URIParser {
     /// Brackets are looked into by the host itself; non-ASCII too, which IDNA maps.
     private static func checkHost(_ bytes: [UInt8], _ range: Range<Int>) throws(WireViolation) {
         let isLiteral = bytes[range].first == UInt8(ascii: "[") && bytes[range].last == UInt8(ascii: "]")
+        guard String(validating: bytes[range], as: UTF8.self) != nil else {
+            throw .local(.invalidHost, at: range.lowerBound, "RFC 3986 3.2.2")
+        }
         let inner = isLiteral ? range.dropFirst().dropLast() : range[...]
         for index in inner {
             let byte = bytes[index]

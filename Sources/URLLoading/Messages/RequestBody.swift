@@ -1,0 +1,47 @@
+public import FoundationEssentials
+
+/// What a request sends after its head.
+public struct RequestBody: Sendable {
+    enum Content: Sendable {
+        case data(Data)
+        case stream(length: Int64?, @Sendable () -> AnyChunkIterator)
+    }
+    let content: Content
+
+    /// These bytes, with their Content-Length.
+    public static func data(_ data: Data) -> RequestBody { RequestBody(content: .data(data)) }
+
+    /// A sequence of pieces, asked for when the body is sent, and again if it must be sent again (a
+    /// redirect, a stale connection). Pulled no faster than the peer takes the bytes.
+    ///
+    /// ```swift
+    /// request.body = .stream { lines.map { Array(($0 + "\n").utf8) } }
+    /// ```
+    /// - Parameters:
+    ///   - length: the exact number of bytes; `nil` sends the body chunked (RFC 9112 §7.1).
+    ///   - make: makes a fresh sequence each time.
+    public static func stream<S: AsyncSequence & Sendable>(
+        length: Int64? = nil, _ make: @escaping @Sendable () -> S
+    ) -> RequestBody where S.Element == [UInt8] {
+        RequestBody(content: .stream(length: length) { AnyChunkIterator(make()) })
+    }
+
+    var length: Int64? {
+        switch content {
+        case .data(let data): Int64(data.count)
+        case .stream(let length, _): length
+        }
+    }
+}
+
+/// The iterator of a body sequence whose type nobody needs to know. Used by one task.
+final class AnyChunkIterator: @unchecked Sendable {
+    private let pull: () async throws -> [UInt8]?
+
+    init<S: AsyncSequence>(_ sequence: S) where S.Element == [UInt8] {
+        nonisolated(unsafe) var iterator = sequence.makeAsyncIterator()
+        pull = { try await iterator.next() }
+    }
+
+    func next() async throws -> [UInt8]? { try await pull() }
+}

@@ -1,0 +1,37 @@
+// How long the poller naps between two looks. Pure.
+//
+// A nap lets a quarter of the waiting tasks become ready and then resumes them together. It is worth
+// it only if many tasks wait and events come fast; with few tasks each nap would be latency, with a
+// low rate it would gather nothing.
+
+struct Pace {
+    private(set) var isBusy = false
+    /// Events in the current period.
+    private var events = 0
+    private var since: Int64
+    /// Nanoseconds between two events, as of the last period.
+    private var interval = Int64.max
+
+    private static let period: Int64 = 250_000
+    private static let slowest: Int64 = 100_000
+    private static let fewest = 16
+    private static let shortestNap: Int64 = 15_000
+    private static let longestNap: Int64 = 250_000
+
+    init(now: Int64) { since = now }
+
+    /// Returns how long to nap, in nanoseconds; 0 for not at all.
+    mutating func nap(events new: Int, waiting: Int, now: Int64) -> Int64 {
+        events += new
+        let elapsed = now - since
+        if elapsed >= Self.period {
+            interval = events > 0 ? elapsed / Int64(events) : .max
+            since = now
+            events = 0
+        }
+        isBusy = interval <= Self.slowest && waiting >= Self.fewest
+        guard isBusy else { return 0 }
+        let nap = min(interval * Int64(waiting / 4), Self.longestNap)
+        return nap < Self.shortestNap ? 0 : nap
+    }
+}

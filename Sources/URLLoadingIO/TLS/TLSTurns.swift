@@ -1,0 +1,40 @@
+// Where a reader and a writer of one TLS connection wait.
+//
+// A gate of a slot holds one task. TLS may have to write in order to read (the answer to a
+// KeyUpdate, RFC 8446 4.6.3), so both may want the same gate, and a peer can bring that about. Then
+// the second waits at the other gate, and whoever gets on wakes both.
+
+struct TLSTurns {
+    enum Side { case reader, writer }
+
+    private var reader: PollSlot.Interest?
+    private var writer: PollSlot.Interest?
+    private var isDisplaced = false
+
+    /// Where `side`, which needs `interest`, is to wait.
+    mutating func wait(_ side: Side, _ interest: PollSlot.Interest) -> PollSlot.Interest {
+        let isTaken = (side == .reader ? writer : reader) == interest
+        let gate = isTaken ? interest.opposite : interest
+        if isTaken { isDisplaced = true }
+        set(side, gate)
+        return gate
+    }
+
+    /// `side` waits no longer. Returns whether the other must look again.
+    mutating func goOn(_ side: Side) -> Bool {
+        set(side, nil)
+        defer { isDisplaced = false }
+        return isDisplaced
+    }
+
+    private mutating func set(_ side: Side, _ gate: PollSlot.Interest?) {
+        switch side {
+        case .reader: reader = gate
+        case .writer: writer = gate
+        }
+    }
+}
+
+extension PollSlot.Interest {
+    fileprivate var opposite: PollSlot.Interest { self == .read ? .write : .read }
+}

@@ -1,0 +1,74 @@
+// What faults do.
+
+import Glibc
+import URLLoadingIO
+
+extension OriginConnection {
+    /// Meets the faults of a point, or of those that `isMeant` names.
+    func meet(
+        _ point: TestOrigin.Fault.Point, where isMeant: ((TestOrigin.Fault.Point) -> Bool)? = nil
+    ) async throws(Ending) {
+        guard !faults.isEmpty else { return }
+        while let index = faults.firstIndex(where: { isMeant?($0.point) ?? ($0.point == point) }) {
+            try await strike(faults.remove(at: index))
+        }
+    }
+
+    func strike(_ fault: TestOrigin.Fault) async throws(Ending) {
+        origin.change { $0.counts.faults += 1 }
+        try await flush()
+        switch fault.effect {
+        case .close: throw .close
+        case .cut:
+            socket.close()
+            throw .gone
+        case .reset:
+            socket.abort()
+            throw .gone
+        case .stall: try await stall()
+        case .delay(let duration): try await pause(duration)
+        case .send(let bytes): try await send(bytes)
+        case .garbage(let count): try await send((0..<max(0, count)).map { UInt8(truncatingIfNeeded: 0x80 &+ $0 &* 37) })
+        case .halfChunk:
+            try await send(Array("FF\r\nonly a part".utf8))
+            throw .close
+        }
+    }
+
+    private func send(_ bytes: [UInt8]) async throws(Ending) {
+        output += bytes
+        try await flush()
+    }
+
+    /// Stands still until the client leaves, the origin stops or the test lets it go.
+    func stall() async throws(Ending) {
+        try await flush()
+        origin.change { $0.counts.stalled += 1 }
+        defer { origin.change { $0.counts.stalled -= 1 } }
+        while token.stopReason == nil, !mayLeaveStall, !socket.peerHasLeft {
+            await Poller.shared.park(socket.slot, .read, token)
+        }
+        if mayLeaveStall { try await drain() }
+        throw .close
+    }
+
+    /// Unread bytes can hide from us that the client has left: its end comes behind them.
+    private func drain() async throws(Ending) {
+        do throws(IOFailure) {
+            let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 16 * 1024, alignment: 1)
+            defer { room.deallocate() }
+            while try await socket.receive(into: room, token) > 0 {}
+        } catch { throw .close }
+    }
+}
+
+extension SocketTransport {
+    /// Whether the peer has ended its direction or reset the connection, told without reading.
+    var peerHasLeft: Bool {
+        // POLLRDHUP is Linux's own, and not declared without _GNU_SOURCE.
+        let hangUp: Int16 = 0x2000
+        var question = pollfd(fd: descriptor, events: hangUp, revents: 0)
+        guard poll(&question, 1, 0) > 0 else { return false }
+        return question.revents & (hangUp | Int16(POLLHUP) | Int16(POLLERR)) != 0
+    }
+}

@@ -1,0 +1,158 @@
+// One connection of the origin: accepted, secured, then exchange after exchange. It belongs to the
+// task that serves it; others only end it or let a stall go.
+
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+final class OriginConnection: @unchecked Sendable {
+    // Unchecked: all but `token`, `socket` and `isReleased` is touched by the serving task alone.
+    let number: Int
+    let origin: TestOrigin
+    let socket: SocketTransport
+    let token = StopToken()
+    private let isReleased = Atomic<Bool>(false)
+
+    var transport: any Transport
+    private(set) var tls: TestOrigin.TLSInfo?
+    var codec = HTTP1Codec(role: .server)
+    var exchange = 0
+    var input = OriginInput()
+    var output: [UInt8] = []
+    /// Faults not met yet.
+    var faults: [TestOrigin.Fault] = []
+    /// Bytes sent of the section of the response that is being sent.
+    var sent: Int64 = 0
+    var section = Section.none
+
+    enum Section { case none, head, body }
+
+    /// Why serving ends.
+    enum Ending: Error {
+        case close
+        /// The socket is closed already, and TLS must not touch it again.
+        case gone
+    }
+
+    init(_ socket: SocketTransport, number: Int, _ origin: TestOrigin) {
+        self.socket = socket
+        self.number = number
+        self.origin = origin
+        transport = socket
+    }
+
+    /// Ends it from outside.
+    func end() { token.stop(.cancelled) }
+
+    func release() {
+        isReleased.store(true, ordering: .releasing)
+        socket.slot.wake()
+    }
+
+    var mayLeaveStall: Bool { isReleased.load(ordering: .acquiring) }
+
+    func serve() async {
+        token.attach(socket.slot)
+        do throws(Ending) {
+            try await begin()
+            while true { try await serveExchange() }
+        } catch {
+            token.detach(socket.slot)
+            if error == .close { transport.close() }
+        }
+        origin.closed(self)
+    }
+
+    private func begin() async throws(Ending) {
+        faults = origin.state.withLock { $0.faults(connection: number, exchange: 0) }
+        try await meet(.accept)
+        if let context = origin.tls {
+            try await meet(.handshake)
+            try await secure(context)
+        }
+        if let greeting = origin.configuration.greeting {
+            try await play(greeting)
+            throw .close
+        }
+    }
+
+    private func secure(_ context: TLSServerContext) async throws(Ending) {
+        do throws(IOFailure) {
+            let secured = try TLSTransport(server: context, over: socket)
+            transport = secured
+            try await secured.handshake(token)
+            tls = secured.negotiated.map { TestOrigin.TLSInfo($0) }
+        } catch { throw .close }
+    }
+
+    // MARK: An exchange
+
+    private func serveExchange() async throws(Ending) {
+        guard let head = try await requestHead() else { throw .close }
+        exchange += 1
+        var request = TestOrigin.RecordedRequest(
+            method: head.method, target: head.target, version: head.version, headers: head.headers,
+            connection: number, exchange: exchange, tls: tls)
+        let route = origin.change { state in
+            state.counts.requests += 1
+            faults = state.faults(connection: number, exchange: exchange)
+            return state.route(for: request.path)
+        }
+        faults += route.faults
+        try await meet(.requestHead)
+        if route.readsBody {
+            try await expectation(request)
+            try await readBody(&request)
+        }
+        origin.change { $0.record(request) }
+        // A request that did not wait for its turn.
+        let isPipelined = !input.isEmpty
+        try await send(await answer(to: request, route), to: request)
+        origin.change { $0.counts.answered += 1 }
+        try await meet(.end)
+        if !route.readsBody { try await linger() }
+        guard codec.reuse == .yes, !isPipelined else { throw .close }
+        codec = HTTP1Codec(role: .server)
+        input.rest()
+        try await meet(.idle)
+    }
+
+    private func answer(to request: TestOrigin.RecordedRequest, _ route: TestOrigin.Route) async -> TestOrigin.Answer {
+        do { return try await route.handler(request) } catch {
+            return .status(.internalServerError, body: .bytes(Array("\(error)".utf8)))
+        }
+    }
+
+    /// RFC 9110 10.1.1.
+    private func expectation(_ request: TestOrigin.RecordedRequest) async throws(Ending) {
+        guard request.headers[.expect]?.lowercased() == "100-continue", request.version >= .http11,
+            !codec.isReceiveComplete
+        else { return }
+        try await sendInterim(.init(.continue))
+    }
+
+    private func readBody(_ request: inout TestOrigin.RecordedRequest) async throws(Ending) {
+        let limit = origin.configuration.recordedBodySize
+        try await meet(.requestBody(after: 0)) { $0.isRequestBody(upTo: 0) }
+        while true {
+            switch try await nextEvent() {
+            case .data(let range):
+                request.bodyCount += Int64(range.count)
+                let kept = input.bytes(range).prefix(max(0, limit - request.body.count))
+                request.body.append(contentsOf: kept)
+                let read = request.bodyCount
+                try await meet(.requestBody(after: read)) { $0.isRequestBody(upTo: read) }
+            case .end(let trailers):
+                request.trailers = trailers
+                return
+            default: throw .close
+            }
+        }
+    }
+}
+
+extension TestOrigin.Fault.Point {
+    func isRequestBody(upTo count: Int64) -> Bool {
+        if case .requestBody(let after) = self { after <= count } else { false }
+    }
+}

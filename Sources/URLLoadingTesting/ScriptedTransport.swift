@@ -1,0 +1,190 @@
+// A transport without a socket: what the peer does is a list of steps. It exists to end a load in each
+// of its waits, which are the `block` steps: all but one of them let go at once, as a socket does that
+// becomes ready, and the one chosen holds until the load is ended by other means.
+
+import Synchronization
+package import URLLoadingIO
+
+/// ```swift
+/// let transport = ScriptedTransport([.takeUntil("\r\n\r\n"), .block, .give("HTTP/1.1 204 No Content\r\n\r\n")], holdingAt: 1)
+/// configuration.dial = { _, _ in transport }
+/// // …begin the load, then:
+/// await transport.held()
+/// task.cancel()
+/// ```
+package final class ScriptedTransport: Transport {
+    package enum Step: Sendable {
+        /// Bytes the other side must write, exactly.
+        case expect([UInt8])
+        /// So many bytes, whatever they are, must be written.
+        case take(Int)
+        /// Everything up to and with these bytes is taken.
+        case takeUntil([UInt8])
+        /// Bytes the other side reads.
+        case give([UInt8])
+        /// Nothing moves: the other side has to wait.
+        case block
+        /// From here on every read and write fails.
+        case fail(IOFailure.Code)
+        /// The peer sends no more.
+        case end
+
+        package static func expect(_ text: String) -> Step { .expect(Array(text.utf8)) }
+        package static func takeUntil(_ text: String) -> Step { .takeUntil(Array(text.utf8)) }
+        package static func give(_ text: String) -> Step { .give(Array(text.utf8)) }
+    }
+
+    private let state: Lock<ScriptState>
+    /// The number, from 1, of the block that holds.
+    private let held: Int?
+    private let whenHeld: @Sendable () -> Void
+    package let slot: PollSlot
+
+    /// - Parameters:
+    ///   - held: the number, from 1, of the block that does not let go; `nil` for none.
+    ///   - whenHeld: called when that block is reached, before anybody can have begun to wait there.
+    package init(_ steps: [Step], holdingAt held: Int? = nil, whenHeld: @escaping @Sendable () -> Void = {}) {
+        self.held = held
+        self.whenHeld = whenHeld
+        slot = Poller.shared.borrowSlot()
+        var state = ScriptState(steps)
+        state.arrive()
+        let isHeld = state.blocks == held
+        self.state = Lock(state)
+        if isHeld { whenHeld() }
+    }
+
+    deinit { close() }
+
+    /// Returns when a task waits at the block that holds.
+    package func held() async {
+        while !(isHolding && slot.hasWaiter) { try? await Task.sleep(for: .microseconds(100)) }
+    }
+
+    /// Blocks reached so far.
+    package var blocks: Int { state.withLock { $0.blocks } }
+    package var isClosed: Bool { state.withLock { $0.isClosed } }
+    /// Steps not done.
+    package var stepsLeft: Int { state.withLock { $0.steps.count } }
+    /// What was written where something else was expected.
+    package var mismatch: String? { state.withLock { $0.mismatch } }
+
+    private var isHolding: Bool { state.withLock { $0.isAtBlock && $0.blocks == held } }
+
+    package func read(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Progress {
+        try move(.read) { state throws(IOFailure) in state.read(into: buffer) }
+    }
+
+    package func write(_ bytes: UnsafeRawBufferPointer) throws(IOFailure) -> Progress {
+        guard !bytes.isEmpty else { return .moved(0) }
+        return try move(.write) { state throws(IOFailure) in try state.write(bytes) }
+    }
+
+    private func move(
+        _ operation: IOFailure.Operation, _ step: (inout ScriptState) throws(IOFailure) -> Progress?
+    ) throws(IOFailure) -> Progress {
+        let (progress, arrived, holds) = try state.withLock { (state) throws(IOFailure) -> (Progress?, Bool, Bool) in
+            guard !state.isClosed else { throw IOFailure(.closedByPeer, operation) }
+            if case .fail(let code) = state.steps.first { throw IOFailure(code, operation) }
+            let before = state.steps.count
+            let progress = try step(&state)
+            if progress == nil, state.isAtBlock, state.blocks != held { state.next() }
+            return (progress, state.steps.count != before, state.isAtBlock && state.blocks == held)
+        }
+        // A new step is news for whoever waits, as readiness of a socket is.
+        if arrived { if holds { whenHeld() } else { slot.wake() } }
+        return progress ?? .blocked(operation == .read ? .read : .write)
+    }
+
+    package func finishWriting() {}
+
+    package func close() {
+        let isFirst = state.withLock { state in
+            defer { state.isClosed = true }
+            return !state.isClosed
+        }
+        if isFirst { Poller.shared.returnSlot(slot) }
+    }
+
+    package func hasPendingInput(askingKernel asks: Bool) -> Bool {
+        state.withLock { state in
+            switch state.steps.first {
+            case .give, .end, .fail: true
+            default: false
+            }
+        }
+    }
+
+    package var description: String { "script" }
+}
+
+/// How far a script is.
+private struct ScriptState: Sendable {
+    typealias Step = ScriptedTransport.Step
+    private(set) var steps: ArraySlice<Step>
+    private(set) var blocks = 0
+    private(set) var mismatch: String?
+    var isClosed = false
+    /// Written bytes that may be the beginning of what is waited for.
+    private var tail: [UInt8] = []
+
+    init(_ steps: [Step]) { self.steps = steps[...] }
+
+    var isAtBlock: Bool { if case .block = steps.first { true } else { false } }
+
+    mutating func arrive() { if isAtBlock { blocks += 1 } }
+
+    mutating func next() {
+        steps.removeFirst()
+        arrive()
+    }
+
+    /// What is left of the first step.
+    private mutating func shrink(to step: Step?) {
+        guard let step else { return next() }
+        steps[steps.startIndex] = step
+    }
+
+    mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> Progress? {
+        switch steps.first {
+        case .give(let bytes):
+            let count = min(bytes.count, buffer.count)
+            buffer.copyBytes(from: bytes[..<count])
+            shrink(to: count < bytes.count ? .give(Array(bytes[count...])) : nil)
+            return .moved(count)
+        case .end: return .end
+        default: return nil
+        }
+    }
+
+    mutating func write(_ bytes: UnsafeRawBufferPointer) throws(IOFailure) -> Progress? {
+        switch steps.first {
+        case .expect(let expected):
+            let count = min(bytes.count, expected.count)
+            guard bytes.prefix(count).elementsEqual(expected[..<count]) else {
+                mismatch = String(decoding: bytes, as: UTF8.self)
+                throw IOFailure(.closedByPeer, .write)
+            }
+            shrink(to: count < expected.count ? .expect(Array(expected[count...])) : nil)
+            return .moved(count)
+        case .take(let wanted):
+            let count = min(bytes.count, wanted)
+            shrink(to: count < wanted ? .take(wanted - count) : nil)
+            return .moved(count)
+        case .takeUntil(let mark): return .moved(take(bytes, until: mark))
+        default: return nil
+        }
+    }
+
+    private mutating func take(_ bytes: UnsafeRawBufferPointer, until mark: [UInt8]) -> Int {
+        for (index, byte) in bytes.enumerated() {
+            tail.append(byte)
+            if tail.count > mark.count { tail.removeFirst(tail.count - mark.count) }
+            guard tail == mark else { continue }
+            tail = []
+            next()
+            return index + 1
+        }
+        return bytes.count
+    }
+}

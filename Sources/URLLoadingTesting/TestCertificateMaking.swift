@@ -1,0 +1,156 @@
+// How OpenSSL is made to sign what no authority would. The extensions are written in DER by hand:
+// its own builders refuse, or repair, what is wrong on purpose.
+
+import COpenSSL
+
+/// A certificate before it is signed.
+struct TestCertificateForm {
+    var commonName: String
+    var names: [String] = []
+    var addresses: [[UInt8]] = []
+    var validFrom = -86_400
+    var validUntil = 86_400
+    var isAuthority = false
+    var pathLength: Int?
+    var permittedNames: [String] = []
+    /// Nil leaves the purpose open.
+    var isForServers: Bool?
+
+    init(commonName: String) { self.commonName = commonName }
+
+    init(_ options: TestCertificateOptions) {
+        commonName = options.commonName
+        names = options.names
+        addresses = options.addresses
+        isForServers = options.isForServers
+        switch options.validity {
+        case .present: break
+        case .past: (validFrom, validUntil) = (-172_800, -86_400)
+        case .future: (validFrom, validUntil) = (86_400, 172_800)
+        case .seconds(let from, let until): (validFrom, validUntil) = (from, until)
+        }
+    }
+
+    /// Number, whether critical, and value of each extension (RFC 5280 4.2.1).
+    var extensions: [(kind: Int32, isCritical: Bool, value: [UInt8])] {
+        var all: [(kind: Int32, isCritical: Bool, value: [UInt8])] = [
+            (NID_basic_constraints, true, basicConstraints),
+            // keyCertSign and cRLSign for an authority, digitalSignature for others.
+            (NID_key_usage, true, isAuthority ? [0x03, 0x02, 0x01, 0x06] : [0x03, 0x02, 0x07, 0x80]),
+        ]
+        if !names.isEmpty || !addresses.isEmpty {
+            let general = names.map { DER.value(0x82, Array($0.utf8)) } + addresses.map { DER.value(0x87, $0) }
+            all.append((NID_subject_alt_name, false, DER.sequence(general)))
+        }
+        if let isForServers {
+            // id-kp-serverAuth is 1.3.6.1.5.5.7.3.1, id-kp-clientAuth ends in 2.
+            let purpose = DER.value(0x06, [0x2B, 6, 1, 5, 5, 7, 3, isForServers ? 1 : 2])
+            all.append((NID_ext_key_usage, false, DER.sequence([purpose])))
+        }
+        if !permittedNames.isEmpty {
+            let subtrees = permittedNames.map { DER.sequence([DER.value(0x82, Array($0.utf8))]) }
+            all.append((NID_name_constraints, true, DER.sequence([DER.value(0xA0, subtrees.flatMap { $0 })])))
+        }
+        return all
+    }
+
+    private var basicConstraints: [UInt8] {
+        guard isAuthority else { return DER.sequence([]) }
+        let limit = pathLength.map { [DER.value(0x02, [UInt8(truncatingIfNeeded: $0)])] } ?? []
+        return DER.sequence([DER.value(0x01, [0xFF])] + limit)
+    }
+}
+
+private enum DER {
+    static func value(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
+        let count = content.count
+        let length: [UInt8] = switch count {
+        case ..<0x80: [UInt8(count)]
+        case ..<0x100: [0x81, UInt8(count)]
+        default: [0x82, UInt8(truncatingIfNeeded: count >> 8), UInt8(truncatingIfNeeded: count)]
+        }
+        return [tag] + length + content
+    }
+
+    static func sequence(_ parts: [[UInt8]]) -> [UInt8] { value(0x30, parts.flatMap { $0 }) }
+}
+
+final class TestKey: @unchecked Sendable {
+    // Unchecked: never changed after it is made.
+    let pointer: OpaquePointer
+
+    init() throws {
+        guard let pointer = c_EVP_EC_gen("P-256") else { throw TestCertificateError(step: "key") }
+        self.pointer = pointer
+    }
+
+    deinit { EVP_PKEY_free(pointer) }
+
+    func pem() throws -> [UInt8] {
+        try Memory.bytes("key in PEM") { PEM_write_bio_PrivateKey($0, pointer, nil, nil, 0, nil, nil) }
+    }
+}
+
+final class TestCertificate: @unchecked Sendable {
+    // Unchecked: never changed after it is made.
+    private let pointer: OpaquePointer
+    let pem: [UInt8]
+
+    /// `issuer` nil makes it its own issuer.
+    init(_ form: TestCertificateForm, of key: TestKey, issuer: TestCertificate?, signedBy signer: TestKey) throws {
+        guard let pointer = X509_new() else { throw TestCertificateError(step: "certificate") }
+        do {
+            try Self.fill(pointer, form, key, issuer?.pointer ?? pointer)
+            try require(X509_sign(pointer, signer.pointer, EVP_sha256()) > 0, "signature")
+            pem = try Memory.bytes("certificate in PEM") { PEM_write_bio_X509($0, pointer) }
+        } catch {
+            X509_free(pointer)
+            throw error
+        }
+        self.pointer = pointer
+    }
+
+    deinit { X509_free(pointer) }
+
+    private static func fill(
+        _ pointer: OpaquePointer, _ form: TestCertificateForm, _ key: TestKey, _ issuer: OpaquePointer
+    ) throws {
+        try require(X509_set_version(pointer, 2) == 1, "version")
+        // Serial numbers of one issuer differ (RFC 5280 4.1.2.2).
+        try require(ASN1_INTEGER_set_uint64(X509_get_serialNumber(pointer), .random(in: 1...UInt64(Int64.max))) == 1, "serial")
+        try require(X509_gmtime_adj(X509_getm_notBefore(pointer), form.validFrom) != nil, "notBefore")
+        try require(X509_gmtime_adj(X509_getm_notAfter(pointer), form.validUntil) != nil, "notAfter")
+        let name = Array(form.commonName.utf8)
+        try require(
+            X509_NAME_add_entry_by_txt(
+                X509_get_subject_name(pointer), "CN", MBSTRING_FLAG | 0, name, Int32(name.count), -1, 0) == 1, "subject")
+        try require(X509_set_issuer_name(pointer, X509_get_subject_name(issuer)) == 1, "issuer")
+        try require(X509_set_pubkey(pointer, key.pointer) == 1, "public key")
+        for entry in form.extensions { try add(entry, to: pointer) }
+    }
+
+    private static func add(_ entry: (kind: Int32, isCritical: Bool, value: [UInt8]), to pointer: OpaquePointer) throws {
+        guard let value = ASN1_OCTET_STRING_new() else { throw TestCertificateError(step: "extension") }
+        defer { ASN1_OCTET_STRING_free(value) }
+        try require(ASN1_OCTET_STRING_set(value, entry.value, Int32(entry.value.count)) == 1, "extension")
+        let made = X509_EXTENSION_create_by_NID(nil, entry.kind, entry.isCritical ? 1 : 0, value)
+        defer { X509_EXTENSION_free(made) }
+        try require(made != nil && X509_add_ext(pointer, made, -1) == 1, "extension")
+    }
+}
+
+private func require(_ holds: Bool, _ step: String) throws {
+    guard holds else { throw TestCertificateError(step: step) }
+}
+
+private enum Memory {
+    /// What `write` puts into a BIO.
+    static func bytes(_ step: String, _ write: (OpaquePointer) -> Int32) throws -> [UInt8] {
+        guard let bio = BIO_new(BIO_s_mem()) else { throw TestCertificateError(step: step) }
+        defer { BIO_free(bio) }
+        var start: UnsafeMutablePointer<CChar>?
+        guard write(bio) == 1, case let count = c_BIO_get_mem_data(bio, &start), count > 0, let start
+        else { throw TestCertificateError(step: step) }
+        return UnsafeRawBufferPointer(start: start, count: count).map { $0 }
+    }
+}

@@ -1,0 +1,111 @@
+import Synchronization
+import URLLoadingIO
+public import URLLoadingWire
+
+extension TestOrigin {
+    /// A request as it arrived.
+    public struct RecordedRequest: Sendable, CustomStringConvertible {
+        /// The method.
+        public let method: Method
+        /// The request target, as it was sent.
+        public let target: String
+        /// The version the client stated.
+        public let version: HTTPVersion
+        /// Its fields.
+        public let headers: Headers
+        /// The body, up to ``TestOrigin/Configuration/recordedBodySize``. Empty if the route does not
+        /// read bodies.
+        public internal(set) var body: [UInt8] = []
+        /// The number of bytes of the body, whether kept or not.
+        public internal(set) var bodyCount: Int64 = 0
+        /// The fields after a chunked body.
+        public internal(set) var trailers = Headers()
+        /// The number of its connection, from 1 in order of acceptance.
+        public let connection: Int
+        /// Its number on that connection, from 1.
+        public let exchange: Int
+        /// What the TLS handshake agreed on; `nil` in the clear.
+        public let tls: TLSInfo?
+
+        /// The path: the target up to the `?`.
+        public var path: String { String(target.prefix { $0 != "?" }) }
+
+        /// The request line.
+        public var description: String { "\(method) \(target) \(version) on connection \(connection), exchange \(exchange)" }
+    }
+
+    /// What a TLS handshake agreed on.
+    public struct TLSInfo: Sendable, Hashable {
+        /// `TLSv1.2` or `TLSv1.3`.
+        public let version: String
+        /// OpenSSL's name of the cipher.
+        public let cipher: String
+        /// The protocol chosen by ALPN, if any.
+        public let applicationProtocol: String?
+        /// The name the client asked for (SNI), if any.
+        public let serverName: String?
+        /// Whether the client came back with a session.
+        public let isResumed: Bool
+
+        init(_ negotiated: TLSNegotiated) {
+            version = negotiated.version == .tls12 ? "TLSv1.2" : "TLSv1.3"
+            cipher = negotiated.cipher
+            applicationProtocol = negotiated.applicationProtocol
+            serverName = negotiated.serverName
+            isResumed = negotiated.isResumed
+        }
+    }
+
+    /// What has happened, in numbers, all of one moment.
+    public struct Counts: Sendable, Hashable {
+        /// Connections accepted.
+        public internal(set) var accepted = 0
+        /// Connections open.
+        public internal(set) var open = 0
+        /// The most connections open at once.
+        public internal(set) var mostOpen = 0
+        /// Requests whose head was read.
+        public internal(set) var requests = 0
+        /// Answers sent in full.
+        public internal(set) var answered = 0
+        /// Connections that stand still at a ``Fault/Effect/stall``.
+        public internal(set) var stalled = 0
+        /// Faults that took effect.
+        public internal(set) var faults = 0
+    }
+
+    /// What has happened so far.
+    public var counts: Counts { state.withLock { $0.counts } }
+
+    /// The requests read completely or answered, oldest first, the newest
+    /// ``Configuration/recordedRequests`` of them.
+    public var requests: [RecordedRequest] { state.withLock { Array($0.requests) } }
+
+    /// Waits until the counts are as they should be: for tests that must not guess how long things take.
+    ///
+    /// ```swift
+    /// try await origin.wait { $0.stalled == 1 }   // the client now waits for an answer
+    /// task.cancel()
+    /// try await origin.wait { $0.open == 0 }      // its socket is closed
+    /// ```
+    /// - Throws: `CancellationError` if the calling task is cancelled first.
+    public nonisolated(nonsending) func wait(until condition: @Sendable (Counts) -> Bool) async throws {
+        let token = StopToken()
+        let slot = Poller.shared.borrowSlot()
+        token.attach(slot)
+        state.withLock { $0.watchers.append(slot) }
+        defer {
+            state.withLock { $0.watchers.removeAll { $0 === slot } }
+            token.detach(slot)
+            Poller.shared.returnSlot(slot)
+        }
+        try await withTaskCancellationHandler {
+            while !condition(counts) {
+                guard token.stopReason == nil else { throw CancellationError() }
+                await Poller.shared.park(slot, until: token)
+            }
+        } onCancel: {
+            token.stop(.cancelled)
+        }
+    }
+}
