@@ -15,7 +15,7 @@ enum Command {
         return await load(options)
     }
 
-    private static func load(_ options: Options) async -> ExitCode {
+    static func load(_ options: Options) async -> ExitCode {
         let screen = Screen(options)
         if options.isInsecure {
             screen.warning("WARNING: --insecure: no certificate is checked. Whoever is between you and the server can read and change everything.")

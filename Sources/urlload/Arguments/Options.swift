@@ -41,6 +41,8 @@ struct Options: Sendable {
 
     // Security.
     var rootsFile: String?
+    /// Issuers in PEM, for the demonstration: it has no file.
+    var rootsText: String?
     var minimumTLS: Configuration.TLS.Version?
     var maximumTLS: Configuration.TLS.Version?
     var isInsecure = false

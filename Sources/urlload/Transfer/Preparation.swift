@@ -12,6 +12,7 @@ extension Configuration {
         if let count = options.maximumRedirects { maximumRedirects = count }
         if let agent = options.userAgent { userAgent = agent.isEmpty ? nil : agent } else { userAgent = "urlload/0.1" }
         if !options.acceptsCompressed { acceptEncoding = nil }
+        if let text = options.rootsText { tls.roots = .pem(text) }
         if let path = options.rootsFile { tls.roots = .file(path) }
         if let version = options.minimumTLS { tls.minimumVersion = version }
         if let version = options.maximumTLS { tls.maximumVersion = version }

@@ -6,6 +6,7 @@
 
 import Glibc
 import Synchronization
+import URLLoadingIO
 
 enum Signals {
     /// The first signal that came; 0 for none.
@@ -20,12 +21,24 @@ enum Signals {
         }
     }
 
-    /// - Parameter stop: called on another thread, once.
+    private static let stops = Lock<[@Sendable () -> Void]>([])
+
+    /// - Parameter stop: called on another thread, once, when a signal comes.
     static func watch(_ stop: @escaping @Sendable () -> Void) {
+        let isFirst = stops.withLock { stops in
+            stops.append(stop)
+            return stops.count == 1
+        }
+        if isFirst { listen() }
+        // One that came in between found the list without this one.
+        if exitCode != nil { stop() }
+    }
+
+    private static func listen() {
         // A reader that is gone is an error of `write`, not the end of us before files are cleaned up.
         signal(SIGPIPE, SIG_IGN)
         // Both are touched here first, so that the handler finds them made.
-        guard exitCode == nil, sem_init(arrivals, 0, 0) == 0, startThread(stop) else { return }
+        guard exitCode == nil, sem_init(arrivals, 0, 0) == 0, startThread() else { return }
         for number in [SIGINT, SIGTERM, SIGHUP] where !isIgnored(number) {
             signal(number) { number in
                 _ = Signals.received.compareExchange(expected: 0, desired: number, ordering: .releasing)
@@ -34,25 +47,17 @@ enum Signals {
         }
     }
 
-    private final class Stop: Sendable {
-        let stop: @Sendable () -> Void
-        init(_ stop: @escaping @Sendable () -> Void) { self.stop = stop }
-    }
-
-    private static func startThread(_ stop: @escaping @Sendable () -> Void) -> Bool {
-        let context = Unmanaged.passRetained(Stop(stop))
+    private static func startThread() -> Bool {
         var thread = pthread_t()
-        let code = pthread_create(&thread, nil, { context in
-            if let context { Signals.wait(Unmanaged<Stop>.fromOpaque(context).takeRetainedValue()) }
+        return pthread_create(&thread, nil, { _ in
+            Signals.wait()
             return nil
-        }, context.toOpaque())
-        if code != 0 { context.release() }
-        return code == 0
+        }, nil) == 0
     }
 
-    private static func wait(_ stop: Stop) {
+    private static func wait() {
         while sem_wait(arrivals) != 0 {}
-        stop.stop()
+        for stop in stops.withLock({ $0 }) { stop() }
         var deadline = timespec()
         clock_gettime(CLOCK_REALTIME, &deadline)
         deadline.tv_sec += 1
