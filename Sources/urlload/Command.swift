@@ -22,9 +22,13 @@ enum Command {
         }
         let session = Session(Configuration(options, screen))
         Signals.watch { session.invalidateAndCancel() }
-        let code = await loadAll(options, Transfer(options: options, session: session, screen: screen), screen)
-        session.invalidateAndCancel()
-        await session.invalidated()
+        // On the loop's own thread: no thread is woken on the way from the socket to the output.
+        let code = await withTaskExecutorPreference(loopExecutor) {
+            let code = await loadAll(options, Transfer(options: options, session: session, screen: screen), screen)
+            session.invalidateAndCancel()
+            await session.invalidated()
+            return code
+        }
         return Signals.exitCode ?? code
     }
 
