@@ -154,14 +154,15 @@ struct CommandTests {
         #expect(result.text == "143\n")
     }
 
-    @Test func memoryStaysSmall() async throws {
+    @Test(.disabled(if: Servers.isSanitized, "The sanitizer's own memory is many times the limit"))
+    func memoryStaysSmall() async throws {
         let path = Servers.isLong ? "/10g.bin" : "/1g.bin"
         let folder = try TemporaryFolder()
         for options in [["-o", "/dev/null"], ["--json"]] {
             let process = try Running(Running.urlloadPath, options + [Servers.text("NGINX", path)], in: folder)
             let result = try await process.wait(sampling: true)
             #expect(result.code == 0)
-            // Sanitizers and debug builds need more than the 32 MiB of a release build.
+            // The program itself is half of it.
             #expect(result.highWater > 1 << 20 && result.highWater < 32 << 20)
         }
         let upload = try Running(

@@ -11,6 +11,14 @@ enum Servers {
     /// `script/test --long`.
     static let isLong = getenv("URLLOADING_LONG") != nil
 
+    static let isSanitized: Bool = {
+        #if URLLOADING_THREAD_SANITIZER
+        true
+        #else
+        false
+        #endif
+    }()
+
     /// `Servers.url("NGINX", "/1k.txt")`.
     static func url(_ server: String, _ path: String) throws -> URL {
         try #require(URL(string: text(server, path)))
