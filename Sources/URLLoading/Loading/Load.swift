@@ -104,7 +104,10 @@ final class Load: LoadControl, @unchecked Sendable {
         _ decision: Decision<Redirect, RedirectDecision>, _ redirect: Redirect
     ) async throws(LoadError) -> Request? {
         do {
-            switch try await decision.decide(redirect) {
+            let answer = try await decision.decide(redirect)
+            // Stopped meanwhile: the answer comes too late, whatever it is.
+            if stopReason != nil { throw CancellationError() }
+            switch answer {
             case .follow: return redirect.request
             case .instead(let request): return request
             case .deliver: return nil

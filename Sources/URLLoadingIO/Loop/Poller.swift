@@ -128,7 +128,10 @@ package final class Poller: Sendable {
             asking.store(false, ordering: .releasing)
             guard count > 0 else { return }
             foundInline.add(Int(count), ordering: .relaxed)
-            dispatch(UnsafeMutableBufferPointer(rebasing: events[..<Int(count)]))
+            let found = UnsafeMutableBufferPointer(rebasing: events[..<Int(count)])
+            // The thread's own wake-up, taken from it: a timer or a job waits behind it.
+            if found.contains(where: { $0.key == nil }) { csys_wake(wakeUp) }
+            dispatch(found)
         }
     }
 
