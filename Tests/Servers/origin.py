@@ -76,6 +76,9 @@ class Handler(socketserver.StreamRequestHandler):
         elif path == "/short":
             write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nonly this")
             return False
+        elif path == "/late":
+            time.sleep(0.4)
+            write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlate")
         elif path == "/close":
             write(b"HTTP/1.1 200 OK\r\n\r\nuntil the end")
             return False
