@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Synchronization
 import Testing
-import URLLoading
+@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
@@ -56,11 +56,33 @@ import URLLoadingWire
 
     @Test func aDecisionIsCancelledWithItsTask() async throws { try await Waits.decidingWithCancellation() }
 
+    @Test func aBodyIsCancelledWithItsTask() async throws { try await Waits.producingABody() }
+
     /// A closure that waits for something else is not interrupted; its answer comes too late.
     @Test(arguments: Ending.withoutIdle, [false, true])
     func aDecisionThatComesTooLate(ending: Ending, delivers: Bool) async throws { try await Waits.decidingTooLate(ending, delivers) }
 
     // MARK: Nothing is left
+
+    /// Waiting for the end of a session must not be over while its idle connections are being closed.
+    @Test func invalidatedWaitsForWhatFollows() async throws {
+        let (mayFollow, isOver) = (Flag(), Flag())
+        let registry = LoadRegistry { mayFollow.waitBlocking() }
+        let load = LoadControl(idle: nil, resource: nil, collectsTimeline: false)
+        #expect(registry.enter(load))
+        registry.close(stopping: .invalidated)
+        let leaving = Task.detached { registry.leave(load) }
+        while registry.count > 0 { await pause() }
+        let waiting = Task.detached {
+            await registry.emptied()
+            isOver.raise()
+        }
+        for _ in 1...20 { await pause() }
+        #expect(!isOver.isUp)
+        mayFollow.raise()
+        await waiting.value
+        await leaving.value
+    }
 
     /// All of the above once more, alone in a process, where what is open can be counted.
     @Test func nothingIsLeftBehind() async throws {

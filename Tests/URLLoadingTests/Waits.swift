@@ -31,6 +31,7 @@ enum Waits {
             try await decidingTooLate(ending, true)
         }
         try await decidingWithCancellation()
+        try await producingABody()
     }
 
     // MARK: Before there is a connection
@@ -104,7 +105,8 @@ enum Waits {
             await expectEmpty(session)
             #expect(await first.reason == .cancelled)
             try await origin.wait { $0.open == 0 }
-            #expect(origin.counts.accepted == 1)
+            // An invalidation ends one load after the other: the place of the first may be handed on.
+            #expect(origin.counts.accepted == 1 || ending == .invalidation)
         }
     }
 
@@ -168,6 +170,22 @@ enum Waits {
         }
     }
 
+    /// The pieces of a request's body come from the caller's own code, too.
+    static func producingABody() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("") }
+            let session = Session(.patient)
+            let isAsked = Flag()
+            let body = RequestBody.stream { SilentBody(isAsked: isAsked) }
+            let load = RunningLoad(session, Request(url: origin.url(), method: .post, body: body))
+            await isAsked.wait()
+            load.task.cancel()
+            #expect(await load.reason == .cancelled)
+            await expectEmpty(session)
+            try await origin.wait { $0.open == 0 }
+        }
+    }
+
     static func decidingTooLate(_ ending: Ending, _ delivers: Bool) async throws {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .redirect("/next") }
@@ -192,9 +210,25 @@ enum Waits {
     }
 }
 
+/// A body that has nothing to say, but listens to cancellation.
+struct SilentBody: AsyncSequence, Sendable {
+    let isAsked: Flag
+
+    struct Iterator: AsyncIteratorProtocol {
+        let isAsked: Flag
+        mutating func next() async throws -> [UInt8]? {
+            isAsked.raise()
+            try await Task.sleep(for: .seconds(3600))
+            return nil
+        }
+    }
+    func makeAsyncIterator() -> Iterator { Iterator(isAsked: isAsked) }
+}
+
 /// Something that happens once.
 final class Flag: Sendable {
     private let isRaised = Atomic<Bool>(false)
+    var isUp: Bool { isRaised.load(ordering: .acquiring) }
     func raise() { isRaised.store(true, ordering: .releasing) }
     func wait() async { while !isRaised.load(ordering: .acquiring) { await pause() } }
     func waitBlocking() { while !isRaised.load(ordering: .acquiring) { usleep(200) } }

@@ -104,15 +104,17 @@ final class HTTP1Connection: @unchecked Sendable {
             try await endBody(control)
         case .stream(_, let make):
             let pieces = make()
-            while let piece = try await next(pieces) {
+            while let piece = try await next(pieces, control) {
                 guard try await sendPiece(piece, piece.count, control) else { return }
             }
             try await endBody(control)
         }
     }
 
-    private func next(_ pieces: AnyChunkIterator) async throws(LoadError) -> [UInt8]? {
+    private func next(_ pieces: AnyChunkIterator, _ control: LoadControl) async throws(LoadError) -> [UInt8]? {
         do { return try await pieces.next() } catch {
+            // A sequence that hears of the cancellation before we do says so in its own words.
+            if let reason = control.stopReason { throw LoadError(reason, phase: .sending) }
             throw LoadError(.requestBodyFailed, phase: .sending, party: .local, underlying: error)
         }
     }

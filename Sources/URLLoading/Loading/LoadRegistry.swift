@@ -13,6 +13,8 @@ final class LoadRegistry: TimerTarget {
         var free: [Int] = []
         var count = 0
         var isClosed = false
+        /// Closed, without loads, and what follows from that is done.
+        var isSettled = false
         var waiting: [PollSlot] = []
     }
     private let state = Lock(State())
@@ -67,7 +69,7 @@ final class LoadRegistry: TimerTarget {
         if emptied { announceEmpty() }
     }
 
-    /// Returns when a closed registry has no load left.
+    /// Returns when a closed registry has no load left and `whenEmptied` has been called.
     func emptied() async {
         let slot = Poller.shared.borrowSlot()
         defer { Poller.shared.returnSlot(slot) }
@@ -75,7 +77,7 @@ final class LoadRegistry: TimerTarget {
         while true {
             let isEmpty = state.withLock { state in
                 state.waiting.removeAll { $0 === slot }
-                guard !(state.isClosed && state.count == 0) else { return true }
+                guard !state.isSettled else { return true }
                 state.waiting.append(slot)
                 return false
             }
@@ -87,6 +89,7 @@ final class LoadRegistry: TimerTarget {
     private func announceEmpty() {
         whenEmptied()
         let waiting = state.withLock { state in
+            state.isSettled = true
             defer { state.waiting = [] }
             return state.waiting
         }
