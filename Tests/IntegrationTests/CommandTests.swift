@@ -159,15 +159,15 @@ struct CommandTests {
         let path = Servers.isLong ? "/10g.bin" : "/1g.bin"
         let folder = try TemporaryFolder()
         for options in [["-o", "/dev/null"], ["--json"]] {
-            let process = try Running(Running.urlloadPath, options + [Servers.text("NGINX", path)], in: folder)
-            let result = try await process.wait(sampling: true)
+            let process = try Running(Running.urlloadPath, options + [Servers.text("NGINX", path)], in: folder, sampling: true)
+            let result = try await process.wait()
             #expect(result.code == 0)
             // The program itself is half of it.
             #expect(result.highWater > 1 << 20 && result.highWater < 32 << 20)
         }
         let upload = try Running(
-            Running.urlloadPath, ["-d", "@" + (Servers.variable("FILES") ?? "") + "/1g.bin", Servers.text("NGINX", "/drop")], in: folder)
+            Running.urlloadPath, ["-d", "@" + (Servers.variable("FILES") ?? "") + "/1g.bin", Servers.text("NGINX", "/drop")], in: folder, sampling: true)
         // nginx reads the body away before it closes.
-        #expect(try await upload.wait(sampling: true).highWater < 32 << 20)
+        #expect(try await upload.wait().highWater < 32 << 20)
     }
 }

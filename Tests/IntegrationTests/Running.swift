@@ -32,8 +32,9 @@ final class Running: Sendable {
     // Files, not pipes: nobody has to read while the child writes.
     private let written: TemporaryFolder
     private let exits: AsyncStream<Int32>
+    private let highWaters: AsyncStream<Int>
 
-    init(_ path: String, _ arguments: [String], input: String? = nil, in folder: TemporaryFolder? = nil) throws {
+    init(_ path: String, _ arguments: [String], input: String? = nil, in folder: TemporaryFolder? = nil, sampling: Bool = false) throws {
         let written = try TemporaryFolder()
         let process = Process()
         process.executableURL = URL(fileURLWithPath: path)
@@ -51,28 +52,35 @@ final class Running: Sendable {
         self.process = process
         self.written = written
         self.exits = exits
+        let (highWaters, sampled) = AsyncStream.makeStream(of: Int.self)
+        self.highWaters = highWaters
         try process.run()
+        if sampling { Self.sample(process, sampled) } else { sampled.finish() }
     }
 
     func send(_ number: Int32) { kill(process.processIdentifier, number) }
 
-    func wait(sampling: Bool = false) async throws -> Result {
-        async let watched = sampling ? sample() : 0
+    func wait() async throws -> Result {
         var code: Int32?
         for await status in exits { code = status }
-        let most = await watched
+        var most = 0
+        for await count in highWaters { most = count }
         return Result(
             code: try #require(code), output: try written.bytes("out"),
             errors: String(decoding: try written.bytes("err"), as: UTF8.self), highWater: most)
     }
 
-    private func sample() async -> Int {
-        var most = 0
-        while process.isRunning {
-            most = max(most, Self.highWater(process.processIdentifier))
-            try? await Task.sleep(for: .milliseconds(5))
+    /// On a thread of its own, from the start: tasks may wait long for theirs while others are tested.
+    private static func sample(_ process: Process, _ said: AsyncStream<Int>.Continuation) {
+        Thread.detachNewThread {
+            var most = 0
+            while process.isRunning {
+                most = max(most, highWater(process.processIdentifier))
+                usleep(5000)
+            }
+            said.yield(most)
+            said.finish()
         }
-        return most
     }
 
     /// VmHWM: of the process image itself, unlike what `wait4` tells, which begins with the parent's.
