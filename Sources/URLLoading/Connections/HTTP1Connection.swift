@@ -60,14 +60,20 @@ final class HTTP1Connection: @unchecked Sendable {
     /// May it carry another exchange by the rules of the protocol?
     var isReusable: Bool { codec.reuse == .yes && unread.isEmpty && !sawEnd }
 
-    /// Before it is kept for later: what was large is given up.
-    func rest() {
-        restsSince = Poller.coarseNow()
-        if capacity > Self.smallestBuffer {
-            storage = nil
-            capacity = Self.smallestBuffer
-        }
+    /// Before it is kept for later: what a resting connection need not hold is given up. Returns the
+    /// buffer if another connection can go on with it.
+    func rest(since now: Int64) -> ChunkStorage? {
+        restsSince = now
+        noteFlood(false)
         if output.capacity > Self.smallestBuffer { output = [] }
+        let isPlain = capacity == Self.smallestBuffer && isKnownUniquelyReferenced(&storage)
+        capacity = Self.smallestBuffer
+        defer { storage = nil }
+        return isPlain && unread.isEmpty ? storage : nil
+    }
+
+    func wake(with spare: inout [ChunkStorage]) {
+        if storage == nil { storage = spare.popLast() }
     }
 
     // MARK: Sending
@@ -286,6 +292,7 @@ final class HTTP1Connection: @unchecked Sendable {
             hasReceived = true
             unread = unread.lowerBound..<unread.upperBound + count
             if count == room.count { capacity = min(capacity * 4, Self.largestBuffer) }
+            noteFlood(count >= Self.flood)
             if let tap, let storage {
                 tap(.received([UInt8](storage.bytes(unread.upperBound - count..<unread.upperBound)), connection: identifier))
             }
@@ -298,6 +305,15 @@ final class HTTP1Connection: @unchecked Sendable {
             return false
         }
     }
+
+    private func noteFlood(_ isFlood: Bool) {
+        guard isFlood != floods else { return }
+        floods = isFlood
+        transport.slot.gatherReads(isFlood)
+    }
+    private var floods = false
+    /// A read of this size after a wait says that the peer is faster than we wake.
+    private static let flood = 48 * 1024
 
     /// Room behind the unread bytes. A buffer that a chunk still refers to is left to it; only bytes
     /// that were not consumed move.

@@ -47,7 +47,7 @@ struct DefaultFields: Sendable {
         add(.acceptEncoding, configuration.acceptEncoding)
         add(.userAgent, configuration.userAgent)
         self.fields = fields
-        for name in FieldName.credentials { fields.remove(name) }
+        for name in FieldName.personal { fields.remove(name) }
         foreignFields = fields
     }
 
@@ -62,6 +62,6 @@ struct DefaultFields: Sendable {
 }
 
 extension FieldName {
-    /// What proves to a server who we are: never for another server.
-    static let credentials: [FieldName] = [.authorization, .cookie, .proxyAuthorization]
+    /// What proves to one server who we are, and its name: never for another.
+    static let personal: [FieldName] = [.authorization, .cookie, .proxyAuthorization, .host]
 }

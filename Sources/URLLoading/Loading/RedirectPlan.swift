@@ -15,9 +15,17 @@ enum RedirectPlan {
             return .refuse(LoadError(.badRedirect, phase: .redirecting, party: .peer, detail: "Location is no URL reference"))
         }
         // A server must not turn a load of the web into one of this machine's files (security 58).
-        guard case .success(let target) = next.destination, case .success(let origin) = request.destination else {
-            return .refuse(LoadError(.redirectRefused, phase: .redirecting, party: .peer, detail: "only http and https may be redirected to"))
+        let target: Destination
+        switch next.destination {
+        case .success(let destination): target = destination
+        case .failure(let violation):
+            let isScheme = violation.code == .unsupportedScheme
+            return .refuse(LoadError(
+                isScheme ? .redirectRefused : .badRedirect, phase: .redirecting, party: .peer,
+                detail: isScheme ? "only http and https may be redirected to" : violation.description))
         }
+        // A request without a destination was never sent.
+        guard case .success(let origin) = request.destination else { return .deliver }
         guard followed < maximum else {
             return .refuse(LoadError(.tooManyRedirects, phase: .redirecting, party: .peer, detail: "\(followed) followed"))
         }
@@ -69,8 +77,7 @@ enum RedirectPlan {
     /// Another scheme, host or port is another server: it gets nothing that proves who we are
     /// (security 1-4). What was dropped stays dropped, for the next hop starts from this request.
     private static func removeSecrets(_ request: inout Request) {
-        for name in FieldName.credentials { request.headers.remove(name) }
-        request.headers.remove(.host)
+        for name in FieldName.personal { request.headers.remove(name) }
     }
 
     /// A Referer the caller set goes on without userinfo and fragment, and not from https to http

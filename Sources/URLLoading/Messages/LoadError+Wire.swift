@@ -26,6 +26,8 @@ extension LoadError.Reason {
     public static let tooManyFields = Self(.tooManyFields)
     /// Two Host fields in a request.
     public static let duplicateHost = Self(.duplicateHost)
+    /// A Host field whose value is no authority (RFC 9110 §7.2).
+    public static let malformedHost = Self(.malformedHost)
     /// A field that only the library may write, or not in this message.
     public static let forbiddenField = Self(.forbiddenField)
     /// Content-Length fields that differ, or that differ from the body (RFC 9112 §6.3).
@@ -36,6 +38,8 @@ extension LoadError.Reason {
     public static let transferEncodingWithContentLength = Self(.transferEncodingWithContentLength)
     /// A transfer coding other than chunked.
     public static let unsupportedTransferEncoding = Self(.unsupportedTransferEncoding)
+    /// A Transfer-Encoding in an HTTP/1.0 message (RFC 9112 §6.1).
+    public static let transferEncodingInOldVersion = Self(.transferEncodingInOldVersion)
     /// A chunk size that is none (RFC 9112 §7.1).
     public static let malformedChunkSize = Self(.malformedChunkSize)
     /// A chunk size beyond 63 bits.

@@ -43,7 +43,8 @@ public struct Configuration: Sendable {
 
     // MARK: Requests
 
-    /// Sent with every request that does not set the same field itself.
+    /// Sent with every request that does not set the same field itself. Credentials among them
+    /// (Authorization, Cookie, Proxy-Authorization) and Host do not follow a redirect to another server.
     public var headers = Headers()
     /// The User-Agent of requests that set none; `nil` sends none.
     public var userAgent: String? = "URLLoading/0.1"

@@ -58,6 +58,7 @@ package final class PollSlot: Sendable {
     /// Another slot that hears of everything this one hears of: one task watching several sockets.
     let relay = Atomic<UInt>(0)
     /// While set, readiness to read also wakes a writer: a peer may answer before it has read all.
+    let gathers = Atomic<Bool>(false)
     private let writerHearsReads = Atomic<Bool>(false)
 
     /// Returns the number of tasks resumed.
@@ -80,6 +81,10 @@ package final class PollSlot: Sendable {
     /// Wakes whoever waits here, for whatever.
     package func wake() { notify(readable: true, writable: true) }
 
+    /// While set, bytes come so fast that waking for each arrival costs more than reading it: the
+    /// poller lets a little more gather first.
+    package func gatherReads(_ on: Bool) { gathers.store(on, ordering: .relaxed) }
+
     package func hearReadsWhileWriting(_ on: Bool) { writerHearsReads.store(on, ordering: .releasing) }
 
     /// From now on `other` hears what this slot hears. Slots are immortal, so a late word is harmless.
@@ -94,6 +99,7 @@ package final class PollSlot: Sendable {
         _ = readable.take()
         _ = writable.take()
         writerHearsReads.store(false, ordering: .releasing)
+        gathers.store(false, ordering: .relaxed)
         unrelay()
     }
 }

@@ -135,6 +135,14 @@ package final class Poller: Sendable {
         }
     }
 
+    /// True if all of these are floods: nobody else's answer waits meanwhile.
+    private func areGathering(_ events: UnsafeMutableBufferPointer<csys_event>) -> Bool {
+        events.allSatisfy { event in
+            guard let key = event.key else { return false }
+            return Unmanaged<PollSlot>.fromOpaque(key)._withUnsafeGuaranteedRef { $0.gathers.load(ordering: .relaxed) }
+        }
+    }
+
     private func dispatch(_ events: UnsafeMutableBufferPointer<csys_event>) {
         var resumed = 0
         for event in events {
@@ -198,7 +206,11 @@ package final class Poller: Sendable {
                 let next = ran ? .min : armSleep()
                 let count = csys_poll_wait(poll, events.baseAddress, Int32(events.count), wait(until: next))
                 sleepsUntil.store(.min, ordering: .sequentiallyConsistent)
-                if count > 0 { dispatch(UnsafeMutableBufferPointer(rebasing: events[..<Int(count)])) }
+                if count > 0 {
+                    let heard = UnsafeMutableBufferPointer(rebasing: events[..<Int(count)])
+                    if !ran, areGathering(heard) { csys_nap(Pace.gathering) }
+                    dispatch(heard)
+                }
                 fireTimers()
                 // Jobs on this thread are the same as naps: events gather while they run.
                 guard !ran else { continue }

@@ -1,0 +1,109 @@
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Checklist 21 and 22: how many connections, how long.
+@Suite(.timeLimit(.minutes(1)))
+struct ConnectionRows {
+    @Test("checklist 21: never more connections to one host than the maximum", arguments: [1, 3])
+    func maximumConnections(_ maximum: Int) async throws {
+        try await withTestOrigin { origin in
+            let latch = Latch()
+            origin.route("/*") { request in
+                await latch.wait()
+                return request.path.hasSuffix("7") ? .ok("x", headers: [.connection: "close"]) : .ok("x")
+            }
+            var configuration = Configuration.ephemeral
+            configuration.maximumConnectionsPerHost = maximum
+            try await withSession(configuration) { session in
+                try await withThrowingTaskGroup { group in
+                    for number in 0..<30 { group.addTask { try await session.text(origin.url("/\(number % 6)")) } }
+                    try await origin.wait { $0.requests == maximum }
+                    latch.open()
+                    try await group.waitForAll()
+                }
+                #expect(origin.counts.mostOpen == maximum)
+                #expect(origin.counts.accepted == maximum)
+                #expect(origin.counts.requests == 30)
+                // Connections that end make room for those who wait.
+                try await withThrowingTaskGroup { group in
+                    for _ in 0..<10 { group.addTask { try await session.text(origin.url("/7")) } }
+                    try await group.waitForAll()
+                }
+                #expect(origin.counts.requests == 40)
+            }
+        }
+    }
+
+    @Test("checklist 21: a waiting load that is cancelled leaves its turn to the next")
+    func cancelledWaiter() async throws {
+        try await withTestOrigin { origin in
+            let latch = Latch()
+            origin.route("/") { _ in
+                await latch.wait()
+                return .ok("x")
+            }
+            var configuration = Configuration.ephemeral
+            configuration.maximumConnectionsPerHost = 1
+            try await withSession(configuration) { session in
+                let loads = (0..<5).map { _ in Task { try await session.text(origin.url()) } }
+                try await origin.wait { $0.requests == 1 }
+                while !session.connectionsDescription.contains("4 waiting") { await Task.yield() }
+                let waiting = loads.filter { _ in true }
+                var cancelled = 0
+                for load in waiting.prefix(3) {
+                    load.cancel()
+                    cancelled += 1
+                }
+                latch.open()
+                var finished = 0
+                for load in loads { if (try? await load.value) == "x" { finished += 1 } }
+                #expect(finished == loads.count - cancelled)
+            }
+        }
+    }
+
+    @Test("checklist 22: the resource timeout ends a load whatever its activity")
+    func resourceTimeout() async throws {
+        try await withTestOrigin { origin in
+            let drip: [TestOrigin.Answer.Piece] = (0..<4000).flatMap { _ in ["x", .pause(.milliseconds(5))] as [TestOrigin.Answer.Piece] }
+            origin.route("/body") { _ in .ok(.chunks(drip)) }
+            origin.route("/head") { _ in .raw(["HTTP/1.1 200 OK\r\n"] + (0..<4000).flatMap { _ in ["A: b\r\n", .pause(.milliseconds(5))] as [TestOrigin.Answer.Piece] }) }
+            origin.route("/loop") { _ in .redirect("/loop") }
+            var configuration = Configuration.ephemeral
+            configuration.resourceTimeout = .milliseconds(60)
+            configuration.maximumRedirects = .max
+            configuration.limits.fieldCount = 100_000
+            try await withSession(configuration) { session in
+                for path in ["/body", "/head", "/loop"] {
+                    await expectFailure(.resourceTimeout, .local, nil, path) { try await session.data(from: origin.url(path)) }
+                }
+                await expectFailure(.resourceTimeout, .local) {
+                    try await session.load(Request(url: origin.url("/body"))) { _, body in
+                        for try await _ in body {}
+                    }
+                }
+            }
+        }
+    }
+
+    @Test("checklist 22: waiting for a connection counts")
+    func resourceTimeoutWhileWaiting() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/stall", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
+            var configuration = Configuration.ephemeral
+            configuration.maximumConnectionsPerHost = 1
+            try await withSession(configuration) { session in
+                let first = Task { try await session.data(from: origin.url("/stall")) }
+                try await origin.wait { $0.stalled == 1 }
+                var request = Request(url: origin.url("/stall"))
+                request.resourceTimeout = .milliseconds(30)
+                await expectFailure(.resourceTimeout, .local, .connecting) { try await session.data(for: request) }
+                first.cancel()
+                await expectFailure(.cancelled) { try await first.value }
+            }
+        }
+    }
+}

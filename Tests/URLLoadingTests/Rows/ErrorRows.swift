@@ -1,0 +1,74 @@
+import Testing
+import URLLoading
+import URLLoadingTesting
+import URLLoadingWire
+
+/// The numbers are those of `NSURLErrorDomain`, as published.
+@Suite struct ErrorRows {
+    typealias Reason = LoadError.Reason
+
+    static let numbers: [(Reason, String, Int)] = [
+        (.cancelled, "cancelled", -999), (.sessionInvalidated, "sessionInvalidated", -999),
+        (.decisionFailed, "decisionFailed", -999), (.badURL, "badURL", -1000), (.badRequest, "badRequest", -1000),
+        (.idleTimeout, "idleTimeout", -1001), (.resourceTimeout, "resourceTimeout", -1001),
+        (.unsupportedScheme, "unsupportedScheme", -1002), (.hostNotFound, "hostNotFound", -1003),
+        (.connectionRefused, "connectionRefused", -1004), (.unreachable, "unreachable", -1004),
+        (.cannotConnect, "cannotConnect", -1004), (.connectionLost, "connectionLost", -1005),
+        (.truncated, "truncated", -1005), (.lookupFailed, "lookupFailed", -1006),
+        (.tooManyRedirects, "tooManyRedirects", -1007), (.bodyUnavailable, "bodyUnavailable", -1008),
+        (.notInCache, "notInCache", -1008), (.badRedirect, "badRedirect", -1010),
+        (.redirectRefused, "redirectRefused", -1010), (.notHTTP, "notHTTP", -1011),
+        (.contentTooLarge, "contentTooLarge", -1015), (.contentDecodingFailed, "contentDecodingFailed", -1016),
+        (.requestBodyFailed, "requestBodyFailed", -1021), (.bodyTooLarge, "bodyTooLarge", -1103),
+        (.secureConnectionFailed, "secureConnectionFailed", -1200), (.notTLS, "notTLS", -1200),
+        (.noCommonTLSVersion, "noCommonTLSVersion", -1200), (.trustRootsUnavailable, "trustRootsUnavailable", -1200),
+        (.certificateExpired, "certificateExpired", -1201), (.certificateNameMismatch, "certificateNameMismatch", -1202),
+        (.certificateInvalid, "certificateInvalid", -1202), (.certificateRevoked, "certificateRevoked", -1202),
+        (.certificateUntrusted, "certificateUntrusted", -1203), (.certificateNotYetValid, "certificateNotYetValid", -1204),
+        (.clientCertificateRequired, "clientCertificateRequired", -1206),
+    ]
+
+    static let broken: [(Reason, String)] = [
+        (.malformedStatusLine, "malformedStatusLine"), (.unsupportedVersion, "unsupportedVersion"),
+        (.bareLineFeed, "bareLineFeed"), (.obsoleteFolding, "obsoleteFolding"),
+        (.whitespaceBeforeColon, "whitespaceBeforeColon"), (.malformedFieldName, "malformedFieldName"),
+        (.malformedFieldValue, "malformedFieldValue"), (.malformedMethod, "malformedMethod"),
+        (.headTooLarge, "headTooLarge"), (.tooManyFields, "tooManyFields"), (.duplicateHost, "duplicateHost"),
+        (.forbiddenField, "forbiddenField"), (.conflictingContentLength, "conflictingContentLength"),
+        (.malformedContentLength, "malformedContentLength"),
+        (.transferEncodingWithContentLength, "transferEncodingWithContentLength"),
+        (.unsupportedTransferEncoding, "unsupportedTransferEncoding"), (.malformedChunkSize, "malformedChunkSize"),
+        (.chunkSizeOverflow, "chunkSizeOverflow"), (.chunkExtensionsTooLarge, "chunkExtensionsTooLarge"),
+        (.malformedChunkEnd, "malformedChunkEnd"), (.trailersTooLarge, "trailersTooLarge"),
+        (.tooManyInformational, "tooManyInformational"), (.unexpectedResponse, "unexpectedResponse"),
+        (.unexpectedUpgrade, "unexpectedUpgrade"), (.malformedHost, "malformedHost"),
+        (.transferEncodingInOldVersion, "transferEncodingInOldVersion"),
+    ]
+
+    @Test("checklist 161: every reason has its NSURLErrorDomain number", arguments: numbers)
+    func number(_ reason: Reason, _ name: String, _ code: Int) {
+        #expect(reason.code == code)
+        #expect(reason.name == name)
+        #expect("\(reason)" == name)
+        let error = LoadError(reason, phase: .waiting, party: .peer)
+        #expect(error.code == code)
+    }
+
+    @Test("checklist 161: a message that breaks the protocol is a bad server response", arguments: broken)
+    func brokenMessage(_ reason: Reason, _ name: String) {
+        #expect(reason.code == -1011)
+        #expect(reason.name == name)
+    }
+
+    @Test("checklist 161: no two reasons are one")
+    func distinct() {
+        let all = Self.numbers.map(\.0) + Self.broken.map(\.0)
+        #expect(Set(all).count == all.count)
+    }
+
+    @Test("an error describes itself in one line, without secrets")
+    func description() throws {
+        let error = LoadError(.hostNotFound, phase: .resolving, party: .system, url: try url("http://user:secret@host.example/path?token=x"), detail: "no such name")
+        #expect("\(error)" == "hostNotFound (resolving, host.example): no such name")
+    }
+}

@@ -1,0 +1,139 @@
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Security 46 and 16: bytes and connections that belong to another exchange.
+@Suite(.timeLimit(.minutes(1)))
+struct FramingSecurityRows {
+    static let poison = Array("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison".utf8)
+
+    struct Answer: Sendable, CustomTestStringConvertible {
+        let bytes: [UInt8]
+        var testDescription: String { "\(bytes.count) bytes" }
+
+        init(_ text: String) { bytes = Array(text.utf8) }
+
+        /// An answer of so many bytes in all.
+        init(size: Int) {
+            let head = "HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: "
+            let count = size - head.utf8.count - "\(size)\r\n\r\n".utf8.count
+            self.init("\(head)\(String(repeating: "0", count: "\(size)".count - "\(count)".count))\(count)\r\n\r\n\(String(repeating: "x", count: count))")
+        }
+    }
+
+    @Test("security 46: bytes behind a message never answer the next request", arguments: [
+        Answer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"), Answer("HTTP/1.1 204 No Content\r\n\r\n"),
+        Answer("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n"),
+        Answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"),
+        // As long as the first buffer, and as it with the next: nothing of what follows has been read.
+        Answer(size: 16 * 1024), Answer(size: 16 * 1024 + 64 * 1024), Answer(size: 16 * 1024 - 1), Answer(size: 16 * 1024 + 1),
+    ])
+    func poisoned(_ answer: Answer) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/first") { _ in .raw([.bytes(answer.bytes + Self.poison)], then: .next) }
+            origin.route("/late") { _ in .raw([.bytes(answer.bytes), .pause(.milliseconds(1)), .bytes(Self.poison)], then: .next) }
+            origin.route("/second") { _ in .ok("true answer") }
+            for path in ["/first", "/late"] {
+                try await withSession(.ephemeral) { session in
+                    let before = origin.counts.answered
+                    _ = try await session.data(from: origin.url(path))
+                    try await origin.wait { $0.answered == before + 1 }
+                    try await pollerHasLooked()
+                    try await session.expect(origin.url("/second"), "true answer")
+                }
+            }
+            #expect(origin.counts.accepted == 4)
+        }
+    }
+
+    @Test("security 46: bytes behind a secured message do not either")
+    func poisonedSecurely() async throws {
+        try await withSecureOrigin { origin, configuration in
+            origin.route("/first") { _ in .raw(["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", .bytes(Self.poison)], then: .next) }
+            origin.route("/exact") { _ in .raw([.bytes(Answer(size: 16 * 1024).bytes), .bytes(Self.poison)], then: .next) }
+            origin.route("/second") { _ in .ok("true answer") }
+            for path in ["/first", "/exact"] {
+                try await withSession(configuration) { session in
+                    _ = try await session.data(from: origin.url(path))
+                    try await pollerHasLooked()
+                    try await session.expect(origin.url("/second"), "true answer")
+                }
+            }
+            #expect(origin.counts.accepted == 4)
+        }
+    }
+
+    @Test("security 46: an answer nobody asked for is not taken")
+    func unasked() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("true answer") }
+            origin.inject(.init(.idle, .send(Self.poison)), onConnection: 1)
+            try await withSession(.ephemeral) { session in
+                try await session.expect(origin.url(), "true answer")
+                try await origin.wait { $0.faults == 1 }
+                try await pollerHasLooked()
+                try await session.expect(origin.url(), "true answer")
+            }
+            #expect(origin.counts.accepted == 2)
+        }
+    }
+
+    @Test("security 46: HEAD has no body, whatever its fields say, and what follows is not its answer")
+    func head() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/lying") { _ in .raw(["HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody"], then: .next) }
+            origin.route("/") { _ in .ok("body") }
+            try await withSession(.ephemeral) { session in
+                for path in ["/", "/lying", "/"] {
+                    let (data, response) = try await session.data(for: Request(url: origin.url(path), method: .head))
+                    #expect(data.isEmpty)
+                    #expect(response.http?.headers[.contentLength] == "4")
+                }
+                try await session.expect(origin.url(), "body")
+            }
+            #expect(origin.counts.accepted == 2)
+        }
+    }
+
+    @Test("security 16: a connection in the clear never serves https, and the reverse")
+    func clearAndSecure() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("clear") }
+            try await withSession(.ephemeral) { session in
+                let clear = try url("http://127.0.0.1:\(origin.port)/"), secure = try url("https://127.0.0.1:\(origin.port)/")
+                try await session.expect(clear, "clear")
+                await expectFailure(.secureConnectionFailed, .peer, .securing) { try await session.data(from: secure) }
+                try await session.expect(clear, "clear")
+            }
+            #expect(origin.requests.count == 2)
+        }
+        try await withSecureOrigin { origin, configuration in
+            origin.route("/") { _ in .ok("secure") }
+            try await withSession(configuration) { session in
+                try await session.expect(origin.url(), "secure")
+                let clear = try url("http://localhost:\(origin.port)/")
+                let error = await #expect(throws: LoadError.self) { try await session.data(from: clear) }
+                #expect(error?.party == .peer)
+                try await session.expect(origin.url(), "secure")
+            }
+            #expect(origin.requests.count == 2)
+            #expect(origin.requests.allSatisfy { $0.tls != nil })
+        }
+    }
+
+    @Test("the same host under two names or ports is two servers")
+    func routes() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { .ok($0.headers[.host] ?? "-") }
+            try await withSession(.ephemeral) { session in
+                for host in ["127.0.0.1", "localhost", "127.0.0.1", "LOCALHOST", "a.localhost"] {
+                    try await session.expect(url("http://\(host):\(origin.port)/"), "\(host.lowercased()):\(origin.port)")
+                }
+            }
+            #expect(origin.requests.map(\.connection) == [1, 2, 1, 2, 3])
+        }
+    }
+}

@@ -1,0 +1,206 @@
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Security 1 to 3, 9, 58, 59: what must not travel with a redirect.
+@Suite(.timeLimit(.minutes(1)))
+struct RedirectSecurityRows {
+    static let secrets: Headers = [.authorization: "Bearer secret", .cookie: "a=secret", .proxyAuthorization: "Basic secret"]
+
+    private static func secrets(in request: TestOrigin.RecordedRequest) -> [String] {
+        [FieldName.authorization, .cookie, .proxyAuthorization].compactMap { request.headers[$0] }
+    }
+
+    @Test("security 1: credentials do not go to another host", arguments: [301, 302, 303, 307, 308], [Method.get, .post])
+    func otherHost(_ code: Int, _ method: Method) async throws {
+        let status = try #require(Status(code))
+        try await withTestOrigin { second in
+            second.route("/") { _ in .ok("") }
+            let target = second.url("/").absoluteString
+            try await withTestOrigin { first in
+                first.route("/") { _ in .redirect(target, status: status) }
+                try await withSession(.ephemeral) { session in
+                    _ = try await session.data(for: Request(url: first.url(), method: method, headers: Self.secrets))
+                }
+                #expect(first.requests.first.map(Self.secrets)?.count == 3)
+                #expect(second.requests.first.map(Self.secrets) == [])
+            }
+        }
+    }
+
+    @Test("security 1: credentials among the session's headers do not either")
+    func configuredCredentials() async throws {
+        try await withTestOrigin { second in
+            second.route("/") { _ in .ok("") }
+            let target = second.url("/").absoluteString
+            try await withTestOrigin { first in
+                first.route("/") { _ in .redirect(target) }
+                var configuration = Configuration.ephemeral
+                configuration.headers = Self.secrets
+                configuration.headers["X-Harmless"] = "1"
+                try await withSession(configuration) { session in
+                    _ = try await session.data(from: first.url())
+                    // Once there by the caller's own wish, they are sent as always.
+                    _ = try await session.data(from: second.url())
+                }
+                #expect(first.requests.first.map(Self.secrets)?.count == 3)
+                #expect(second.requests.map { Self.secrets(in: $0).count } == [0, 3])
+                #expect(second.requests.first?.headers["X-Harmless"] == "1")
+            }
+        }
+    }
+
+    @Test("security 2: what was dropped at one hop stays dropped at the next, also on the way back", arguments: [false, true])
+    func laterHops(_ areConfigured: Bool) async throws {
+        try await withTestOrigin { second in
+            try await withTestOrigin { first in
+                first.route("/back") { _ in .ok("") }
+                let (back, target) = (first.url("/back").absoluteString, second.url("/1").absoluteString)
+                first.route("/") { _ in .redirect(target) }
+                second.route("/1") { _ in .redirect("/2") }
+                second.route("/2") { _ in .redirect(back) }
+                var configuration = Configuration.ephemeral
+                if areConfigured { configuration.headers = Self.secrets }
+                try await withSession(configuration) { session in
+                    _ = try await session.data(for: Request(url: first.url(), headers: areConfigured ? [:] : Self.secrets))
+                }
+                #expect(second.requests.count == 2)
+                #expect(second.requests.allSatisfy { Self.secrets(in: $0).isEmpty })
+                #expect(first.requests.map { Self.secrets(in: $0).count } == [3, 0])
+            }
+        }
+    }
+
+    @Test("security 3: another port or scheme of the same host is another server")
+    func otherPortOrScheme() async throws {
+        try await withSecureOrigin { secure, configuration in
+            try await withTestOrigin { origin in
+                let clear = try url("http://localhost:\(origin.port)/")
+                origin.route("/") { _ in .ok("") }
+                origin.route("/secure") { _ in .redirect(secure.url("/end").absoluteString) }
+                secure.route("/end") { _ in .ok("") }
+                secure.route("/clear") { _ in .redirect(clear.absoluteString) }
+                try await withSession(configuration) { session in
+                    _ = try await session.data(for: Request(url: secure.url("/clear"), headers: Self.secrets))
+                    _ = try await session.data(for: Request(url: url("http://localhost:\(origin.port)/secure"), headers: Self.secrets))
+                }
+                #expect(origin.requests.map { Self.secrets(in: $0).count } == [0, 3])
+                #expect(secure.requests.map { Self.secrets(in: $0).count } == [3, 0])
+            }
+        }
+    }
+
+    @Test("security 3: the same origin in another spelling keeps what it was given")
+    func sameOrigin() async throws {
+        var setup = TestOrigin.Configuration()
+        setup.name = "a.example"
+        try await withTestOrigin(setup) { origin in
+            origin.route("/") { _ in .redirect("http://A.EXAMPLE:\(origin.port)/end") }
+            origin.route("/end") { _ in .ok("") }
+            var configuration = Configuration.ephemeral
+            configuration.resolver = RecordingResolver()
+            try await withSession(configuration) { session in
+                _ = try await session.data(for: Request(url: origin.url(), headers: Self.secrets))
+            }
+            #expect(origin.requests.map { Self.secrets(in: $0).count } == [3, 3])
+        }
+    }
+
+    @Test("a Host field the caller chose does not go to another server")
+    func hostField() async throws {
+        try await withTestOrigin { second in
+            second.route("/") { _ in .ok("") }
+            let target = second.url("/").absoluteString
+            try await withTestOrigin { first in
+                first.route("/") { _ in .redirect(target) }
+                try await withSession(.ephemeral) { session in
+                    _ = try await session.data(for: Request(url: first.url(), headers: [.host: "chosen.example"]))
+                }
+                #expect(first.requests.first?.headers[.host] == "chosen.example")
+                #expect(second.requests.first?.headers[.host] == "127.0.0.1:\(second.port)")
+            }
+        }
+    }
+
+    @Test("security 9: a Referer loses userinfo and fragment, and does not leave https")
+    func referer() async throws {
+        let referer: Headers = [.referer: "https://user:secret@a.example/p?q#secret"]
+        try await withSecureOrigin { secure, configuration in
+            try await withTestOrigin { origin in
+                origin.route("/") { _ in .ok("") }
+                origin.route("/hop") { _ in .redirect("/") }
+                secure.route("/clear") { _ in .redirect(origin.url("/").absoluteString) }
+                secure.route("/secure") { _ in .redirect("/end") }
+                secure.route("/end") { _ in .ok("") }
+                try await withSession(configuration) { session in
+                    _ = try await session.data(for: Request(url: secure.url("/clear"), headers: referer))
+                    _ = try await session.data(for: Request(url: secure.url("/secure"), headers: referer))
+                    _ = try await session.data(for: Request(url: origin.url("/hop"), headers: referer))
+                }
+                #expect(origin.requests.first?.headers[.referer] == nil)
+                #expect(secure.requests.last?.headers[.referer] == "https://a.example/p?q")
+                #expect(origin.requests.last?.headers[.referer] == "https://a.example/p?q")
+            }
+        }
+    }
+
+    @Test("security 58: a redirect leads to http and https and nowhere else", arguments: [
+        "file:///etc/passwd", "FILE:///etc/passwd", "data:text/plain,x", "ftp://127.0.0.1/x", "javascript:alert(1)",
+        "gopher://127.0.0.1:70/_x", "ws://127.0.0.1/", "about:blank", "mailto:a@b", "dict://127.0.0.1/x",
+    ])
+    func otherSchemes(_ location: String) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .redirect(location) }
+            try await withSession(.ephemeral) { session in
+                let error = await failure(.redirectRefused, .peer, .redirecting, location) { try await session.data(from: origin.url()) }
+                #expect(error?.url == origin.url())
+            }
+        }
+    }
+
+    @Test("security 57: a Location that is no URL, or that two readers read differently, is refused", arguments: [
+        "http://a\\@127.0.0.1/", "http://[::1", "http://a b/", "http:///x", "http://127.0.0.1:99999/", "http://a%00b/", "//", "http://127.0.0.1:x/",
+        "http://user:p@ss@127.0.0.1/", "http://a%2Fb/", "http://0x7f.1/", "http://2130706433/",
+    ])
+    func badLocations(_ location: String) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .redirect(location) }
+            let resolver = RecordingResolver()
+            var configuration = Configuration.ephemeral
+            configuration.resolver = resolver
+            try await withSession(configuration) { session in
+                await expectFailure(.badRedirect, .peer, .redirecting, location) { try await session.data(from: origin.url()) }
+            }
+            #expect(origin.counts.requests == 1)
+            #expect(resolver.asked == [])
+        }
+    }
+
+    @Test("security 59: a body goes to another host only with the method that needs it", arguments: [301, 302, 303, 307, 308])
+    func body(_ code: Int) async throws {
+        let status = try #require(Status(code))
+        try await withTestOrigin { second in
+            second.route("/") { _ in .ok("") }
+            let target = second.url("/").absoluteString
+            try await withTestOrigin { first in
+                first.route("/") { _ in .redirect(target, status: status) }
+                try await withSession(.ephemeral) { session in
+                    for method in [Method.post, .put] {
+                        _ = try await session.data(for: Request(
+                            url: first.url(), method: method, headers: [.contentType: "x/y", .contentLength: "4", .contentLanguage: "de"], body: .data(Data("body".utf8))))
+                    }
+                }
+                let becameGet = second.requests.map { $0.method == .get }
+                #expect(becameGet == [code < 307, code == 303])
+                for request in second.requests where request.method == .get {
+                    #expect(request.bodyCount == 0)
+                    for name in [FieldName.contentType, .contentLength, .contentLanguage, .transferEncoding] { #expect(!request.headers.contains(name)) }
+                }
+                for request in second.requests where request.method != .get { #expect(request.body == Array("body".utf8)) }
+            }
+        }
+    }
+}

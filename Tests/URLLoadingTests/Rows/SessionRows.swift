@@ -1,0 +1,184 @@
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Checklist A and Q: what a session is, how long it lives, who may call it.
+@Suite(.timeLimit(.minutes(1)))
+struct SessionRows {
+    @Test("checklist 6: a shared session serves basic requests and cannot be invalidated")
+    func shared() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("here") }
+            try await Session.shared.expect(origin.url(), "here")
+            Session.shared.finishTasksAndInvalidate()
+            Session.shared.invalidateAndCancel()
+            try await Session.shared.expect(origin.url(), "here")
+            #expect(!Session.shared.configuration.isEphemeral)
+        }
+    }
+
+    @Test("checklist 9: a session is out of reach of later changes to its configuration")
+    func configurationIsAValue() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/*") { .ok("\($0.headers["X-Kind"] ?? "none") \($0.headers[.userAgent] ?? "none")") }
+            var configuration = Configuration.ephemeral
+            configuration.headers["X-Kind"] = "first"
+            configuration.userAgent = "one"
+            let session = Session(configuration)
+            configuration.headers["X-Kind"] = "second"
+            configuration.userAgent = nil
+            configuration.maximumRedirects = 0
+            try await session.expect(origin.url(), "first one")
+            #expect(session.configuration.maximumRedirects == 20)
+            let other = Session(configuration)
+            try await other.expect(origin.url(), "second none")
+            try await session.expect(origin.url(), "first one")
+        }
+    }
+
+    @Test("checklist 11: without decisions, data comes by await")
+    func dataByAwait() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.chunks(["a", "b", "c"])) }
+            try await withSession(.ephemeral) { session in
+                let (data, response) = try await session.data(from: origin.url())
+                #expect(data == Data("abc".utf8))
+                #expect(response.http?.status == .ok)
+            }
+        }
+    }
+
+    @Test("checklist 14: invalidateAndCancel ends every load, sending, waiting for a turn or receiving")
+    func invalidateAndCancel() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/stall", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
+            origin.route("/half", faults: [.init(.responseBody(after: 3), .stall)]) { _ in .ok("abcdef") }
+            var configuration = Configuration.ephemeral
+            configuration.maximumConnectionsPerHost = 2
+            let session = Session(configuration)
+            await withTaskGroup { group in
+                for path in ["/stall", "/half", "/stall", "/half", "/stall"] {
+                    group.addTask { await expectFailure(.cancelled, .local) { try await session.data(from: origin.url(path)) } }
+                }
+                try? await origin.wait { $0.stalled == 2 }
+                session.invalidateAndCancel()
+            }
+            await session.invalidated()
+            #expect(session.connectionsDescription == "empty")
+            try await origin.wait { $0.open == 0 }
+            await expectFailure(.sessionInvalidated, .local, .preparing) { try await session.data(from: origin.url()) }
+        }
+    }
+
+    @Test("checklist 15: finishTasksAndInvalidate lets loads finish and takes no new ones")
+    func finishTasks() async throws {
+        try await withTestOrigin { origin in
+            let latch = Latch()
+            origin.route("/") { _ in
+                await latch.wait()
+                return .ok("done")
+            }
+            var configuration = Configuration.ephemeral
+            configuration.maximumConnectionsPerHost = 1
+            let session = Session(configuration)
+            async let first = session.text(origin.url())
+            try await origin.wait { $0.requests == 1 }
+            async let invalidated: Void = session.invalidated()
+            session.finishTasksAndInvalidate()
+            await expectFailure(.sessionInvalidated, .local) { try await session.data(from: origin.url()) }
+            await expectFailure(.sessionInvalidated, .local) { try await session.load(Request(url: origin.url())) { _, _ in } }
+            latch.open()
+            #expect(try await first == "done")
+            await invalidated
+            try await origin.wait { $0.open == 0 }
+            session.finishTasksAndInvalidate()
+            await session.invalidated()
+        }
+    }
+
+    @Test("checklist 168: a session may be called by many tasks at once")
+    func manyCallers() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/*") { .ok($0.path) }
+            try await withSession(.ephemeral) { session in
+                try await withThrowingTaskGroup { group in
+                    for caller in 0..<16 {
+                        group.addTask {
+                            for turn in 0..<8 {
+                                let path = "/\(caller)/\(turn)"
+                                try await session.expect(origin.url(path), path)
+                                _ = session.connectionsDescription
+                                _ = session.configuration.idleTimeout
+                            }
+                        }
+                        group.addTask {
+                            let task = Task { try await session.load(Request(url: origin.url("/x"))) { _, body in try await body.collect(upTo: 9).count } }
+                            if caller % 2 == 0 { task.cancel() }
+                            _ = await task.result
+                        }
+                    }
+                    try await group.waitForAll()
+                }
+            }
+            try await origin.wait { $0.open == 0 }
+        }
+    }
+
+    @Test("checklist 17: dropping a session closes it, and withSession waits for its loads")
+    func dropped() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("x") }
+            var session: Session? = Session(.ephemeral)
+            _ = try await session?.text(origin.url())
+            #expect(origin.counts.open == 1)
+            session = nil
+            try await origin.wait { $0.open == 0 }
+
+            let latch = Latch()
+            origin.route("/slow") { _ in
+                await latch.wait()
+                return .ok("slow")
+            }
+            let load = try await withSession(.ephemeral) { session in
+                let load = Task { try await session.text(origin.url("/slow")) }
+                try await origin.wait { $0.requests == 2 }
+                Task { latch.open() }
+                return load
+            }
+            #expect(try await load.value == "slow")
+            try await origin.wait { $0.open == 0 }
+
+            struct Enough: Error {}
+            origin.route("/never", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
+            var left: Task<String, any Error>?
+            await #expect(throws: Enough.self) {
+                try await withSession(.ephemeral) { session in
+                    left = Task { try await session.text(origin.url("/never")) }
+                    try await origin.wait { $0.stalled == 1 }
+                    throw Enough()
+                }
+            }
+            let task = try #require(left)
+            await expectFailure(.cancelled) { try await task.value }
+        }
+    }
+
+    @Test("a dropped session lets a load that is going on finish")
+    func droppedWhileLoading() async throws {
+        try await withTestOrigin { origin in
+            let latch = Latch()
+            origin.route("/") { _ in
+                await latch.wait()
+                return .ok("late")
+            }
+            let url = origin.url()
+            async let text = Session(.ephemeral).text(url)
+            try await origin.wait { $0.requests == 1 }
+            latch.open()
+            #expect(try await text == "late")
+            try await origin.wait { $0.open == 0 }
+        }
+    }
+}

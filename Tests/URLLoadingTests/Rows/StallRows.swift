@@ -1,0 +1,212 @@
+import FoundationEssentials
+import Glibc
+import Synchronization
+import Testing
+import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Security 83: wherever a peer stops, the load ends within its limit, and its socket with it.
+@Suite(.timeLimit(.minutes(1)))
+struct StallRows {
+    struct Stall: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let phase: LoadError.Phase
+        let fault: TestOrigin.Fault?
+        let answer: TestOrigin.Answer
+        init(_ name: String, _ phase: LoadError.Phase, _ fault: TestOrigin.Fault? = nil, _ answer: TestOrigin.Answer = .ok("0123456789")) {
+            testDescription = name
+            self.phase = phase
+            self.fault = fault
+            self.answer = answer
+        }
+        init(_ name: String, sending text: TestOrigin.Answer.Piece, _ phase: LoadError.Phase = .receiving) {
+            self.init(name, phase, nil, .raw([text], then: .stall))
+        }
+    }
+
+    static let stalls: [Stall] = [
+        Stall("nothing read", .waiting, .init(.accept, .stall)), Stall("no answer", .waiting, .init(.requestHead, .stall)),
+        Stall("half a status line", .receiving, .init(.responseHead(after: 9), .stall)),
+        Stall("half a head", .receiving, .init(.responseHead(after: 30), .stall)),
+        Stall("no body", .receiving, .init(.responseHead(after: 9999), .stall)), Stall("half a body", .receiving, .init(.responseBody(after: 5), .stall)),
+        Stall("no chunk", sending: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
+        Stall("half a chunk size", sending: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5"),
+        Stall("half a chunk", sending: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab"),
+        Stall("no last chunk", sending: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n"),
+        Stall("half a trailer", sending: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: b"),
+        Stall("no end of trailers", sending: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: b\r\n"),
+        Stall("only a hint", sending: "HTTP/1.1 103 Early Hints\r\n\r\n"), Stall("until close", sending: "HTTP/1.1 200 OK\r\n\r\nab"),
+        Stall("half of gzip", sending: .bytes(Array("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n".utf8) + [0x1F, 0x8B, 8])),
+    ]
+
+    @Test("security 83: a silent peer ends a load by the idle timeout, a patient one by the resource timeout", arguments: stalls)
+    func stall(_ stall: Stall) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in stall.answer }
+            if let fault = stall.fault { origin.inject(fault) }
+            for isIdle in [true, false] {
+                let reason: LoadError.Reason = isIdle ? .idleTimeout : .resourceTimeout
+                let error = try await patiently(stall.phase) { limit in
+                    var configuration = Configuration.ephemeral
+                    if isIdle { configuration.idleTimeout = limit } else { configuration.resourceTimeout = limit }
+                    return try await withSession(configuration) { session in
+                        await failure(reason, isIdle ? .peer : .local, nil, stall.testDescription) { try await session.data(from: origin.url()) }
+                    }
+                }
+                #expect(error?.url == origin.url())
+                #expect(error?.code == -1001)
+                try await origin.wait { $0.open == 0 }
+            }
+        }
+    }
+
+    /// On a busy machine a short limit may pass before the peer has come to where it stops: then it
+    /// gets more time, and must have come there in the end.
+    private func patiently(
+        _ phase: LoadError.Phase, _ load: nonisolated(nonsending) (Duration) async throws -> LoadError?
+    ) async throws -> LoadError? {
+        var limit = Duration.milliseconds(40)
+        var error = try await load(limit)
+        while let early = error, early.phase != phase, limit < .seconds(5) {
+            limit *= 4
+            error = try await load(limit)
+        }
+        #expect(error?.phase == phase)
+        return error
+    }
+
+    @Test("security 83: a stall in the handshake", arguments: [TestOrigin.Fault.Point.accept, .handshake])
+    func handshake(_ point: TestOrigin.Fault.Point) async throws {
+        try await withSecureOrigin { origin, configuration in
+            origin.inject(.init(point, .stall))
+            _ = try await patiently(.securing) { limit in
+                var configuration = configuration
+                configuration.idleTimeout = limit
+                return try await withSession(configuration) { session in
+                    await failure(.idleTimeout, .peer) { try await session.data(from: origin.url()) }
+                }
+            }
+            try await origin.wait { $0.open == 0 }
+        }
+    }
+
+    @Test("security 83: a peer that reads no body")
+    func sending() async throws {
+        let large = Data(count: 32 << 20)
+        let endless = RequestBody.stream { AsyncStream<[UInt8]>(unfolding: { [UInt8](repeating: 1, count: 100_000) }) }
+        try await withTestOrigin { origin in
+            origin.inject(.init(.requestHead, .stall))
+            for body in [.data(large), endless] {
+                _ = try await patiently(.sending) { limit in
+                    var configuration = Configuration.ephemeral
+                    configuration.idleTimeout = limit
+                    return try await withSession(configuration) { session in
+                        await failure(.idleTimeout, .peer) { try await session.data(for: Request(url: origin.url(), method: .put, body: body)) }
+                    }
+                }
+            }
+            // What the kernel still holds of the body comes before the news that we have left.
+            origin.releaseStalls()
+            try await origin.wait { $0.open == 0 }
+        }
+    }
+
+    @Test("security 83: a host that takes no connection")
+    func connecting() async throws {
+        // A queue of one that nobody empties: what comes later gets no answer from the kernel.
+        let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0), backlog: 0)
+        defer { listener.close() }
+        var fillers: [SocketTransport] = []
+        defer { for filler in fillers { filler.close() } }
+        let address = listener.address
+        for _ in 0..<4 {
+            let token = StopToken()
+            let filler = Task { try await SocketTransport.connect(to: address, token) }
+            Poller.shared.schedule(Stopper(token), at: Poller.now() + 50_000_000)
+            if let connected = try? await filler.value { fillers.append(connected) } else { break }
+        }
+        #expect(fillers.count < 4)
+        var configuration = Configuration.ephemeral
+        configuration.idleTimeout = .milliseconds(50)
+        try await withSession(configuration) { session in
+            await expectFailure(.idleTimeout, .peer, .connecting) { try await session.data(from: url("http://127.0.0.1:\(address.port)/")) }
+        }
+        configuration.idleTimeout = nil
+        configuration.resourceTimeout = .milliseconds(50)
+        try await withSession(configuration) { session in
+            await expectFailure(.resourceTimeout, .local, .connecting) { try await session.data(from: url("http://127.0.0.1:\(address.port)/")) }
+        }
+    }
+
+    private final class Stopper: TimerTarget {
+        private let token: StopToken
+        init(_ token: StopToken) { self.token = token }
+        func timerFired(now: Int64) { token.stop(.deadline) }
+    }
+
+    @Test("security 83: a resolver that does not answer")
+    func resolving() async throws {
+        let gate = BlockingGate()
+        defer { gate.open() }
+        var configuration = Configuration.ephemeral
+        configuration.resolver = SystemResolver(threads: BlockingThreads(limit: 1)) { name in
+            gate.wait()
+            return .failure(IOFailure(.hostNotFound(name), .resolve))
+        }
+        configuration.idleTimeout = .milliseconds(30)
+        try await withSession(configuration) { session in
+            await expectFailure(.idleTimeout, .peer, .resolving) { try await session.data(from: url("http://slow.example/")) }
+        }
+        configuration.idleTimeout = nil
+        configuration.resourceTimeout = .milliseconds(30)
+        try await withSession(configuration) { session in
+            await expectFailure(.resourceTimeout, .local, .resolving) { try await session.data(from: url("http://slow.example/")) }
+        }
+    }
+
+    @Test("security 83: a peer that never stops is stopped by the resource timeout")
+    func endless() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.repeated(count: .max, chunked: true)) }
+            _ = try await patiently(.receiving) { limit in
+                var configuration = Configuration.ephemeral
+                configuration.resourceTimeout = limit
+                return try await withSession(configuration) { session in
+                    await failure(.resourceTimeout, .local) {
+                        try await session.load(Request(url: origin.url())) { _, body in for try await _ in body {} }
+                    }
+                }
+            }
+            try await origin.wait { $0.open == 0 }
+        }
+    }
+
+    @Test("the idle clock does not run while the caller takes its time")
+    func slowConsumer() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.repeated(count: 2 << 20)) }
+            var configuration = Configuration.ephemeral
+            configuration.idleTimeout = .milliseconds(800)
+            try await withSession(configuration) { session in
+                let count = try await session.load(Request(url: origin.url())) { _, body in
+                    var count = 0
+                    for try await chunk in body {
+                        if count == 0 { try await Task.sleep(for: .milliseconds(1000)) }
+                        count += chunk.count
+                    }
+                    return count
+                }
+                #expect(count == 2 << 20)
+            }
+        }
+    }
+}
+
+/// A gate for threads.
+final class BlockingGate: Sendable {
+    private let isOpen = Atomic<Bool>(false)
+    func open() { isOpen.store(true, ordering: .releasing) }
+    func wait() { while !isOpen.load(ordering: .acquiring) { usleep(500) } }
+}

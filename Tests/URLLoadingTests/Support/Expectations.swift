@@ -1,0 +1,121 @@
+import FoundationEssentials
+import Synchronization
+import Testing
+import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// The error a load must end with; success or any other error is an issue.
+nonisolated(nonsending) func failure<R>(
+    _ reason: LoadError.Reason, _ party: LoadError.Party? = nil, _ phase: LoadError.Phase? = nil,
+    _ comment: String = "", sourceLocation: SourceLocation = #_sourceLocation,
+    _ load: nonisolated(nonsending) () async throws -> R
+) async -> LoadError? {
+    do {
+        let result = try await load()
+        Issue.record("\(comment): no error but \(result)", sourceLocation: sourceLocation)
+    } catch let error as LoadError {
+        #expect(error.reason == reason, "\(comment): \(error)", sourceLocation: sourceLocation)
+        if let party { #expect(error.party == party, "\(comment): \(error)", sourceLocation: sourceLocation) }
+        if let phase { #expect(error.phase == phase, "\(comment): \(error)", sourceLocation: sourceLocation) }
+        return error
+    } catch {
+        Issue.record("\(comment): \(error)", sourceLocation: sourceLocation)
+    }
+    return nil
+}
+
+/// The same, for who needs no more of the error.
+nonisolated(nonsending) func expectFailure<R>(
+    _ reason: LoadError.Reason, _ party: LoadError.Party? = nil, _ phase: LoadError.Phase? = nil,
+    _ comment: String = "", sourceLocation: SourceLocation = #_sourceLocation,
+    _ load: nonisolated(nonsending) () async throws -> R
+) async {
+    _ = await failure(reason, party, phase, comment, sourceLocation: sourceLocation, load)
+}
+
+extension Session {
+    /// The body as text.
+    nonisolated func text(_ url: URL) async throws -> String {
+        String(decoding: try await data(from: url).0, as: UTF8.self)
+    }
+
+    nonisolated func text(_ request: Request) async throws -> String {
+        String(decoding: try await data(for: request).0, as: UTF8.self)
+    }
+}
+
+extension Session {
+    /// The body must be this text. (A `try` within `#expect` alone does not make a closure a throwing one.)
+    nonisolated func expect(_ request: Request, _ text: String, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        let body = try await self.text(request)
+        #expect(body == text, sourceLocation: sourceLocation)
+    }
+
+    nonisolated func expect(_ url: URL, _ text: String, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        try await expect(Request(url: url), text, sourceLocation: sourceLocation)
+    }
+}
+
+func url(_ text: String) throws -> URL { try #require(URL(string: text)) }
+
+/// Closed until it is opened, or until whoever waits is cancelled: handlers that answer when the test says so.
+final class Latch: Sendable {
+    private struct State {
+        var isOpen = false
+        var waiting: [CheckedContinuation<Void, Never>] = []
+    }
+    private let state = Lock(State())
+
+    func open() {
+        let waiting = state.withLock { state in
+            state.isOpen = true
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+
+    func wait() async {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isOpen = state.withLock { state in
+                    if !state.isOpen { state.waiting.append(continuation) }
+                    return state.isOpen
+                }
+                if isOpen { continuation.resume() }
+            }
+        } onCancel: {
+            open()
+        }
+    }
+}
+
+/// Leads every name to this machine, or nowhere, and remembers what was asked.
+final class RecordingResolver: Resolver {
+    private let names = Lock<[String]>([])
+    private let outcome: Result<[SocketAddress], IOFailure>
+
+    init(_ outcome: Result<[SocketAddress], IOFailure> = .success([.ipv4((127, 0, 0, 1), port: 0)])) { self.outcome = outcome }
+
+    var asked: [String] { names.withLock { $0 } }
+
+    func addresses(of name: String, _ token: StopToken) async throws(IOFailure) -> [SocketAddress] {
+        names.withLock { $0.append(name) }
+        return try outcome.get()
+    }
+}
+
+/// What the poller knew before this returns, everybody who asks knows: events that came before its
+/// timer have been handed out.
+func pollerHasLooked() async throws {
+    try await Poller.shared.sleep(until: Poller.now() + 1_000_000, StopToken())
+}
+
+/// A port on which nobody listens.
+func closedPort() throws -> UInt16 {
+    let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
+    listener.close()
+    return listener.address.port
+}

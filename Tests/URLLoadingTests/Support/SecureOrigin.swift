@@ -1,0 +1,24 @@
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+
+/// An https origin and the configuration of a client that trusts its authority and finds every name here.
+nonisolated(nonsending) func withSecureOrigin<R>(
+    _ options: TestCertificateOptions = .init(), name: String? = nil,
+    through intermediate: (TestCertificateAuthority) throws -> TestCertificateAuthority = { $0 },
+    server: (inout TestOrigin.TLS) -> Void = { _ in },
+    _ use: nonisolated(nonsending) (TestOrigin, Configuration) async throws -> R
+) async throws -> R {
+    let authority = try TestCertificateAuthority(commonName: "Test root")
+    let identity = try intermediate(authority).issue(options)
+    var tls = TestOrigin.TLS(certificatePEM: identity.certificatePEM, keyPEM: identity.keyPEM)
+    server(&tls)
+    var origin = TestOrigin.Configuration(tls: tls)
+    origin.name = name
+    var client = Configuration.ephemeral
+    client.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
+    client.resolver = RecordingResolver()
+    return try await withTestOrigin(origin) { try await use($0, client) }
+}
