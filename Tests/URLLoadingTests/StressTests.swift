@@ -16,17 +16,6 @@ import URLLoadingWire
         try await Self.cancelRandomly(Self.isLong ? 10_000 : 500, isSecure: isSecure)
     }
 
-    /// The same, alone in a process, where what is open can be counted.
-    @Test func nothingIsLeftBehind() async throws {
-        await #expect(processExitsWith: .success) {
-            for isSecure in [false, true] { try await StressTests.cancelRandomly(50, isSecure: isSecure) }
-            let (slots, sockets) = (Poller.shared.slotsInUse, openSockets())
-            for isSecure in [false, true] { try await StressTests.cancelRandomly(300, isSecure: isSecure) }
-            #expect(Poller.shared.slotsInUse == slots)
-            #expect(openSockets() == sockets)
-        }
-    }
-
     static func cancelRandomly(_ count: Int, isSecure: Bool) async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
         let tls = isSecure ? TestOrigin.TLS(try authority.issue()) : nil

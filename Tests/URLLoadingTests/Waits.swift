@@ -13,25 +13,32 @@ enum Waits {
         .accept, .requestHead, .responseHead(after: 0), .responseHead(after: 9), .responseBody(after: 0), .responseBody(after: 10),
     ]
 
+    /// All of them, each way to end them after the other, the kinds of waits beside each other.
     static func all() async throws {
-        for block in 1...ScriptedLoad.blocks {
-            for ending in Ending.allCases { await ScriptedLoad.end(at: block, ending, .data) }
-            if block > 1 { await ScriptedLoad.endBefore(block, .task) }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for ending in Ending.allCases {
+                group.addTask {
+                    for block in 1...ScriptedLoad.blocks { await ScriptedLoad.end(at: block, ending, .data) }
+                    await resolving(ending)
+                    try await connecting(ending)
+                    try await securing(ending)
+                }
+                group.addTask { for point in points { try await stalled(at: point, ending, .load) } }
+                group.addTask { try await sendingALargeBody(ending) }
+            }
+            for ending in Ending.withoutIdle {
+                group.addTask {
+                    try await waitingForAConnection(ending)
+                    for delivers in [false, true] { try await decidingTooLate(ending, delivers) }
+                }
+            }
+            group.addTask {
+                for block in 2...ScriptedLoad.blocks { await ScriptedLoad.endBefore(block, .task) }
+                try await decidingWithCancellation()
+                try await producingABody()
+            }
+            try await group.waitForAll()
         }
-        for ending in Ending.allCases {
-            await resolving(ending)
-            try await connecting(ending)
-            try await securing(ending)
-            for point in points { try await stalled(at: point, ending, .load) }
-            try await sendingALargeBody(ending)
-        }
-        for ending in Ending.withoutIdle {
-            try await waitingForAConnection(ending)
-            try await decidingTooLate(ending, false)
-            try await decidingTooLate(ending, true)
-        }
-        try await decidingWithCancellation()
-        try await producingABody()
     }
 
     // MARK: Before there is a connection
@@ -236,19 +243,3 @@ final class Flag: Sendable {
 
 /// Lets others go on, whatever the calling task's cancellation says.
 func pause() async { await Task.detached { try? await Task.sleep(for: .microseconds(200)) }.value }
-
-/// The number of sockets this process holds.
-func openSockets() -> Int {
-    guard let directory = opendir("/proc/self/fd") else { return -1 }
-    defer { closedir(directory) }
-    var count = 0
-    while let entry = readdir(directory) {
-        let name = withUnsafePointer(to: &entry.pointee.d_name) {
-            $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-        }
-        var information = stat()
-        guard let descriptor = Int32(name), fstat(descriptor, &information) == 0 else { continue }
-        if information.st_mode & S_IFMT == S_IFSOCK { count += 1 }
-    }
-    return count
-}
