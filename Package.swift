@@ -60,6 +60,10 @@ let package = Package(
             dependencies: ["URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO"],
             swiftSettings: strict),
         .testTarget(
+            name: "urlloadTests",
+            dependencies: ["urlload", "URLLoading", "URLLoadingWire", "URLLoadingIO"],
+            swiftSettings: strict),
+        .testTarget(
             name: "IntegrationTests",
             dependencies: ["URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO"],
             swiftSettings: strict),

@@ -162,7 +162,6 @@ final class HTTP1Connection: @unchecked Sendable {
         let bytes = output
         output = []
         let isThrough = try await transmit(bytes, bytes.count, control)
-        tap?(.sent(bytes, connection: identifier))
         // The storage comes back: one buffer serves all requests of the connection.
         output = bytes
         output.removeAll(keepingCapacity: true)
@@ -176,7 +175,9 @@ final class HTTP1Connection: @unchecked Sendable {
         while sent < count {
             if let reason = control.stopReason { throw LoadError(reason, phase: .sending) }
             switch bytes.withUnsafeBytes({ attempt(UnsafeRawBufferPointer(rebasing: $0[sent...])) }) {
-            case .success(.moved(let moved)): sent += moved
+            case .success(.moved(let moved)):
+                if let tap { bytes.withUnsafeBytes { tap(.sent([UInt8]($0[sent..<sent + moved]), connection: identifier)) } }
+                sent += moved
             case .success(.blocked(let interest)):
                 transport.slot.hearReadsWhileWriting(true)
                 defer { transport.slot.hearReadsWhileWriting(false) }

@@ -98,6 +98,9 @@ final class LoadRegistry: TimerTarget {
 
     // MARK: Deadlines
 
+    /// When to look again at a load that was woken and does not run yet, in nanoseconds.
+    private static let secondLook: Int64 = 100_000_000
+
     private func due(_ load: LoadControl, _ now: Int64) -> Int64 {
         let waiting = load.idleDeadline.load(ordering: .relaxed)
         let idle = waiting != .max ? waiting : load.idleLimit == .max ? .max : now &+ load.idleLimit
@@ -127,7 +130,8 @@ final class LoadRegistry: TimerTarget {
             if load.deadline <= now {
                 load.stop(.deadline)
             } else if load.idleDeadline.load(ordering: .relaxed) <= now {
-                load.stop(.idle)
+                // The peer was heard, and the load waits for a thread: that is not the peer's silence.
+                if load.isParked { load.stop(.idle) } else { next = min(next, now + Self.secondLook) }
             } else {
                 next = min(next, due(load, now))
             }

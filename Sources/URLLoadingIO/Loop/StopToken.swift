@@ -64,6 +64,11 @@ open class StopToken: @unchecked Sendable {
         }
     }
 
+    /// Whether its work waits at this moment. Not so once it was woken, though it may not run yet.
+    package final var isParked: Bool {
+        attached.withLock { $0.first?.hasWaiter == true || $0.others.contains { $0.hasWaiter } }
+    }
+
     /// The idle clock runs only while we wait for the peer.
     final func beginIdle() {
         guard idleLimit != .max else { return }
