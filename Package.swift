@@ -34,7 +34,9 @@ let package = Package(
         .systemLibrary(name: "CIDN2", pkgConfig: "libidn2", providers: [.apt(["libidn2-dev"])]),
 
         // The two lower floors do not know each other.
-        .target(name: "URLLoadingWire", dependencies: ["CZlib", "CIDN2"], swiftSettings: strict),
+        .target(
+            name: "URLLoadingWire", dependencies: ["CZlib", "CIDN2"],
+            swiftSettings: strict + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
         .target(name: "URLLoadingIO", dependencies: ["CSystem", "COpenSSL"], swiftSettings: strict),
 
         // What people import.
@@ -56,6 +58,10 @@ let package = Package(
         .testTarget(
             name: "URLLoadingTests",
             dependencies: ["URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "urlloadTests",
+            dependencies: ["urlload", "URLLoading", "URLLoadingWire", "URLLoadingIO"],
             swiftSettings: strict),
         .testTarget(
             name: "IntegrationTests",

@@ -50,13 +50,15 @@ struct OriginInput: Sendable {
     private mutating func makeRoom() {
         if unread.isEmpty { unread = 0..<0 }
         guard unread.upperBound == storage.count else { return }
-        if unread.lowerBound > 0 {
-            storage.removeFirst(unread.lowerBound)
-            unread = 0..<unread.count
-        }
         // Heads are bounded by the codec, bodies are consumed as they come: so is this.
         let size = max(Self.smallest, min(storage.count * 4, Self.largest), unread.count * 2)
-        storage.append(contentsOf: repeatElement(0, count: max(0, size - storage.count)))
+        // Not by `append`, which takes byte after byte in a debug build.
+        var larger = [UInt8](repeating: 0, count: size)
+        larger.withUnsafeMutableBytes { room in
+            storage.withUnsafeBytes { room.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[unread])) }
+        }
+        storage = larger
+        unread = 0..<unread.count
     }
 
     /// Idle connections hold nothing.

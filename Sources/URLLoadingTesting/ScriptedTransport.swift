@@ -106,7 +106,7 @@ package final class ScriptedTransport: Transport {
         if isFirst { Poller.shared.returnSlot(slot) }
     }
 
-    package var hasPendingInput: Bool {
+    package func hasPendingInput(askingKernel asks: Bool) -> Bool {
         state.withLock { state in
             switch state.steps.first {
             case .give, .end, .fail: true

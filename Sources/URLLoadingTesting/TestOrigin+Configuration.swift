@@ -5,8 +5,8 @@ extension TestOrigin {
     /// How an origin listens and what it remembers.
     ///
     /// ```swift
-    /// var configuration = TestOrigin.Configuration()
-    /// configuration.tls = .init(try authority.issue(.init(names: ["localhost"])))
+    /// let authority = try TestCertificateAuthority(commonName: "Test root")
+    /// try await withTestOrigin(.init(tls: .init(try authority.issue()))) { origin in … }
     /// ```
     public struct Configuration: Sendable {
         /// Where it listens.
@@ -57,6 +57,15 @@ extension TestOrigin {
         /// A server at fault: it leaves without close_notify, so that a truncated answer cannot be
         /// told from a complete one that ends with the connection (RFC 8446 6.1).
         public var leavesWithoutNotice = false
+
+        /// The identity of an authority made for tests.
+        ///
+        /// ```swift
+        /// let tls = TestOrigin.TLS(try authority.issue(.init(names: ["localhost"], validity: .past)))
+        /// ```
+        public init(_ identity: TestIdentity) {
+            self.init(certificatePEM: identity.certificatePEM, keyPEM: identity.keyPEM)
+        }
 
         /// An identity in PEM.
         public init(certificatePEM: [UInt8], keyPEM: [UInt8]) {

@@ -1,4 +1,5 @@
 import Synchronization
+import URLLoadingIO
 import URLLoadingWire
 
 extension TestOrigin {

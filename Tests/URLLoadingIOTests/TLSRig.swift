@@ -155,7 +155,7 @@ final class ChoppingTransport: Transport {
 
     var written: [UInt8] { sent.withLock { $0 } }
     var slot: PollSlot { inner.slot }
-    var hasPendingInput: Bool { inner.hasPendingInput }
+    func hasPendingInput(askingKernel asks: Bool) -> Bool { inner.hasPendingInput(askingKernel: asks) }
     var description: String { "chopped \(inner.description)" }
     func finishWriting() { inner.finishWriting() }
     func close() { inner.close() }

@@ -85,6 +85,79 @@ import URLLoadingWire
         }
     }
 
+    @Test func secureOrigins() async throws {
+        let authority = try TestCertificateAuthority(commonName: "Test root")
+        var tls = TestOrigin.TLS(try authority.issue())
+        tls.maximumVersion = .tls12
+        try await withTestOrigin(.init(tls: tls)) { origin in
+            origin.route("/") { .ok("\($0.tls?.version ?? "-") \($0.tls?.serverName ?? "-") \($0.tls?.applicationProtocol ?? "-")") }
+            origin.route("/cut", faults: [.init(.responseBody(after: 2), .cut)]) { _ in .ok(.untilClose(["abcd"])) }
+            var configuration = Configuration.ephemeral
+            configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
+            try await withSession(configuration) { session in
+                let (data, _) = try await session.data(from: origin.url())
+                #expect(String(decoding: data, as: UTF8.self) == "TLSv1.2 localhost http/1.1")
+                let error = await #expect(throws: LoadError.self) { try await session.data(from: origin.url("/cut")) }
+                #expect(error?.reason == .truncated)
+            }
+            try await origin.wait { $0.open == 0 }
+        }
+    }
+
+    @Test func otherAddresses() async throws {
+        var configuration = TestOrigin.Configuration()
+        configuration.address = .ipv6
+        try await withTestOrigin(configuration) { origin in
+            origin.route("/") { _ in .ok("six") }
+            try await withSession(.ephemeral) { session in
+                let (data, _) = try await session.data(from: origin.url())
+                #expect(data == Data("six".utf8))
+            }
+        }
+        let path = FileManager.default.temporaryDirectory.appending(path: "origin-\(UInt64.random(in: 0 ... .max))").path
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        configuration.address = .unix(path)
+        try await withTestOrigin(configuration) { origin in
+            origin.route("/") { _ in .ok("path") }
+            var client = Configuration.ephemeral
+            client.dial = { (_, token) throws(IOFailure) in try await SocketTransport.connect(to: .unix(path), token) }
+            try await withSession(client) { session in
+                let (data, _) = try await session.data(from: origin.url())
+                #expect(data == Data("path".utf8))
+            }
+        }
+    }
+
+    @Test func continuesWhenAsked() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { .ok("\($0.bodyCount)") }
+            let socket = try await SocketTransport.connect(to: .ipv4((127, 0, 0, 1), port: origin.port), StopToken())
+            defer { socket.close() }
+            try await write("PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n", to: socket)
+            #expect(try await read(from: socket) == "HTTP/1.1 100 Continue\r\n\r\n")
+            try await write("abc", to: socket)
+            #expect(try await read(from: socket) == "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n3")
+            // Two at once: the first is answered, the second is not.
+            try await write("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", to: socket)
+            #expect(try await read(from: socket) == "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n0")
+            try await origin.wait { $0.open == 0 }
+            #expect(origin.counts.requests == 2)
+        }
+    }
+
+    private func write(_ text: String, to socket: SocketTransport) async throws {
+        let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: text.utf8.count, alignment: 1)
+        defer { bytes.deallocate() }
+        bytes.copyBytes(from: text.utf8)
+        try await socket.send(UnsafeRawBufferPointer(bytes), StopToken())
+    }
+
+    private func read(from socket: SocketTransport) async throws -> String {
+        let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: 1000, alignment: 1)
+        defer { bytes.deallocate() }
+        return String(decoding: bytes[..<(try await socket.receive(into: bytes, StopToken()))], as: UTF8.self)
+    }
+
     @Test func rawAnswersAndGreetings() async throws {
         try await withTestOrigin { origin in
             origin.route("/raw") { _ in .raw(["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n", .pause(.milliseconds(1)), "\r\nok"], then: .next) }

@@ -147,6 +147,8 @@ struct Measurement {
             let runs = counted.syscallRuns(of: contender)
             let short = runs.short == 0 ? 0 : try syscalls(counted, contender, runs.short)
             let long = try syscalls(counted, contender, runs.long)
+            // A busy machine can make the short run the longer one: then there is no number.
+            guard long > short else { return }
             result.syscalls = perUnit * Double(long - short) / Double(runs.long - runs.short)
         } catch {
             result.remark = "counting: \(error)"

@@ -87,12 +87,12 @@ struct Scenario {
     func syscallRuns(of contender: Contender) -> (short: Int, long: Int) {
         switch kind {
         case .start: return (0, 1)
-        case .bulk: return (1, 3)
+        case .bulk: return (1, contender.weight < 0.2 ? 5 : 13)
         case .inflight: return (1, 2)
         case .handshake, .resumed: return (64, 64 + 160)
         case .get:
             let short = max(2 * connections, 200)
-            return (short, short + max(4 * connections, Int(4000 * contender.weight)))
+            return (short, short + max(4 * connections, 1000, Int(4000 * contender.weight)))
         }
     }
 

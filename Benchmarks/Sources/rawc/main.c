@@ -28,13 +28,15 @@ typedef struct {
     size_t length, sent;   /* of the request, then of the head so far */
     long long left;        /* of the body */
     int close_after;
+    int low_water;
     char buffer[4096];     /* the request, then the head of the answer */
 } connection;
 
 static bench_options options;
 static int poller;
 static SSL_CTX *tls;
-static SSL_SESSION *session;          /* the newest ticket */
+static SSL_SESSION *sessions[64];     /* tickets, each for one connection: OpenSSL spoils a used one */
+static int session_count;
 static char bulk[256 * 1024];         /* one for all: nothing reads it */
 
 static const char *path;              /* of the phase under way */
@@ -59,8 +61,8 @@ static const char *parse(const char *url) {
 
 static int keep_session(SSL *ssl, SSL_SESSION *fresh) {
     (void)ssl;
-    if (session) SSL_SESSION_free(session);
-    session = fresh;
+    if (session_count == sizeof sessions / sizeof *sessions) return 0;
+    sessions[session_count++] = fresh;
     return 1;
 }
 
@@ -86,6 +88,7 @@ static void open_socket(connection *c) {
     if (c->fd < 0) bench_fail("socket");
     setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
     c->state = connecting;
+    c->low_water = 0;
     if (connect(c->fd, (struct sockaddr *)&address, sizeof address) && errno != EINPROGRESS) bench_fail("connect");
     struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = c };
     if (epoll_ctl(poller, EPOLL_CTL_ADD, c->fd, &event)) bench_fail("epoll_ctl");
@@ -154,9 +157,22 @@ static void begin_tls(connection *c) {
     c->ssl = SSL_new(tls);
     SSL_set_fd(c->ssl, c->fd);
     X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(c->ssl), host);
-    if (session) SSL_set_session(c->ssl, session);
+    if (session_count > 0) {
+        SSL_SESSION *session = sessions[--session_count];
+        SSL_set_session(c->ssl, session);
+        SSL_SESSION_free(session);
+    }
     SSL_set_connect_state(c->ssl);
     c->state = handshaking;
+}
+
+/* Wakes up for half a buffer and not for each segment; for the tail, for what there is. Plain only: with
+ * TLS it costs more than it saves. */
+static void await_much(connection *c) {
+    int wanted = c->left >= (long long)sizeof bulk ? sizeof bulk / 2 : 1;
+    if (wanted == c->low_water || (wanted == 1 && c->low_water == 0)) return;
+    c->low_water = wanted;
+    setsockopt(c->fd, SOL_SOCKET, SO_RCVLOWAT, &wanted, sizeof wanted);
 }
 
 /* As far as the socket lets it. */
@@ -207,6 +223,7 @@ static void advance(connection *c) {
         }
         case receiving_body:
             if (c->left > 0) {
+                if (!c->ssl) await_much(c);
                 n = pull(c, bulk, sizeof bulk);
                 if (n < 0) bench_fail("closed in the body");
                 if (n == 0) return;

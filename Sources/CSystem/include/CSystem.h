@@ -48,16 +48,15 @@ void csys_nap(int64_t nanoseconds);
 
 /// Sockets are non-blocking and not inherited by child processes. All return -errno on failure.
 int csys_socket(int family);
+/// Called again while connecting it tells how far that is: 0 or -EISCONN, -EALREADY, or the failure.
 int csys_connect(int descriptor, const struct sockaddr *address, socklen_t length);
 int csys_listen(int descriptor, const struct sockaddr *address, socklen_t length, int backlog);
 int csys_accept(int descriptor, struct sockaddr_storage *peer, socklen_t *length);
-int csys_socket_error(int descriptor);
 int csys_set_no_delay(int descriptor);
 int csys_shutdown_write(int descriptor);
 /// Makes `close` send a reset instead of a clean end: for test servers that misbehave.
 int csys_set_reset_on_close(int descriptor);
 int csys_local_address(int descriptor, struct sockaddr_storage *address, socklen_t *length);
-int csys_remote_address(int descriptor, struct sockaddr_storage *address, socklen_t *length);
 int csys_close(int descriptor);
 
 /// Never raises SIGPIPE. Return the count moved, or -errno.

@@ -103,13 +103,6 @@ int csys_accept(int descriptor, struct sockaddr_storage *peer, socklen_t *length
     return result(accept4(descriptor, (struct sockaddr *)peer, length, SOCK_NONBLOCK | SOCK_CLOEXEC));
 }
 
-int csys_socket_error(int descriptor) {
-    int error = 0;
-    socklen_t length = sizeof error;
-    if (getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length) < 0) return errno;
-    return error;
-}
-
 int csys_set_no_delay(int descriptor) {
     int on = 1;
     return result(setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));
@@ -124,10 +117,6 @@ int csys_shutdown_write(int descriptor) { return result(shutdown(descriptor, SHU
 
 int csys_local_address(int descriptor, struct sockaddr_storage *address, socklen_t *length) {
     return result(getsockname(descriptor, (struct sockaddr *)address, length));
-}
-
-int csys_remote_address(int descriptor, struct sockaddr_storage *address, socklen_t *length) {
-    return result(getpeername(descriptor, (struct sockaddr *)address, length));
 }
 
 // EINTR after close(2) on Linux means the descriptor is gone all the same: never retried.

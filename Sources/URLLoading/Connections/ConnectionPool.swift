@@ -5,17 +5,24 @@ import Synchronization
 import URLLoadingIO
 
 final class ConnectionPool: Sendable, CustomStringConvertible {
-    private let state: Lock<PoolState<HTTP1Connection>>
+    private let state: Lock<Guarded>
     private let idleLifetime: Int64
     private let connector: Connector
+    /// Buffers of connections that rest: who is leased next works with one that is warm. Changed
+    /// together with the state, so that it costs no lock of its own.
+    private struct Guarded: Sendable {
+        var pool: PoolState<HTTP1Connection>
+        var spare: [ChunkStorage] = []
+    }
+    private static let mostSpare = 16
     private let isReaperSet = Atomic<Bool>(false)
 
     init(_ configuration: Configuration) {
         let lifetime = configuration.idleConnectionLifetime
         idleLifetime = lifetime > .zero ? LoadControl.nanoseconds(lifetime) : 0
-        state = Lock(PoolState(
+        state = Lock(Guarded(pool: PoolState(
             perHost: configuration.maximumConnectionsPerHost,
-            maximumIdle: lifetime > .zero ? configuration.maximumIdleConnections : 0))
+            maximumIdle: lifetime > .zero ? configuration.maximumIdleConnections : 0)))
         connector = Connector(configuration)
     }
 
@@ -24,7 +31,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     func lease(_ route: Route, _ control: LoadControl, fresh: Bool) async throws(LoadError) -> HTTP1Connection {
         while true {
             let connection: HTTP1Connection
-            switch state.withLock({ $0.lease(route, makeWaiter: Self.makeWaiter) }) {
+            switch leaseNow(route) {
             case .connect: return try await connect(route, control)
             case .use(let idle): connection = idle
             case .wait(let waiter):
@@ -38,10 +45,21 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         }
     }
 
+    private func leaseNow(_ route: Route) -> PoolState<HTTP1Connection>.Lease {
+        state.withLock { state in
+            let lease = state.pool.lease(route, makeWaiter: Self.makeWaiter)
+            if case .use(let connection) = lease { connection.wake(with: &state.spare) }
+            return lease
+        }
+    }
+
     func giveBack(_ connection: HTTP1Connection, reusable: Bool) {
         let now = Poller.coarseNow()
-        if reusable { connection.rest() }
-        act(on: state.withLock { $0.giveBack(connection, connection.route, reusable: reusable, now: now) })
+        let buffer = reusable ? connection.rest(since: now) : nil
+        act(on: state.withLock { state in
+            if let buffer, state.spare.count < Self.mostSpare { state.spare.append(buffer) }
+            return state.pool.giveBack(connection, connection.route, reusable: reusable, now: now)
+        })
         // One timer for all idle connections; it sets itself again while there are any.
         guard reusable, !isReaperSet.load(ordering: .relaxed),
             !isReaperSet.exchange(true, ordering: .acquiringAndReleasing)
@@ -51,11 +69,11 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
 
     /// Nothing is kept any more; what is leased closes when it comes back.
     func drain() {
-        for connection in state.withLock({ $0.drain() }) { connection.close() }
+        for connection in state.withLock({ $0.pool.drain() }) { connection.close() }
     }
 
-    var description: String { state.withLock { $0.description } }
-    var isEmpty: Bool { state.withLock { $0.isEmpty } }
+    var description: String { state.withLock { $0.pool.description } }
+    var isEmpty: Bool { state.withLock { $0.pool.isEmpty } }
 
     // MARK: Waiting
 
@@ -74,7 +92,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         }
         while true {
             if let reason = control.stopReason {
-                act(on: state.withLock { $0.abandon(waiter, route, now: Poller.coarseNow()) })
+                act(on: state.withLock { $0.pool.abandon(waiter, route, now: Poller.coarseNow()) })
                 throw LoadError(reason, phase: .connecting)
             }
             let turn = state.withLock { _ in waiter.turn }
@@ -96,10 +114,10 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     private func connect(_ route: Route, _ control: LoadControl) async throws(LoadError) -> HTTP1Connection {
         do {
             let connection = try await connector.connect(route, control)
-            state.withLock { $0.connected(route) }
+            state.withLock { $0.pool.connected(route) }
             return connection
         } catch {
-            act(on: state.withLock { $0.failedToConnect(route) })
+            act(on: state.withLock { $0.pool.failedToConnect(route) })
             throw error
         }
     }
@@ -109,7 +127,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     private func reap(now: Int64) {
         isReaperSet.store(false, ordering: .releasing)
         let (old, next) = state.withLock { state in
-            (state.reap(idleSince: now - idleLifetime), state.oldestIdle)
+            (state.pool.reap(idleSince: now - idleLifetime), state.pool.oldestIdle)
         }
         for connection in old { connection.close() }
         guard let next, !isReaperSet.exchange(true, ordering: .acquiringAndReleasing) else { return }

@@ -49,17 +49,31 @@ final class HTTP1Connection: @unchecked Sendable {
     var expectedLength: Int64? { codec.isReceiveComplete ? 0 : codec.remainingLength }
 
     /// May the connection be used again, by all that is known without asking the peer?
-    var isClean: Bool { unread.isEmpty && !transport.hasPendingInput }
+    /// One that rested for long is looked at by the kernel's word: the system call is cheaper than a
+    /// request sent for nothing.
+    var isClean: Bool {
+        let restedLong = Poller.coarseNow() - restsSince > Self.longRest
+        return unread.isEmpty && !transport.hasPendingInput(askingKernel: restedLong)
+    }
+    private var restsSince: Int64 = 0
+    private static let longRest: Int64 = 20_000_000
     /// May it carry another exchange by the rules of the protocol?
     var isReusable: Bool { codec.reuse == .yes && unread.isEmpty && !sawEnd }
 
-    /// Before it is kept for later: what was large is given up.
-    func rest() {
-        if capacity > Self.smallestBuffer {
-            storage = nil
-            capacity = Self.smallestBuffer
-        }
+    /// Before it is kept for later: what a resting connection need not hold is given up. Returns the
+    /// buffer if another connection can go on with it.
+    func rest(since now: Int64) -> ChunkStorage? {
+        restsSince = now
+        noteFlood(false)
         if output.capacity > Self.smallestBuffer { output = [] }
+        let isPlain = capacity == Self.smallestBuffer && isKnownUniquelyReferenced(&storage)
+        capacity = Self.smallestBuffer
+        defer { storage = nil }
+        return isPlain && unread.isEmpty ? storage : nil
+    }
+
+    func wake(with spare: inout [ChunkStorage]) {
+        if storage == nil { storage = spare.popLast() }
     }
 
     // MARK: Sending
@@ -96,15 +110,17 @@ final class HTTP1Connection: @unchecked Sendable {
             try await endBody(control)
         case .stream(_, let make):
             let pieces = make()
-            while let piece = try await next(pieces) {
+            while let piece = try await next(pieces, control) {
                 guard try await sendPiece(piece, piece.count, control) else { return }
             }
             try await endBody(control)
         }
     }
 
-    private func next(_ pieces: AnyChunkIterator) async throws(LoadError) -> [UInt8]? {
+    private func next(_ pieces: AnyChunkIterator, _ control: LoadControl) async throws(LoadError) -> [UInt8]? {
         do { return try await pieces.next() } catch {
+            // A sequence that hears of the cancellation before we do says so in its own words.
+            if let reason = control.stopReason { throw LoadError(reason, phase: .sending) }
             throw LoadError(.requestBodyFailed, phase: .sending, party: .local, underlying: error)
         }
     }
@@ -125,6 +141,7 @@ final class HTTP1Connection: @unchecked Sendable {
             return output.count < Self.smallBody ? true : try await flush(control)
         }
         guard try await flush(control), try await transmit(piece, count, control) else { return false }
+        tap?(.sent(piece.withUnsafeBytes { [UInt8]($0) }, connection: identifier))
         try write { codec, output throws(WireViolation) in codec.sendDataEnd(into: &output) }
         return true
     }
@@ -145,7 +162,6 @@ final class HTTP1Connection: @unchecked Sendable {
         let bytes = output
         output = []
         let isThrough = try await transmit(bytes, bytes.count, control)
-        tap?(.sent(bytes, connection: identifier))
         // The storage comes back: one buffer serves all requests of the connection.
         output = bytes
         output.removeAll(keepingCapacity: true)
@@ -159,7 +175,9 @@ final class HTTP1Connection: @unchecked Sendable {
         while sent < count {
             if let reason = control.stopReason { throw LoadError(reason, phase: .sending) }
             switch bytes.withUnsafeBytes({ attempt(UnsafeRawBufferPointer(rebasing: $0[sent...])) }) {
-            case .success(.moved(let moved)): sent += moved
+            case .success(.moved(let moved)):
+                if let tap { bytes.withUnsafeBytes { tap(.sent([UInt8]($0[sent..<sent + moved]), connection: identifier)) } }
+                sent += moved
             case .success(.blocked(let interest)):
                 transport.slot.hearReadsWhileWriting(true)
                 defer { transport.slot.hearReadsWhileWriting(false) }
@@ -274,6 +292,7 @@ final class HTTP1Connection: @unchecked Sendable {
             hasReceived = true
             unread = unread.lowerBound..<unread.upperBound + count
             if count == room.count { capacity = min(capacity * 4, Self.largestBuffer) }
+            noteFlood(count >= Self.flood)
             if let tap, let storage {
                 tap(.received([UInt8](storage.bytes(unread.upperBound - count..<unread.upperBound)), connection: identifier))
             }
@@ -286,6 +305,15 @@ final class HTTP1Connection: @unchecked Sendable {
             return false
         }
     }
+
+    private func noteFlood(_ isFlood: Bool) {
+        guard isFlood != floods else { return }
+        floods = isFlood
+        transport.slot.gatherReads(isFlood)
+    }
+    private var floods = false
+    /// A read of this size after a wait says that the peer is faster than we wake.
+    private static let flood = 48 * 1024
 
     /// Room behind the unread bytes. A buffer that a chunk still refers to is left to it; only bytes
     /// that were not consumed move.

@@ -27,22 +27,29 @@ final class Load: LoadControl, @unchecked Sendable {
         }
     }
 
+    /// One of the requests a load sends: its own, or one that a redirect led to.
+    private struct Hop {
+        var request: Request
+        var followed = 0
+        /// Once away from the caller's origin, what was meant for it stays behind.
+        var isForeign = false
+
+        func next(_ request: Request) -> Hop {
+            Hop(request: request, followed: followed + 1, isForeign: isForeign || !request.goes(where: self.request))
+        }
+    }
+
     // MARK: The line
 
     /// Runs the load to the head of its answer.
     func run() async throws(LoadError) -> HTTPExchange {
-        var request = original
-        var followed = 0
-        // What a redirect to another server dropped stays dropped, also on the way back (security 2).
-        var hasLeft = false
+        var hop = Hop(request: original)
         while true {
-            try checkCache(request)
-            let exchange = try await exchange(request, hasLeft)
-            guard let next = try await redirect(after: exchange, from: request, followed) else { return exchange }
+            try checkCache(hop.request)
+            let exchange = try await exchange(hop)
+            guard let next = try await redirect(after: exchange, hop) else { return exchange }
             exchange.release()
-            hasLeft = hasLeft || !request.hasSameRoute(as: next)
-            request = next
-            followed += 1
+            hop = next
         }
     }
 
@@ -53,9 +60,10 @@ final class Load: LoadControl, @unchecked Sendable {
     }
 
     /// One request, answered; sent again on a fresh connection if an idle one turned out to be stale.
-    private func exchange(_ request: Request, _ hasLeft: Bool) async throws(LoadError) -> HTTPExchange {
+    private func exchange(_ hop: Hop) async throws(LoadError) -> HTTPExchange {
+        let request = hop.request
         do throws(LoadError) {
-            let prepared = try PreparedRequest(request, core.defaultFields, hasLeft: hasLeft)
+            let prepared = try PreparedRequest(request, core.defaultFields, isForeign: hop.isForeign)
             var retries = RetryPlan(request)
             while true {
                 let connection = try await core.pool.lease(prepared.destination.route, self, fresh: retries.wantsFresh)
@@ -74,22 +82,21 @@ final class Load: LoadControl, @unchecked Sendable {
         }
     }
 
-    private func redirect(
-        after exchange: HTTPExchange, from request: Request, _ followed: Int
-    ) async throws(LoadError) -> Request? {
+    private func redirect(after exchange: HTTPExchange, _ hop: Hop) async throws(LoadError) -> Hop? {
         guard let head = exchange.response.http else { return nil }
-        switch RedirectPlan.make(head, request, followed: followed, maximum: core.configuration.maximumRedirects) {
-        case .deliver: return nil
-        case .refuse(let error):
-            exchange.release()
-            throw error.at(request.url)
-        case .follow(let next):
-            guard let decision = decisions?.redirect ?? core.decisions?.redirect else { return next }
-            let redirect = Redirect(response: exchange.response, request: next, count: followed)
-            do throws(LoadError) { return try await decide(decision, redirect) } catch {
-                exchange.release()
-                throw error.at(request.url)
+        do throws(LoadError) {
+            let maximum = core.configuration.maximumRedirects
+            switch RedirectPlan.make(head, hop.request, followed: hop.followed, maximum: maximum) {
+            case .deliver: return nil
+            case .refuse(let error): throw error
+            case .follow(let proposed):
+                guard let decision = decisions?.redirect ?? core.decisions?.redirect else { return hop.next(proposed) }
+                let redirect = Redirect(response: exchange.response, request: proposed, count: hop.followed)
+                return try await decide(decision, redirect).map { hop.next($0) }
             }
+        } catch {
+            exchange.release()
+            throw error.at(hop.request.url)
         }
     }
 
@@ -97,7 +104,10 @@ final class Load: LoadControl, @unchecked Sendable {
         _ decision: Decision<Redirect, RedirectDecision>, _ redirect: Redirect
     ) async throws(LoadError) -> Request? {
         do {
-            switch try await decision.decide(redirect) {
+            let answer = try await decision.decide(redirect)
+            // Stopped meanwhile: the answer comes too late, whatever it is.
+            if stopReason != nil { throw CancellationError() }
+            switch answer {
             case .follow: return redirect.request
             case .instead(let request): return request
             case .deliver: return nil

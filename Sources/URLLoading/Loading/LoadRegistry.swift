@@ -13,6 +13,8 @@ final class LoadRegistry: TimerTarget {
         var free: [Int] = []
         var count = 0
         var isClosed = false
+        /// Closed, without loads, and what follows from that is done.
+        var isSettled = false
         var waiting: [PollSlot] = []
     }
     private let state = Lock(State())
@@ -67,7 +69,7 @@ final class LoadRegistry: TimerTarget {
         if emptied { announceEmpty() }
     }
 
-    /// Returns when a closed registry has no load left.
+    /// Returns when a closed registry has no load left and `whenEmptied` has been called.
     func emptied() async {
         let slot = Poller.shared.borrowSlot()
         defer { Poller.shared.returnSlot(slot) }
@@ -75,7 +77,7 @@ final class LoadRegistry: TimerTarget {
         while true {
             let isEmpty = state.withLock { state in
                 state.waiting.removeAll { $0 === slot }
-                guard !(state.isClosed && state.count == 0) else { return true }
+                guard !state.isSettled else { return true }
                 state.waiting.append(slot)
                 return false
             }
@@ -87,6 +89,7 @@ final class LoadRegistry: TimerTarget {
     private func announceEmpty() {
         whenEmptied()
         let waiting = state.withLock { state in
+            state.isSettled = true
             defer { state.waiting = [] }
             return state.waiting
         }
@@ -94,6 +97,9 @@ final class LoadRegistry: TimerTarget {
     }
 
     // MARK: Deadlines
+
+    /// When to look again at a load that was woken and does not run yet, in nanoseconds.
+    private static let secondLook: Int64 = 100_000_000
 
     private func due(_ load: LoadControl, _ now: Int64) -> Int64 {
         let waiting = load.idleDeadline.load(ordering: .relaxed)
@@ -124,7 +130,8 @@ final class LoadRegistry: TimerTarget {
             if load.deadline <= now {
                 load.stop(.deadline)
             } else if load.idleDeadline.load(ordering: .relaxed) <= now {
-                load.stop(.idle)
+                // The peer was heard, and the load waits for a thread: that is not the peer's silence.
+                if load.isParked { load.stop(.idle) } else { next = min(next, now + Self.secondLook) }
             } else {
                 next = min(next, due(load, now))
             }

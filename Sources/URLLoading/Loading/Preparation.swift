@@ -12,8 +12,8 @@ struct PreparedRequest: Sendable {
     /// The response's content coding was our idea, so it is ours to undo.
     let decodesContent: Bool
 
-    /// - Parameter hasLeft: a redirect led away from the server that the caller asked for.
-    init(_ request: Request, _ defaults: DefaultFields, hasLeft: Bool) throws(LoadError) {
+    /// - Parameter isForeign: a redirect has led to another origin than the one the caller named.
+    init(_ request: Request, _ defaults: DefaultFields, isForeign: Bool) throws(LoadError) {
         switch request.destination {
         case .success(let destination): self.destination = destination
         case .failure(let violation): throw LoadError(violation, .preparing)
@@ -21,7 +21,7 @@ struct PreparedRequest: Sendable {
         self.request = request
         let own = request.headers
         decodesContent = defaults.offersCoding && (own.isEmpty || !own.contains(.acceptEncoding))
-        headers = defaults.completing(own, hasLeft: hasLeft)
+        headers = defaults.completing(own, isForeign: isForeign)
     }
 
     var framing: HTTP1BodyFraming {
@@ -33,8 +33,8 @@ struct PreparedRequest: Sendable {
 /// The fields every request gets unless it sets them itself.
 struct DefaultFields: Sendable {
     private let fields: Headers
-    /// Those for a server that only a redirect led to: the session's credentials are not for it (security 1).
-    private let fieldsElsewhere: Headers
+    /// The same for origins that a redirect led to: session-wide credentials are not theirs either.
+    private let foreignFields: Headers
     let offersCoding: Bool
 
     init(_ configuration: Configuration) {
@@ -47,17 +47,21 @@ struct DefaultFields: Sendable {
         add(.acceptEncoding, configuration.acceptEncoding)
         add(.userAgent, configuration.userAgent)
         self.fields = fields
-        var elsewhere = fields
-        for name in RedirectPlan.secretFields { elsewhere.remove(name) }
-        fieldsElsewhere = elsewhere
+        for name in FieldName.personal { fields.remove(name) }
+        foreignFields = fields
     }
 
-    func completing(_ own: Headers, hasLeft: Bool) -> Headers {
-        let fields = hasLeft ? fieldsElsewhere : fields
+    func completing(_ own: Headers, isForeign: Bool) -> Headers {
         // The common case shares one value with every other request.
+        let fields = isForeign ? foreignFields : fields
         guard !own.isEmpty else { return fields }
         var complete = own
         for field in fields where !own.contains(field.name) { complete.append(field.name, field.value) }
         return complete
     }
+}
+
+extension FieldName {
+    /// What proves to one server who we are, and its name: never for another.
+    static let personal: [FieldName] = [.authorization, .cookie, .proxyAuthorization, .host]
 }

@@ -32,7 +32,7 @@ enum RedirectPlan {
         var changed = request
         changed.url = next.url
         rewriteMethod(&changed, head.status)
-        removeSecrets(&changed, sameOrigin: target.route == origin.route)
+        if target.route != origin.route { removeSecrets(&changed) }
         rewriteReferer(&changed, from: origin.route.origin, to: target.route.origin)
         return .follow(changed)
     }
@@ -76,13 +76,9 @@ enum RedirectPlan {
 
     /// Another scheme, host or port is another server: it gets nothing that proves who we are
     /// (security 1-4). What was dropped stays dropped, for the next hop starts from this request.
-    private static func removeSecrets(_ request: inout Request, sameOrigin: Bool) {
-        guard !sameOrigin else { return }
-        for name in Self.secretFields { request.headers.remove(name) }
+    private static func removeSecrets(_ request: inout Request) {
+        for name in FieldName.personal { request.headers.remove(name) }
     }
-
-    /// What proves who we are, and the Host that was meant for the other server.
-    static let secretFields: [FieldName] = [.authorization, .cookie, .proxyAuthorization, .host]
 
     /// A Referer the caller set goes on without userinfo and fragment, and not from https to http
     /// (RFC 9110 §10.1.3, security 9).

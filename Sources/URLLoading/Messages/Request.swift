@@ -119,10 +119,10 @@ public struct Request: Sendable {
     /// The URL as the wire and the pool want it, worked out once per URL.
     var destination: Result<Destination, WireViolation> { storage.destination }
 
-    /// Whether both go to one server.
-    func hasSameRoute(as other: Request) -> Bool {
-        guard case .success(let own) = destination, case .success(let theirs) = other.destination else { return false }
-        return own.route == theirs.route
+    /// Whether it goes to the same origin as another.
+    func goes(where other: Request) -> Bool {
+        guard case .success(let own) = destination, case .success(let its) = other.destination else { return false }
+        return own.route == its.route
     }
 }
 

@@ -12,6 +12,9 @@ struct Pace {
     /// Nanoseconds between two events, as of the last period.
     private var interval = Int64.max
 
+    /// How long a flood gathers before its reader is woken: some hundred KB on a fast network.
+    static let gathering: Int64 = 120_000
+
     private static let period: Int64 = 250_000
     private static let slowest: Int64 = 100_000
     private static let fewest = 16

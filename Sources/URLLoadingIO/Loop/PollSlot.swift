@@ -57,6 +57,7 @@ package final class PollSlot: Sendable {
     let writable = Gate()
     /// Another slot that hears of everything this one hears of: one task watching several sockets.
     let relay = Atomic<UInt>(0)
+    let gathers = Atomic<Bool>(false)
     /// While set, readiness to read also wakes a writer: a peer may answer before it has read all.
     private let writerHearsReads = Atomic<Bool>(false)
     /// An end may have been heard. Bytes and the end behind them are often one event: whoever reads the
@@ -90,6 +91,10 @@ package final class PollSlot: Sendable {
     /// Wakes whoever waits here, for whatever.
     package func wake() { notify(readable: true, writable: true) }
 
+    /// While set, bytes come so fast that waking for each arrival costs more than reading it: the
+    /// poller lets a little more gather first.
+    package func gatherReads(_ on: Bool) { gathers.store(on, ordering: .relaxed) }
+
     package func hearReadsWhileWriting(_ on: Bool) { writerHearsReads.store(on, ordering: .releasing) }
 
     /// From now on `other` hears what this slot hears. Slots are immortal, so a late word is harmless.
@@ -105,6 +110,7 @@ package final class PollSlot: Sendable {
         _ = writable.take()
         writerHearsReads.store(false, ordering: .releasing)
         heardEnd.store(false, ordering: .releasing)
+        gathers.store(false, ordering: .relaxed)
         unrelay()
     }
 }

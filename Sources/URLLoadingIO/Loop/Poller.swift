@@ -128,7 +128,18 @@ package final class Poller: Sendable {
             asking.store(false, ordering: .releasing)
             guard count > 0 else { return }
             foundInline.add(Int(count), ordering: .relaxed)
-            dispatch(UnsafeMutableBufferPointer(rebasing: events[..<Int(count)]))
+            let found = UnsafeMutableBufferPointer(rebasing: events[..<Int(count)])
+            // The thread's own wake-up, taken from it: a timer or a job waits behind it.
+            if found.contains(where: { $0.key == nil }) { csys_wake(wakeUp) }
+            dispatch(found)
+        }
+    }
+
+    /// True if all of these are floods: nobody else's answer waits meanwhile.
+    private func areGathering(_ events: UnsafeMutableBufferPointer<csys_event>) -> Bool {
+        events.allSatisfy { event in
+            guard let key = event.key else { return false }
+            return Unmanaged<PollSlot>.fromOpaque(key)._withUnsafeGuaranteedRef { $0.gathers.load(ordering: .relaxed) }
         }
     }
 
@@ -196,7 +207,11 @@ package final class Poller: Sendable {
                 let next = ran ? .min : armSleep()
                 let count = csys_poll_wait(poll, events.baseAddress, Int32(events.count), wait(until: next))
                 sleepsUntil.store(.min, ordering: .sequentiallyConsistent)
-                if count > 0 { dispatch(UnsafeMutableBufferPointer(rebasing: events[..<Int(count)])) }
+                if count > 0 {
+                    let heard = UnsafeMutableBufferPointer(rebasing: events[..<Int(count)])
+                    if !ran, areGathering(heard) { csys_nap(Pace.gathering) }
+                    dispatch(heard)
+                }
                 fireTimers()
                 // Jobs on this thread are the same as naps: events gather while they run.
                 guard !ran else { continue }

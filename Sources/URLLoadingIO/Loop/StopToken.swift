@@ -14,7 +14,7 @@ package enum StopReason: UInt8, Sendable {
     case deadline
 }
 
-/// Open for `LoadControl`, which adds what a session knows of a load.
+/// Open, because `LoadControl` on the floor above adds what a session knows of a load.
 open class StopToken: @unchecked Sendable {
     private let reason = Atomic<UInt8>(0)
     private let attached = Lock(Attached())
@@ -62,6 +62,11 @@ open class StopToken: @unchecked Sendable {
         attached.withLock {
             if $0.first === slot { $0.first = nil } else { $0.others.removeAll { $0 === slot } }
         }
+    }
+
+    /// Whether its work waits at this moment. Not so once it was woken, though it may not run yet.
+    package final var isParked: Bool {
+        attached.withLock { $0.first?.hasWaiter == true || $0.others.contains { $0.hasWaiter } }
     }
 
     /// The idle clock runs only while we wait for the peer.

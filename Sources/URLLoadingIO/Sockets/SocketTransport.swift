@@ -8,14 +8,17 @@ package final class SocketTransport: Transport {
     package let slot: PollSlot
     package let peer: SocketAddress?
     private let isClosed = Atomic<Bool>(false)
+    /// Only touched by the task that connects.
+    private nonisolated(unsafe) var isConnected = false
     /// The last read filled its buffer: there may be more, of which the slot has heard already.
     private let mayHoldMore = Atomic<Bool>(false)
 
     /// Takes over an open descriptor.
-    init(descriptor: Int32, peer: SocketAddress?) throws(IOFailure) {
+    init(descriptor: Int32, peer: SocketAddress?, relay: PollSlot? = nil) throws(IOFailure) {
         self.descriptor = descriptor
         self.peer = peer
         slot = Poller.shared.borrowSlot()
+        if let relay { slot.relay(to: relay) }
         // Requests and answers are written whole: nothing is gained by waiting for more.
         if peer?.family != .unix { _ = csys_set_no_delay(descriptor) }
         do throws(IOFailure) {
@@ -43,6 +46,7 @@ package final class SocketTransport: Transport {
     package func finishWriting() { _ = csys_shutdown_write(descriptor) }
 
     package func read(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Progress {
+        try checkOpen(.read)
         let moved = csys_receive(descriptor, buffer.baseAddress, buffer.count)
         mayHoldMore.store(moved == buffer.count, ordering: .relaxed)
         if moved > 0 { return .moved(moved) }
@@ -51,8 +55,14 @@ package final class SocketTransport: Transport {
     }
 
     package func write(_ bytes: UnsafeRawBufferPointer) throws(IOFailure) -> Progress {
+        try checkOpen(.write)
         let moved = csys_send(descriptor, bytes.baseAddress, bytes.count)
         return moved >= 0 ? .moved(moved) : try Self.outcome(moved, .write)
+    }
+
+    /// The number of a closed descriptor may be somebody else's by now.
+    private func checkOpen(_ operation: IOFailure.Operation) throws(IOFailure) {
+        guard !isClosed.load(ordering: .relaxed) else { throw IOFailure(.system(EBADF), operation) }
     }
 
     private static func outcome(_ result: Int, _ operation: IOFailure.Operation) throws(IOFailure) -> Progress {
@@ -61,10 +71,10 @@ package final class SocketTransport: Transport {
         return .blocked(operation == .read ? .read : .write)
     }
 
-    package var hasPendingInput: Bool {
-        // What was heard may be long consumed: only then is the kernel asked.
+    package func hasPendingInput(askingKernel asks: Bool) -> Bool {
+        // What was heard may be long consumed, and what is there may not have been heard yet.
         let hasHeard = slot.readable.take(), hasHeardEnd = slot.takeEnd()
-        guard hasHeard || hasHeardEnd || mayHoldMore.load(ordering: .relaxed) else { return false }
+        guard hasHeard || hasHeardEnd || asks || mayHoldMore.load(ordering: .relaxed) else { return false }
         return csys_peek(descriptor) != -Int(EAGAIN)
     }
 
@@ -77,16 +87,20 @@ package final class SocketTransport: Transport {
 
     package var description: String { "tcp(\(peer?.description ?? "?"))" }
 
+    // MARK: Connecting
+
     /// Connects to one address.
     package static func connect(to address: SocketAddress, _ token: StopToken) async throws(IOFailure) -> SocketTransport {
         let attempt = try begin(address)
         token.attach(attempt.slot)
         defer { token.detach(attempt.slot) }
-        while true {
+        while !attempt.isConnected {
             try token.check(.connect)
-            if try attempt.hasConnected() { return attempt }
             await Poller.shared.park(attempt.slot, .write, token)
+            try token.check(.connect)
+            attempt.isConnected = try attempt.advance()
         }
+        return attempt
     }
 
     /// Starts connecting and returns at once; `hasConnected` tells how far it is.
@@ -94,21 +108,31 @@ package final class SocketTransport: Transport {
     static func begin(_ address: SocketAddress, relay: PollSlot? = nil) throws(IOFailure) -> SocketTransport {
         let descriptor = csys_socket(address.systemFamily)
         guard descriptor >= 0 else { throw IOFailure(.system(-descriptor), .connect) }
-        let attempt = try SocketTransport(descriptor: descriptor, peer: address)
-        if let relay { attempt.slot.relay(to: relay) }
-        let result = address.withSystemAddress { csys_connect(descriptor, $0, $1) } ?? -EINVAL
-        // A full backlog of a Unix socket answers EAGAIN and is not in progress: an error.
-        guard result == 0 || result == -EINPROGRESS else { throw IOFailure(.system(-result), .connect) }
+        // Registered only then: a socket that is not connecting reports a hang-up.
+        let result = Result { () throws(IOFailure) in try advance(descriptor, address) }
+        let attempt = try SocketTransport(descriptor: descriptor, peer: address, relay: relay)
+        attempt.isConnected = try result.get()
         return attempt
     }
 
-    /// Throws if the attempt has failed.
+    /// Whether the attempt has succeeded; throws if it has failed. Asks only after something was heard.
     func hasConnected() throws(IOFailure) -> Bool {
-        let error = csys_socket_error(descriptor)
-        guard error == 0 else { throw IOFailure(.system(error), .connect) }
-        var storage = sockaddr_storage()
-        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        // A name for the peer exists only once there is one.
-        return csys_remote_address(descriptor, &storage, &length) == 0
+        if !isConnected, slot.writable.take() { isConnected = try advance() }
+        return isConnected
+    }
+
+    private func advance() throws(IOFailure) -> Bool {
+        guard let peer else { return true }
+        return try Self.advance(descriptor, peer)
+    }
+
+    /// Asking to connect again is how the kernel tells what became of it, in one call.
+    private static func advance(_ descriptor: Int32, _ address: SocketAddress) throws(IOFailure) -> Bool {
+        switch -(address.withSystemAddress { csys_connect(descriptor, $0, $1) } ?? -EINVAL) {
+        case 0, EISCONN: return true
+        case EINPROGRESS, EALREADY: return false
+        // A full backlog of a Unix socket answers EAGAIN and is not in progress: an error as well.
+        case let error: throw IOFailure(.system(error), .connect)
+        }
     }
 }

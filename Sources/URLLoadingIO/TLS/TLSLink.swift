@@ -14,10 +14,12 @@ final class TLSLink {
     var firstByte: UInt8?
     var verdict: Verdict?
 
-    /// OpenSSL reads on past tickets for as long as there are some, so a peer could keep it busy
-    /// without end, and out of reach of every limit: two is what servers send, this is not meant well.
-    var ticketsInARow = 0
-    private static let ticketLimit = 64
+    /// What one SSL call has taken in. OpenSSL reads on past tickets and key updates for as long as
+    /// there are some, so a peer could keep it busy without end and out of reach of every limit. A
+    /// handshake's certificates are bounded to 100 KB, a record to 16: this much for nothing is not
+    /// meant well.
+    var takenInCall = 0
+    private static let takenLimit = 256 * 1024
 
     struct Verdict {
         let error: Int32
@@ -41,7 +43,6 @@ final class TLSLink {
     }
 
     func keep(_ session: OpaquePointer) {
-        ticketsInARow += 1
         guard let cache, let key, let copy = TLSSession(copying: session) else { return }
         cache.store(copy, for: key)
     }
@@ -87,10 +88,11 @@ final class TLSLink {
     private func read(_ bio: OpaquePointer, _ buffer: UnsafeMutableRawBufferPointer, _ moved: UnsafeMutablePointer<Int>) -> Int32 {
         BIO_clear_flags(bio, Self.flags)
         do throws(IOFailure) {
-            guard ticketsInARow <= Self.ticketLimit
-            else { throw IOFailure(.tls(TLSFailure(.other, detail: "nothing but session tickets")), .read) }
+            guard takenInCall <= Self.takenLimit
+            else { throw IOFailure(.tls(TLSFailure(.other, detail: "records without end and without content")), .read) }
             switch try inner.read(into: buffer) {
             case .moved(let count):
+                takenInCall += count
                 if firstByte == nil { firstByte = buffer.first }
                 moved.pointee = count
                 return 1

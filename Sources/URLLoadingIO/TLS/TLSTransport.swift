@@ -175,12 +175,10 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         guard !isClosed else { throw IOFailure(.system(EBADF), operation) }
         var moved = 0
         link.failure = nil
+        link.takenInCall = 0
         ERR_clear_error()
         let result = call(ssl, &moved)
-        if result == 1 {
-            link.ticketsInARow = 0
-            return .moved(moved)
-        }
+        if result == 1 { return .moved(moved) }
         switch SSL_get_error(ssl, result) {
         case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: return .blocked(link.blocked)
         case SSL_ERROR_ZERO_RETURN where operation == .read: return .end
@@ -238,10 +236,10 @@ package final class TLSTransport: Transport, @unchecked Sendable {
 
     /// New session tickets come at any time after a 1.3 handshake (RFC 8446 4.6.1) and are no answer:
     /// they are read here, and only what is behind them counts.
-    package var hasPendingInput: Bool {
+    package func hasPendingInput(askingKernel asks: Bool) -> Bool {
         lock.withLock { _ in
-            guard !isClosed, deferred == nil, SSL_pending(ssl) == 0 else { return true }
-            guard SSL_has_pending(ssl) == 1 || link.inner.hasPendingInput else { return false }
+            guard agreed != nil, !isClosed, deferred == nil, SSL_pending(ssl) == 0 else { return true }
+            guard SSL_has_pending(ssl) == 1 || link.inner.hasPendingInput(askingKernel: asks) else { return false }
             var byte: UInt8 = 0
             do throws(IOFailure) {
                 if case .blocked = try perform(.read, { SSL_peek_ex($0, &byte, 1, $1) }) { return false }

@@ -83,11 +83,17 @@ struct SystemRoots: Equatable {
 
     static var current: SystemRoots {
         locate(
-            environmentFile: getenv(X509_get_default_cert_file_env()).map { String(cString: $0) },
-            environmentDirectory: getenv(X509_get_default_cert_dir_env()).map { String(cString: $0) },
+            environmentFile: environment(X509_get_default_cert_file_env()),
+            environmentDirectory: environment(X509_get_default_cert_dir_env()),
             defaultFile: String(cString: X509_get_default_cert_file()),
             defaultDirectory: String(cString: X509_get_default_cert_dir()),
             isHashed: { c_is_hashed_directory($0) == 1 })
+    }
+
+    /// A variable that is set to nothing counts as not set.
+    private static func environment(_ name: UnsafePointer<CChar>?) -> String? {
+        guard let name, let value = getenv(name), value.pointee != 0 else { return nil }
+        return String(cString: value)
     }
 
     static func locate(

@@ -20,9 +20,9 @@ package protocol Transport: AnyObject, Sendable {
     func finishWriting()
     /// Ends both directions and frees the descriptor. May be called twice.
     func close()
-    /// True if bytes, an end or an error wait to be read, as far as can be told without reading:
-    /// an idle connection of which this is true must not be used again.
-    var hasPendingInput: Bool { get }
+    /// True if bytes, an end or an error wait to be read: an idle connection of which this is true
+    /// must not be used again. Without asking the kernel it knows only what the poller has heard.
+    func hasPendingInput(askingKernel: Bool) -> Bool
     /// What it is made of, top first: `tls1.3(h=example.org) over tcp(127.0.0.1:443)`.
     var description: String { get }
 }

@@ -92,7 +92,9 @@ final class Inflate: ContentLayer, @unchecked Sendable {
             }
             prefix.removeFirst(min(step.consumed, before))
             produced = step.produced
-            guard prefix.isEmpty, state == .running else { return (0, produced) }
+            // Two bytes can be a whole raw stream: then all the rest is a tail.
+            if state == .ended { return (input.count, produced) }
+            guard prefix.isEmpty else { return (0, produced) }
         }
         let rest = UnsafeMutableRawBufferPointer(rebasing: output[produced...])
         let step = try callZlib(input, rest)

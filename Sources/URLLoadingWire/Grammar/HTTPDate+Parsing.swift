@@ -80,7 +80,7 @@ private struct DateScanner {
         var year = today.year - today.year % 100 + short
         if year + 50 < today.year { year += 100 }
         let limit = (today.year + 50, today.month, today.day, clamped % 86400)
-        if (year, fields.month, fields.day, fields.time) > limit { year -= 100 }
+        if year > 9999 || (year, fields.month, fields.day, fields.time) > limit { year -= 100 }
         return year
     }
 

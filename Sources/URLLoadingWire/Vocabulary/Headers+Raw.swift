@@ -73,7 +73,12 @@ extension Headers {
     func has(_ name: FieldName, at index: Int) -> Bool {
         let entry = entries[index]
         guard entry.digest == name.digest, Int(entry.nameLength) == name.description.utf8.count else { return false }
-        return bytes[entry.nameRange].elementsEqual(name.description.utf8) { $0.lowered == $1.lowered }
+        var index = Int(entry.name)
+        for byte in name.description.utf8 {
+            if bytes[index].lowered != byte.lowered { return false }
+            index += 1
+        }
+        return true
     }
 
     func copyField(at index: Int, to other: inout Headers) {

@@ -1,0 +1,58 @@
+// What `--help` and `--version` print, and what is printed after a mistake.
+
+enum Help {
+    static let version = "urlload 0.1"
+
+    static let text = """
+        urlload [options] URL…
+
+        Loads URLs and writes their bodies to standard output. Redirects are followed. A URL without
+        a scheme is loaded with https, one of this machine (localhost, 127.0.0.1, [::1]) with http.
+
+          urlload https://example.org/                        print it
+          urlload -O https://example.org/a.tar.gz             save it as a.tar.gz
+          urlload -d name=Ada https://example.org/form        POST a form
+          urlload -H 'Content-Type: application/json' -d @order.json https://example.org/orders
+          urlload --json https://example.org/ | jq .timings   measure it
+          urlload --trace https://example.org/                see every byte
+
+
+        """ + options + """
+
+        Files (-o, -O) are written under a temporary name in the same folder and renamed when complete,
+        so FILE is either the old one or the whole new one. The mode follows the umask, or is that of
+        the file replaced. A device or a pipe is written to directly.
+        -d sends application/x-www-form-urlencoded unless -H says another Content-Type. A file is sent
+        as it is and never held in memory; standard input and pipes are read to their end first.
+        --json writes url, effectiveURL, status, version, headers, bytes, file, timings (seconds from
+        the start: resolve, connect, tls, firstByte, total), reused, redirects and error. The body is
+        counted and dropped unless -o or -O names a file for it.
+        --trace lines: "> " sent, "< " received, "* " notes. A line stands for its bytes and CR LF; with
+        "\\n" at its end for LF alone, with a lone "\\" for no line break. "\\xHH" is a byte, "\\\\" a backslash.
+
+        Exit codes (those of curl where there is one). With several URLs: that of the first failure.
+
+        """ + exitCodes
+
+    /// One group of options after the other, in two columns.
+    private static var options: String {
+        let width = OptionTable.rules.map(\.signature.count).max() ?? 0
+        var text = ""
+        for group in OptionRule.Group.allCases {
+            text += group.rawValue + "\n"
+            for rule in OptionTable.rules where rule.group == group {
+                text += "  " + padded(rule.signature, width) + "  " + rule.help + "\n"
+            }
+            text += "\n"
+        }
+        return String(text.dropLast())
+    }
+
+    private static var exitCodes: String {
+        ExitCode.allCases.map { "  " + padded("\($0.rawValue)", 4) + $0.meaning + "\n" }.joined()
+    }
+
+    private static func padded(_ text: String, _ width: Int) -> String {
+        text + String(repeating: " ", count: max(0, width - text.count))
+    }
+}

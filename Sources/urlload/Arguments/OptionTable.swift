@@ -1,0 +1,86 @@
+// Every option of the command, in the order of the help. Where curl has an option of the same
+// meaning it has the same name here.
+
+import URLLoading
+
+enum OptionTable {
+    static let rules: [OptionRule] = output + request + redirects + security + limits + watching + other
+
+    private static let output: [OptionRule] = [
+        OptionRule(.output, "o", "output", "FILE", "write the body to FILE once it is complete; - is standard output") {
+            $0.destination = $1 == "-" ? .standardOutput : .file($1)
+        },
+        OptionRule(.output, "O", flag: "remote-name", "write it to a file here, named after the URL") {
+            $0.destination = .namedAfterURL
+        },
+        OptionRule(.output, "i", flag: "include", "write the response head before the body") { $0.includesHead = true },
+        OptionRule(.output, "f", flag: "fail", "treat 4xx and 5xx as a failure: no body, exit code 22") { $0.failsOnStatus = true },
+        OptionRule(.output, nil, flag: "json", "write one JSON object per URL instead of the body") { $0.printsJSON = true },
+        OptionRule(.output, "s", flag: "silent", "no progress, no messages; the exit code remains") { $0.isSilent = true },
+    ]
+
+    private static let request: [OptionRule] = [
+        OptionRule(.request, "X", "request", "METHOD", "GET unless said otherwise; POST with -d, HEAD with -I") { (options, text) throws(UsageError) in
+            let method = Method(text)
+            guard method.isValid else { throw UsageError("\(text) is no method") }
+            options.method = method
+        },
+        OptionRule(.request, "d", "data", "DATA|@FILE", "send DATA, or the bytes of FILE (@- is standard input); several are joined with &") {
+            $0.payloads.append($1.hasPrefix("@") ? .file(String($1.dropFirst())) : .text($1))
+        },
+        OptionRule(.request, "H", "header", "'Name: value'", "send this field; may be repeated") { (options, text) throws(UsageError) in
+            let (name, value) = try OptionValue.field(text)
+            options.fields.append(name, value)
+        },
+        OptionRule(.request, "A", "user-agent", "TEXT", "send this User-Agent; empty for none") { $0.userAgent = $1 },
+        OptionRule(.request, "I", flag: "head", "ask for the head only, and write it") { $0.asksForHead = true },
+        OptionRule(.request, nil, flag: "compressed", "accept gzip and deflate, write it expanded (default)") { $0.acceptsCompressed = true },
+        OptionRule(.request, nil, flag: "no-compressed", "ask for the body as it is") { $0.acceptsCompressed = false },
+    ]
+
+    private static let redirects: [OptionRule] = [
+        OptionRule(.redirects, "L", flag: "location", "follow redirects (default)") { $0.followsRedirects = true },
+        OptionRule(.redirects, nil, flag: "no-location", "take a redirect as the result") { $0.followsRedirects = false },
+        OptionRule(.redirects, nil, "max-redirects", "N", "follow at most N, default 20; more is exit code 47") { (options, text) throws(UsageError) in
+            options.maximumRedirects = try OptionValue.count(text, "--max-redirects", from: 0)
+        },
+    ]
+
+    private static let security: [OptionRule] = [
+        OptionRule(.security, nil, "cacert", "FILE", "trust the issuers in this PEM file, and no others") { $0.rootsFile = $1 },
+        OptionRule(.security, nil, "tls-min", "1.2|1.3", "the lowest TLS version accepted, default 1.2") { (options, text) throws(UsageError) in
+            options.minimumTLS = try OptionValue.tlsVersion(text, "--tls-min")
+        },
+        OptionRule(.security, nil, "tls-max", "1.2|1.3", "the highest TLS version offered, default 1.3") { (options, text) throws(UsageError) in
+            options.maximumTLS = try OptionValue.tlsVersion(text, "--tls-max")
+        },
+        OptionRule(.security, "k", flag: "insecure", "check no certificate: anybody on the way can read and change everything") {
+            $0.isInsecure = true
+        },
+    ]
+
+    private static let limits: [OptionRule] = [
+        OptionRule(.limits, nil, "timeout", "SECONDS", "give up when the server is silent that long, default 60") { (options, text) throws(UsageError) in
+            options.idleTimeout = try OptionValue.seconds(text, "--timeout")
+        },
+        OptionRule(.limits, "m", "max-time", "SECONDS", "give up when the whole load takes longer") { (options, text) throws(UsageError) in
+            options.totalTimeout = try OptionValue.seconds(text, "--max-time")
+        },
+        OptionRule(.limits, nil, "max-connections", "N", "connections per host, default 6; with -O that many URLs load at once") { (options, text) throws(UsageError) in
+            options.maximumConnections = try OptionValue.count(text, "--max-connections", from: 1)
+        },
+    ]
+
+    private static let watching: [OptionRule] = [
+        OptionRule(.watching, "v", flag: "verbose", "connections, request and response heads, on standard error") {
+            if $0.trace == .off { $0.trace = .heads }
+        },
+        OptionRule(.watching, nil, flag: "trace", "every byte sent and received, on standard error") { $0.trace = .everything },
+        OptionRule(.watching, nil, flag: "trace-secrets", "show Authorization and Cookie values in both") { $0.showsSecrets = true },
+    ]
+
+    private static let other: [OptionRule] = [
+        OptionRule(.other, "h", flag: "help", "this text") { $0.wantsHelp = true },
+        OptionRule(.other, "V", flag: "version", "the version") { $0.wantsVersion = true },
+    ]
+}

@@ -1,0 +1,44 @@
+// The values options take, checked.
+
+import URLLoading
+
+enum OptionValue {
+    static func count(_ text: String, _ option: String, from least: Int) throws(UsageError) -> Int {
+        guard let number = Int(text), number >= least else {
+            throw UsageError("\(option) takes a whole number from \(least), not \(text)")
+        }
+        return number
+    }
+
+    /// `0.5`, `30`; more than zero.
+    static func seconds(_ text: String, _ option: String) throws(UsageError) -> Duration {
+        guard let number = Double(text), number > 0, number < 1e9 else {
+            throw UsageError("\(option) takes a number of seconds above 0, not \(text)")
+        }
+        return .seconds(number)
+    }
+
+    static func tlsVersion(_ text: String, _ option: String) throws(UsageError) -> Configuration.TLS.Version {
+        switch text {
+        case "1.2": .tls12
+        case "1.3": .tls13
+        default: throw UsageError("\(option) takes 1.2 or 1.3, not \(text)")
+        }
+    }
+
+    /// `Name: value`. The value may be empty, the name may not. The words of the error leave the value
+    /// out: it may be a secret.
+    static func field(_ text: String) throws(UsageError) -> (FieldName, String) {
+        guard let colon = text.firstIndex(of: ":") else {
+            throw UsageError("-H takes 'Name: value', and there is no colon in it")
+        }
+        let name = FieldName(String(text[..<colon]))
+        guard name.isValid else { throw UsageError("'\(name)' is no field name") }
+        let value = text[text.index(after: colon)...]
+        // By scalars: CR LF is one Character.
+        guard !value.unicodeScalars.contains(where: { $0 == "\r" || $0 == "\n" || $0 == "\0" }) else {
+            throw UsageError("the value of \(name) contains a line break")
+        }
+        return (name, String(value.drop { $0 == " " || $0 == "\t" }))
+    }
+}

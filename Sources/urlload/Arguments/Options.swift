@@ -1,0 +1,68 @@
+// What the command line asked for, as a value: parsed in full before anything happens.
+
+import URLLoading
+
+struct Options: Sendable {
+    /// Where a body goes.
+    enum Destination: Sendable, Hashable {
+        case standardOutput
+        case file(String)
+        /// A file in the current folder, named after the URL.
+        case namedAfterURL
+    }
+
+    /// A part of what is sent.
+    enum Payload: Sendable, Hashable {
+        case text(String)
+        /// A path; `-` is standard input.
+        case file(String)
+    }
+
+    enum Trace: Sendable, Hashable {
+        case off, heads, everything
+    }
+
+    var urls: [String] = []
+
+    // The request.
+    var method: Method?
+    var fields = Headers()
+    var payloads: [Payload] = []
+    var asksForHead = false
+    var userAgent: String?
+    var acceptsCompressed = true
+
+    // The way.
+    var followsRedirects = true
+    var maximumRedirects: Int?
+    var idleTimeout: Duration?
+    var totalTimeout: Duration?
+    var maximumConnections: Int?
+
+    // Security.
+    var rootsFile: String?
+    /// Issuers in PEM, for the demonstration: it has no file.
+    var rootsText: String?
+    var minimumTLS: Configuration.TLS.Version?
+    var maximumTLS: Configuration.TLS.Version?
+    var isInsecure = false
+
+    // The output.
+    var destination = Destination.standardOutput
+    var includesHead = false
+    var failsOnStatus = false
+    var isSilent = false
+    var trace = Trace.off
+    var showsSecrets = false
+    var printsJSON = false
+
+    // Instead of loading.
+    var wantsHelp = false
+    var wantsVersion = false
+}
+
+/// The command line cannot be understood. The words are for whoever typed it.
+struct UsageError: Error, Hashable {
+    let words: String
+    init(_ words: String) { self.words = words }
+}

@@ -1,0 +1,78 @@
+// The command: reads the arguments, loads each URL, tells how it went.
+
+import URLLoading
+
+enum Command {
+    static func run(_ arguments: [String]) async -> ExitCode {
+        if arguments.isEmpty { return await Demonstration.run() }
+        let options: Options
+        do throws(UsageError) { options = try ArgumentParser.parse(arguments) } catch {
+            return usage(error.words)
+        }
+        if options.wantsHelp { return print(Help.text) }
+        if options.wantsVersion { return print(Help.version + "\n") }
+        if options.urls.isEmpty { return usage("no URL") }
+        return await load(options)
+    }
+
+    static func load(_ options: Options) async -> ExitCode {
+        let screen = Screen(options)
+        if options.isInsecure {
+            screen.warning("WARNING: --insecure: no certificate is checked. Whoever is between you and the server can read and change everything.")
+        }
+        let session = Session(Configuration(options, screen))
+        Signals.watch { session.invalidateAndCancel() }
+        // On the loop's own thread: no thread is woken on the way from the socket to the output.
+        let code = await withTaskExecutorPreference(loopExecutor) {
+            let code = await loadAll(options, Transfer(options: options, session: session, screen: screen), screen)
+            session.invalidateAndCancel()
+            await session.invalidated()
+            return code
+        }
+        return Signals.exitCode ?? code
+    }
+
+    /// One after the other in the order given; with `-O` as many at a time as a host may get.
+    private static func loadAll(_ options: Options, _ transfer: Transfer, _ screen: Screen) async -> ExitCode {
+        let width = options.destination == .namedAfterURL ? transfer.session.configuration.maximumConnectionsPerHost : 1
+        return await withTaskGroup(of: Report.self) { group in
+            var code = ExitCode.done
+            var urls = options.urls[...]
+            for url in urls.prefix(width) { group.addTask { await transfer.run(url) } }
+            urls = urls.dropFirst(width)
+            for await report in group {
+                let own = tell(report, options, screen)
+                if code == .done { code = own }
+                // Nobody reads any more, or nobody wants any more.
+                if own == .brokenPipe || Signals.exitCode != nil { urls = [] }
+                if let url = urls.popFirst() { group.addTask { await transfer.run(url) } }
+            }
+            return code
+        }
+    }
+
+    private static func tell(_ report: Report, _ options: Options, _ screen: Screen) -> ExitCode {
+        screen.clear()
+        let code = report.failure?.exit ?? .done
+        if let failure = report.failure, code != .brokenPipe, Signals.exitCode == nil {
+            let address = failure.exit == .write || failure.exit == .read ? "" : (report.effectiveURL ?? report.url) + ": "
+            screen.message(address + ErrorWords.make(failure))
+        }
+        guard options.printsJSON else { return code }
+        let written = print(report.json.description + "\n")
+        return code == .done ? written : code
+    }
+
+    private static func usage(_ words: String) -> ExitCode {
+        try? FileDescriptor.standardError.write("urlload: \(words)\nurlload --help lists the options\n")
+        return .usage
+    }
+
+    private static func print(_ text: String) -> ExitCode {
+        do throws(OutputError) { try FileDescriptor.standardOutput.write(text) } catch {
+            if error.code != .brokenPipe { try? FileDescriptor.standardError.write("urlload: \(error.words)\n") }
+            return error.code
+        }
+        return .done
+    }
+}

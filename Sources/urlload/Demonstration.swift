@@ -1,0 +1,62 @@
+// What the command does without arguments: shows itself, on an origin that lives in this process.
+
+import FoundationEssentials
+import URLLoading
+import URLLoadingTesting
+
+enum Demonstration {
+    static func run() async -> ExitCode {
+        do {
+            let authority = try TestCertificateAuthority(commonName: "urlload demonstration")
+            let identity = try authority.issue(.init(names: ["localhost"]))
+            let secure = TestOrigin.TLS(certificatePEM: identity.certificatePEM, keyPEM: identity.keyPEM)
+            try await withTestOrigin { plain in
+                try await withTestOrigin(.init(tls: secure)) { origin in
+                    prepare(plain)
+                    prepare(origin)
+                    try await show(plain, origin, String(decoding: authority.pem, as: UTF8.self))
+                }
+            }
+            return .done
+        } catch {
+            try? FileDescriptor.standardError.write("urlload: the demonstration failed: \(error)\n")
+            return .other
+        }
+    }
+
+    private static func prepare(_ origin: TestOrigin) {
+        origin.route("/hello") { _ in .ok("Hello from an origin in this very process.\n", headers: [.contentType: "text/plain"]) }
+        origin.route("/slowly") { _ in
+            .ok(.chunks([
+                "A body arrives ", .pause(.milliseconds(300)), "piece ", .pause(.milliseconds(300)), "by ",
+                .pause(.milliseconds(300)), "piece.\n",
+            ]))
+        }
+        origin.route("/moved") { _ in .redirect("/hello") }
+        origin.route("/large") { _ in .ok(.repeated(count: 256 << 20)) }
+        origin.route("/cut") { _ in .ok(.declared(100, bytes: Array("only this\n".utf8))) }
+    }
+
+    private static func show(_ plain: TestOrigin, _ secure: TestOrigin, _ roots: String) async throws {
+        try say("urlload without arguments demonstrates itself; urlload --help tells what it can do.")
+        try await step("A load over TLS, and what went over the wire", ["-v", secure.url("/hello").absoluteString], roots)
+        try await step("The same without trusting that issuer", [secure.url("/hello").absoluteString], nil)
+        try await step("A body that takes its time", [plain.url("/slowly").absoluteString], nil)
+        try await step("A redirect, reported as JSON", ["--json", plain.url("/moved").absoluteString], nil)
+        try await step("256 MiB, counted and dropped", ["--json", plain.url("/large").absoluteString], nil)
+        try await step("A server that ends too early", [plain.url("/cut").absoluteString], nil)
+        try await step("A page that is not there, with --fail", ["-f", plain.url("/nowhere").absoluteString], nil)
+    }
+
+    private static func step(_ title: String, _ arguments: [String], _ roots: String?) async throws {
+        guard Signals.exitCode == nil else { return }
+        let shown = roots == nil ? arguments : ["--cacert", "demonstration.pem"] + arguments
+        try say("\n# \(title)\n$ urlload " + shown.joined(separator: " "))
+        var options = try ArgumentParser.parse(arguments)
+        options.rootsText = roots
+        let code = await Command.load(options)
+        try say("(exit code \(code.rawValue))")
+    }
+
+    private static func say(_ text: String) throws { try FileDescriptor.standardError.write(text + "\n") }
+}

@@ -1,0 +1,90 @@
+// What a script learns from the exit code. The numbers are curl's where curl has one, so that scripts
+// can change over.
+
+import URLLoading
+
+enum ExitCode: Int32, CaseIterable, Sendable {
+    case done = 0
+    case unsupportedScheme = 1
+    case usage = 2
+    case badURL = 3
+    case name = 6
+    case connect = 7
+    case protocolViolation = 8
+    case truncated = 18
+    case httpError = 22
+    case write = 23
+    case read = 26
+    case timeout = 28
+    case handshake = 35
+    case redirect = 47
+    case connectionLost = 56
+    case certificate = 60
+    case contentCoding = 61
+    case tooLarge = 63
+    case roots = 77
+    case other = 99
+    case interrupted = 130
+    case brokenPipe = 141
+    case terminated = 143
+
+    var meaning: String {
+        switch self {
+        case .done: "loaded; any status, unless -f"
+        case .unsupportedScheme: "no way to load this scheme"
+        case .usage: "the command line, or the request it describes, is wrong"
+        case .badURL: "the URL is wrong"
+        case .name: "the host name was not resolved"
+        case .connect: "no connection"
+        case .protocolViolation: "the server broke the protocol"
+        case .truncated: "the response ended early"
+        case .httpError: "4xx or 5xx, with -f"
+        case .write: "the output cannot be written"
+        case .read: "the data to send cannot be read"
+        case .timeout: "--timeout or --max-time"
+        case .handshake: "no secure connection"
+        case .redirect: "too many redirects, or a bad one"
+        case .connectionLost: "the connection was lost"
+        case .certificate: "the certificate was not accepted"
+        case .contentCoding: "the compressed body is damaged"
+        case .tooLarge: "the response is larger than a limit"
+        case .roots: "the trusted certificates cannot be read"
+        case .other: "anything else"
+        case .interrupted: "interrupted (SIGINT, SIGHUP)"
+        case .brokenPipe: "whoever read the output has gone"
+        case .terminated: "terminated (SIGTERM)"
+        }
+    }
+}
+
+extension ExitCode {
+    init(_ error: LoadError) {
+        self = Self.ofReason[error.reason] ?? Self.byParty(error)
+    }
+
+    /// Reasons without an entry are broken messages: the peer's, or a request that cannot be sent.
+    private static func byParty(_ error: LoadError) -> ExitCode {
+        switch error.party {
+        case .peer: .protocolViolation
+        case .local: error.code == LoadError.Reason.badRequest.code ? .usage : .other
+        case .system: .other
+        }
+    }
+
+    private static let ofReason: [LoadError.Reason: ExitCode] = [
+        .cancelled: .interrupted, .sessionInvalidated: .interrupted,
+        .unsupportedScheme: .unsupportedScheme, .badURL: .badURL, .badRequest: .usage,
+        .idleTimeout: .timeout, .resourceTimeout: .timeout,
+        .hostNotFound: .name, .lookupFailed: .name,
+        .connectionRefused: .connect, .unreachable: .connect, .cannotConnect: .connect,
+        .connectionLost: .connectionLost, .truncated: .truncated,
+        .secureConnectionFailed: .handshake, .notTLS: .handshake, .noCommonTLSVersion: .handshake,
+        .clientCertificateRequired: .handshake,
+        .certificateNameMismatch: .certificate, .certificateUntrusted: .certificate, .certificateExpired: .certificate,
+        .certificateNotYetValid: .certificate, .certificateInvalid: .certificate, .certificateRevoked: .certificate,
+        .trustRootsUnavailable: .roots,
+        .tooManyRedirects: .redirect, .badRedirect: .redirect, .redirectRefused: .redirect,
+        .contentDecodingFailed: .contentCoding, .contentTooLarge: .tooLarge, .bodyTooLarge: .tooLarge,
+        .headTooLarge: .tooLarge, .requestBodyFailed: .read,
+    ]
+}

@@ -1,0 +1,99 @@
+// A file that exists under its name only when it is whole: written beside it under a temporary name
+// and renamed at the end. The mode is what the umask leaves of 0666, as with curl or a shell's `>`;
+// a file that is replaced keeps its own. A link is followed, so that it keeps pointing to the file.
+
+import Synchronization
+import Glibc
+import URLLoadingIO
+
+/// Used by one task.
+final class AtomicFile {
+    private let path: String
+    private let temporary: String?
+    private let descriptor: FileDescriptor
+    private var isOpen = true
+
+    init(path: String) throws(OutputError) {
+        var status = stat()
+        let exists = stat(path, &status) == 0
+        if exists, status.st_mode & S_IFMT != S_IFREG {
+            // A device or a pipe cannot be replaced: it is written to.
+            temporary = nil
+            self.path = path
+            descriptor = try Self.open(path, path, O_WRONLY)
+            return
+        }
+        let target = exists ? Self.resolved(path) : path
+        let name = Self.temporaryName(target)
+        descriptor = try Self.open(name, path, O_WRONLY | O_CREAT | O_EXCL)
+        // Failing only where the file system knows no modes.
+        if exists { fchmod(descriptor.number, status.st_mode & 0o777) }
+        self.path = target
+        temporary = name
+        UnfinishedFiles.add(name)
+    }
+
+    deinit { discard() }
+
+    func write(_ bytes: UnsafeRawBufferPointer) throws(OutputError) { try descriptor.write(bytes) }
+
+    /// Gives the file its name.
+    func commit() throws(OutputError) {
+        isOpen = false
+        // Some file systems report a failed write only here.
+        guard close(descriptor.number) == 0 else { throw failed() }
+        guard let temporary else { return }
+        guard rename(temporary, path) == 0 else { throw failed() }
+        UnfinishedFiles.remove(temporary)
+    }
+
+    private func failed() -> OutputError {
+        let error = OutputError.system(errno, path)
+        if let temporary { UnfinishedFiles.delete(temporary) }
+        return error
+    }
+
+    private func discard() {
+        guard isOpen else { return }
+        isOpen = false
+        _ = close(descriptor.number)
+        if let temporary { UnfinishedFiles.delete(temporary) }
+    }
+
+    private static func open(_ path: String, _ name: String, _ flags: Int32) throws(OutputError) -> FileDescriptor {
+        let number = Glibc.open(path, flags | O_CLOEXEC, 0o666)
+        guard number >= 0 else { throw .system(errno, name) }
+        return FileDescriptor(number: number, name: name)
+    }
+
+    private static func resolved(_ path: String) -> String {
+        guard let real = realpath(path, nil) else { return path }
+        defer { free(real) }
+        return String(cString: real)
+    }
+
+    /// In the same folder: a rename cannot leave the file system. Short, because names are limited
+    /// to 255 bytes.
+    private static func temporaryName(_ path: String) -> String {
+        let random = String(UInt64.random(in: .min ... .max), radix: 36)
+        let folder = path.lastIndex(of: "/").map { path[...$0] } ?? ""
+        return folder + ".urlload-" + random
+    }
+}
+
+/// The temporary files there are, for the interrupt that cannot wait for their owners.
+enum UnfinishedFiles {
+    private static let names = Lock<[String]>([])
+
+    static func add(_ name: String) { names.withLock { $0.append(name) } }
+    static func remove(_ name: String) { names.withLock { $0.removeAll { $0 == name } } }
+
+    static func delete(_ name: String) {
+        unlink(name)
+        remove(name)
+    }
+
+    static func deleteAll() {
+        for name in names.withLock({ $0 }) { unlink(name) }
+    }
+}

@@ -1,0 +1,47 @@
+// Whole writes to a descriptor. They may wait: a command has nothing else to do, and an interrupt
+// does not depend on them (`Signals`).
+
+import Glibc
+
+struct FileDescriptor: Sendable {
+    let number: Int32
+    /// For messages.
+    let name: String
+
+    static let standardOutput = FileDescriptor(number: STDOUT_FILENO, name: "standard output")
+    static let standardError = FileDescriptor(number: STDERR_FILENO, name: "standard error")
+
+    var isTerminal: Bool { isatty(number) == 1 }
+
+    /// Columns of the terminal; `nil` if it is none or does not say.
+    var columns: Int? {
+        var size = winsize()
+        guard ioctl(number, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
+        return Int(size.ws_col)
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer) throws(OutputError) {
+        var rest = bytes
+        while !rest.isEmpty {
+            let count = Glibc.write(number, rest.baseAddress, rest.count)
+            if count >= 0 {
+                rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+            } else if errno == EAGAIN {
+                // Somebody made the shared description non-blocking.
+                var wait = pollfd(fd: number, events: Int16(POLLOUT), revents: 0)
+                poll(&wait, 1, -1)
+            } else if errno != EINTR {
+                throw .system(errno, name)
+            }
+        }
+    }
+
+    func write(_ text: String) throws(OutputError) {
+        let bytes = Array(text.utf8)
+        var failure: OutputError?
+        bytes.withUnsafeBytes { buffer in
+            do throws(OutputError) { try write(buffer) } catch { failure = error }
+        }
+        if let failure { throw failure }
+    }
+}

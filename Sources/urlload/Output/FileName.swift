@@ -1,0 +1,41 @@
+// The name `-O` gives a file. It comes from the URL that was typed, never from where a redirect leads:
+// a server must not choose what is overwritten here.
+
+import FoundationEssentials
+
+enum FileName {
+    /// The last part of the path, decoded, without anything that would lead out of the folder, hide
+    /// the file or reach a terminal as a control sequence. `index.html` for a path without one.
+    static func make(for url: URL) -> String {
+        let path = url.path(percentEncoded: true)
+        let last = path.split(separator: "/", omittingEmptySubsequences: false).last.map(String.init) ?? ""
+        let decoded = decoding(last) ?? last
+        var name = String(String.UnicodeScalarView(decoded.unicodeScalars.map { isSafe($0) ? $0 : "_" }))
+        if name.hasPrefix(".") || name.hasPrefix("-") { name = "_" + name.dropFirst() }
+        while name.utf8.count > 255 { name.removeLast() }
+        return name.isEmpty ? "index.html" : name
+    }
+
+    /// `nil` for what does not decode to text.
+    private static func decoding(_ text: String) -> String? {
+        var bytes: [UInt8] = []
+        var rest = text.utf8[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard rest.count >= 2, let value = UInt8(Substring(rest.prefix(2)), radix: 16) else { return nil }
+            bytes.append(value)
+            rest = rest.dropFirst(2)
+        }
+        return String(validating: bytes, as: UTF8.self)
+    }
+
+    private static func isSafe(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .unassigned: false
+        default: scalar != "/" && scalar != "\\"
+        }
+    }
+}

@@ -1,0 +1,20 @@
+// What the system says when files do not do as asked.
+
+import Glibc
+
+/// The output cannot be written, or the data to send not read: the command's own failures.
+struct OutputError: Error {
+    let code: ExitCode
+    let words: String
+
+    init(_ code: ExitCode, _ words: String) {
+        self.code = code
+        self.words = words
+    }
+
+    /// With the words of an errno.
+    static func system(_ number: Int32, _ what: String, _ code: ExitCode = .write) -> OutputError {
+        guard number != EPIPE else { return OutputError(.brokenPipe, "\(what): closed") }
+        return OutputError(code, "\(what): \(String(cString: strerror(number)))")
+    }
+}

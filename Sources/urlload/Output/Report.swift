@@ -1,0 +1,93 @@
+// What `--json` says about a load.
+
+import FoundationEssentials
+import URLLoading
+
+struct Report: Sendable {
+    struct Timings: Sendable {
+        var resolve: Double?
+        var connect: Double?
+        var tls: Double?
+        var firstByte: Double?
+        var total: Double?
+        var isReused = false
+    }
+
+    struct Failure: Sendable {
+        var reason: String
+        var code: Int
+        var phase: String?
+        var party: String
+        var detail: String?
+        var exit: ExitCode
+    }
+
+    var url: String
+    var effectiveURL: String?
+    var head: HTTPHead?
+    var bytes: Int64 = 0
+    var file: String?
+    var timings = Timings()
+    var redirects: [(status: Int, url: String)] = []
+    var failure: Failure?
+
+    /// One object on one line.
+    var json: JSONText {
+        .object([
+            ("url", .text(url)),
+            ("effectiveURL", .optional(effectiveURL)),
+            ("status", head.map { .integer(Int64($0.status.code)) } ?? .null),
+            ("version", .optional(head?.version.description)),
+            ("headers", head.map { Self.fields($0.headers) } ?? .null),
+            ("bytes", .integer(bytes)),
+            ("file", .optional(file)),
+            ("timings", .object([
+                ("resolve", .optional(timings.resolve)), ("connect", .optional(timings.connect)),
+                ("tls", .optional(timings.tls)), ("firstByte", .optional(timings.firstByte)),
+                ("total", .optional(timings.total)),
+            ])),
+            ("reused", .bool(timings.isReused)),
+            ("redirects", .list(redirects.map { .object([("status", .integer(Int64($0.status))), ("url", .text($0.url))]) })),
+            ("error", failure?.json ?? .null),
+        ])
+    }
+
+    /// Names in lower case, all values of each: `.headers["set-cookie"][0]`.
+    private static func fields(_ headers: Headers) -> JSONText {
+        var names: [String] = []
+        var values: [String: [JSONText]] = [:]
+        for field in headers {
+            let name = field.name.description.lowercased()
+            if values[name] == nil { names.append(name) }
+            values[name, default: []].append(.text(field.value))
+        }
+        return .object(names.map { ($0, .list(values[$0] ?? [])) })
+    }
+}
+
+extension Report.Failure {
+    init(_ error: LoadError) {
+        self.init(
+            reason: error.reason.name, code: error.code, phase: error.phase.rawValue, party: error.party.rawValue,
+            detail: error.detail, exit: ExitCode(error))
+    }
+
+    init(_ error: OutputError) {
+        self.init(
+            reason: error.code == .read ? "inputFailed" : "outputFailed", code: -3000, phase: nil, party: "local",
+            detail: error.words, exit: error.code)
+    }
+
+    init(_ status: Status) {
+        self.init(
+            reason: "httpError", code: -1011, phase: "receiving", party: "peer", detail: status.description,
+            exit: .httpError)
+    }
+
+    var json: JSONText {
+        .object([
+            ("reason", .text(reason)), ("code", .integer(Int64(code))), ("phase", .optional(phase)),
+            ("party", .text(party)), ("detail", .optional(detail)), ("exitCode", .integer(Int64(exit.rawValue))),
+        ])
+    }
+}

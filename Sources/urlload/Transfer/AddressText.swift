@@ -1,0 +1,27 @@
+// From what was typed to a URL.
+
+import FoundationEssentials
+
+enum AddressText {
+    /// A URL without a scheme gets https; one of this machine, where certificates are rare, http.
+    static func url(_ text: String) -> URL? {
+        URL(string: text.contains("://") ? text : scheme(for: text) + "://" + text)
+    }
+
+    private static func scheme(for text: String) -> String {
+        let authority = text.prefix { !"/?#".contains($0) }
+        let name = (authority.hasPrefix("[") ? authority.prefix { $0 != "]" } + "]" : authority.prefix { $0 != ":" }).lowercased()
+        let isLocal = name == "localhost" || name.hasSuffix(".localhost") || name == "[::1]" || name.hasPrefix("127.")
+        return isLocal ? "http" : "https"
+    }
+
+    /// The URL without its userinfo: for messages and reports, which end up in logs.
+    static func shown(_ url: URL) -> String {
+        let text = url.absoluteString
+        guard let colon = text.firstIndex(of: ":"), text[colon...].hasPrefix("://") else { return text }
+        let start = text.index(colon, offsetBy: 3)
+        let end = text[start...].firstIndex { "/?#".contains($0) } ?? text.endIndex
+        guard let at = text[start..<end].lastIndex(of: "@") else { return text }
+        return String(text[..<start] + text[text.index(after: at)...])
+    }
+}

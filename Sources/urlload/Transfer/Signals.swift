@@ -1,0 +1,75 @@
+// SIGINT, SIGTERM and SIGHUP end the loads, not the process: files are cleaned up and connections
+// closed on the way out. The handler only counts; a thread of its own does what follows, because
+// little is allowed in a handler, and blocking the signals for `sigwait` does not work beside
+// `dispatch_main`, which opens its thread to all of them. Somebody who waits for a reader that is gone
+// does not get to hold the process: a second after the first signal, or with the second, it ends.
+
+import Glibc
+import Synchronization
+import URLLoadingIO
+
+enum Signals {
+    /// The first signal that came; 0 for none.
+    private static let received = Atomic<Int32>(0)
+    nonisolated(unsafe) private static let arrivals = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
+
+    static var exitCode: ExitCode? {
+        switch received.load(ordering: .acquiring) {
+        case 0: nil
+        case SIGTERM: .terminated
+        default: .interrupted
+        }
+    }
+
+    private static let stops = Lock<[@Sendable () -> Void]>([])
+
+    /// - Parameter stop: called on another thread, once, when a signal comes.
+    static func watch(_ stop: @escaping @Sendable () -> Void) {
+        let isFirst = stops.withLock { stops in
+            stops.append(stop)
+            return stops.count == 1
+        }
+        if isFirst { listen() }
+        // One that came in between found the list without this one.
+        if exitCode != nil { stop() }
+    }
+
+    private static func listen() {
+        // A reader that is gone is an error of `write`, not the end of us before files are cleaned up.
+        signal(SIGPIPE, SIG_IGN)
+        // Both are touched here first, so that the handler finds them made.
+        guard exitCode == nil, sem_init(arrivals, 0, 0) == 0, startThread() else { return }
+        for number in [SIGINT, SIGTERM, SIGHUP] where !isIgnored(number) {
+            signal(number) { number in
+                _ = Signals.received.compareExchange(expected: 0, desired: number, ordering: .releasing)
+                sem_post(Signals.arrivals)
+            }
+        }
+    }
+
+    private static func startThread() -> Bool {
+        var thread = pthread_t()
+        return pthread_create(&thread, nil, { _ in
+            Signals.wait()
+            return nil
+        }, nil) == 0
+    }
+
+    private static func wait() {
+        while sem_wait(arrivals) != 0 {}
+        for stop in stops.withLock({ $0 }) { stop() }
+        var deadline = timespec()
+        clock_gettime(CLOCK_REALTIME, &deadline)
+        deadline.tv_sec += 1
+        while sem_timedwait(arrivals, &deadline) != 0, errno == EINTR {}
+        UnfinishedFiles.deleteAll()
+        _exit((exitCode ?? .interrupted).rawValue)
+    }
+
+    /// One that our parent ignores stays ignored: `nohup`.
+    private static func isIgnored(_ number: Int32) -> Bool {
+        var action = sigaction()
+        guard sigaction(number, nil, &action) == 0 else { return false }
+        return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
+    }
+}

@@ -1,0 +1,48 @@
+// What happened, for people; the library's own name for it follows in parentheses, for searching.
+
+import URLLoading
+
+enum ErrorWords {
+    static func make(_ failure: Report.Failure) -> String {
+        switch failure.exit {
+        case .httpError, .write, .read: return failure.detail ?? failure.reason
+        default: break
+        }
+        let name = failure.phase.map { "\(failure.reason), \($0)" } ?? failure.reason
+        let words = sentences[failure.reason].map { "\($0) (\(name))" } ?? name
+        guard let detail = failure.detail, !isTold.contains(failure.reason) else { return words }
+        return "\(words): \(detail)"
+    }
+
+    /// Reasons whose detail adds nothing for people.
+    private static let isTold: Set<String> = [
+        "connectionRefused", "truncated", "hostNotFound", "notHTTP", "unsupportedScheme", "tooManyRedirects",
+        "contentDecodingFailed",
+    ]
+
+    private static let sentences: [String: String] = [
+        "badURL": "this is no URL that can be loaded",
+        "unsupportedScheme": "only http and https can be loaded",
+        "hostNotFound": "there is no host of this name",
+        "lookupFailed": "the name could not be looked up; that may pass",
+        "connectionRefused": "nothing listens there",
+        "unreachable": "there is no way to this host",
+        "connectionLost": "the connection was lost",
+        "truncated": "the connection ended before the response did",
+        "idleTimeout": "the server was silent for too long",
+        "resourceTimeout": "it took longer than --max-time",
+        "notHTTP": "what answered does not speak HTTP",
+        "notTLS": "what answered does not speak TLS",
+        "noCommonTLSVersion": "no TLS version that both sides accept",
+        "certificateNameMismatch": "the certificate is for another host",
+        "certificateUntrusted": "the certificate comes from nobody we trust; --cacert names issuers",
+        "certificateExpired": "the certificate has expired",
+        "certificateNotYetValid": "the certificate is not valid yet",
+        "clientCertificateRequired": "the server wants a client certificate",
+        "trustRootsUnavailable": "the trusted certificates cannot be read",
+        "tooManyRedirects": "too many redirects; --max-redirects allows more",
+        "badRedirect": "the redirect leads to no URL",
+        "redirectRefused": "the redirect leads to something that must not be followed",
+        "contentDecodingFailed": "the compressed body is damaged",
+    ]
+}

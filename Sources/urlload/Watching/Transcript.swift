@@ -1,0 +1,138 @@
+// What passed over the wire, told as lines: `> ` sent, `< ` received, `* ` notes. Follows each
+// connection far enough to know heads from bodies: secrets are hidden in heads, and `-v` shows heads
+// only. A pure machine.
+
+import URLLoading
+
+struct Transcript: Sendable {
+    fileprivate struct Direction: Sendable {
+        var isInHead = false
+        /// The beginning of a line of the head whose end has not come yet.
+        var pending: [UInt8] = []
+        /// The first line of the head going on.
+        var startLine: [UInt8] = []
+    }
+
+    fileprivate struct Conversation: Sendable {
+        var sent = Direction()
+        var received = Direction()
+        var exchanges = 0
+    }
+
+    private let rules: Rules
+    private var conversations: [Int: Conversation] = [:]
+    private var last = 0
+
+    init(showsBodies: Bool, showsSecrets: Bool) {
+        rules = Rules(showsBodies: showsBodies, showsSecrets: showsSecrets)
+    }
+
+    /// The lines an event is worth.
+    mutating func lines(_ event: WireTapEvent) -> [String] {
+        switch event {
+        case .connected(let description, let connection):
+            conversations[connection] = Conversation()
+            last = connection
+            return ["* connection \(connection): \(description)"]
+        case .closed(let connection):
+            let rest = conversations.removeValue(forKey: connection).map(rules.leftOver) ?? []
+            return rest + ["* connection \(connection) closed"]
+        case .sent(let bytes, let connection):
+            return turn(to: connection) + rules.sent(bytes, connection, &conversations[connection, default: Conversation()])
+        case .received(let bytes, let connection):
+            return turn(to: connection) + rules.received(bytes, &conversations[connection, default: Conversation()])
+        }
+    }
+
+    private mutating func turn(to connection: Int) -> [String] {
+        defer { last = connection }
+        return connection == last ? [] : ["* connection \(connection)"]
+    }
+}
+
+extension Transcript {
+    /// What is shown, and how.
+    fileprivate struct Rules: Sendable {
+        let showsBodies: Bool
+        let showsSecrets: Bool
+    }
+}
+
+extension Transcript.Rules {
+    /// Values that let whoever reads them act for the user.
+    private static let secretFields: Set<FieldName> = [
+        .authorization, .proxyAuthorization, .cookie, .setCookie, "Authentication-Info", "X-Api-Key", "X-Auth-Token",
+    ]
+
+    func sent(_ bytes: [UInt8], _ connection: Int, _ conversation: inout Transcript.Conversation) -> [String] {
+        var lines: [String] = []
+        // A request begins where its line does: what follows an answer may also be the rest of a body.
+        if !conversation.sent.isInHead, Self.beginsRequest(bytes) {
+            conversation.sent = Transcript.Direction(isInHead: true)
+            conversation.received = Transcript.Direction(isInHead: true)
+            conversation.exchanges += 1
+            if conversation.exchanges > 1 { lines.append("* connection \(connection) reused") }
+        }
+        return lines + tell(bytes, "> ", &conversation.sent)
+    }
+
+    func received(_ bytes: [UInt8], _ conversation: inout Transcript.Conversation) -> [String] {
+        tell(bytes, "< ", &conversation.received)
+    }
+
+    private func tell(_ bytes: [UInt8], _ mark: String, _ direction: inout Transcript.Direction) -> [String] {
+        var lines: [String] = []
+        var rest = bytes[...]
+        while direction.isInHead, let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+            let line = direction.pending + rest[...end]
+            rest = rest[(end + 1)...]
+            direction.pending = []
+            lines += headLine(line, &direction).map { mark + $0 }
+        }
+        if direction.isInHead {
+            direction.pending += rest
+        } else if showsBodies {
+            lines += TranscriptText.lines(rest).map { mark + $0 }
+        }
+        return lines
+    }
+
+    private func headLine(_ line: [UInt8], _ direction: inout Transcript.Direction) -> [String] {
+        let isEmpty = line == [UInt8(ascii: "\n")] || line == [UInt8(ascii: "\r"), UInt8(ascii: "\n")]
+        if direction.startLine.isEmpty {
+            direction.startLine = line
+        } else if isEmpty {
+            // An interim response is followed by another head (RFC 9110 §15.2).
+            direction.isInHead = Self.isInterim(direction.startLine)
+            direction.startLine = []
+        }
+        return TranscriptText.lines(showsSecrets ? line : Self.hidingSecret(line))
+    }
+
+    private static func hidingSecret(_ line: [UInt8]) -> [UInt8] {
+        guard let colon = line.firstIndex(of: UInt8(ascii: ":")),
+            secretFields.contains(FieldName(String(decoding: line[..<colon], as: UTF8.self)))
+        else { return line }
+        // The scheme of credentials says what is hidden and is no secret itself.
+        let value = String(decoding: line[(colon + 1)...], as: UTF8.self).split(whereSeparator: \.isWhitespace)
+        let scheme = value.count > 1 && value[0].allSatisfy { $0.isLetter } ? " \(value[0])" : ""
+        return line[...colon] + Array("\(scheme) [hidden]\r\n".utf8)
+    }
+
+    private static func beginsRequest(_ bytes: [UInt8]) -> Bool {
+        let line = String(decoding: bytes.prefix { $0 != UInt8(ascii: "\r") }, as: UTF8.self)
+        return line.hasSuffix(" HTTP/1.1") || line.hasSuffix(" HTTP/1.0")
+    }
+
+    private static func isInterim(_ statusLine: [UInt8]) -> Bool {
+        let parts = statusLine.split(separator: UInt8(ascii: " "), maxSplits: 2)
+        return parts.count > 1 && parts[1].first == UInt8(ascii: "1") && parts[0].starts(with: "HTTP/".utf8)
+    }
+
+    /// A head that never ended is shown as far as it came.
+    func leftOver(_ conversation: Transcript.Conversation) -> [String] {
+        [("> ", conversation.sent), ("< ", conversation.received)].flatMap { mark, direction in
+            TranscriptText.lines(showsSecrets ? direction.pending : Self.hidingSecret(direction.pending)).map { mark + $0 }
+        }
+    }
+}

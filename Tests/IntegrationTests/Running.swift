@@ -1,0 +1,113 @@
+// Child processes, with what they wrote.
+
+import Foundation
+import Glibc
+import Testing
+
+final class Running: Sendable {
+    struct Result: Sendable {
+        let code: Int32
+        let output: [UInt8]
+        let errors: String
+        /// The most memory it was seen to hold, in bytes; 0 unless sampled.
+        var highWater = 0
+        var text: String { String(decoding: output, as: UTF8.self) }
+    }
+
+    /// Beside the test bundle.
+    static let urlloadPath: String = {
+        let here = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
+        return URL(fileURLWithPath: here).deletingLastPathComponent().appendingPathComponent("urlload").path
+    }()
+
+    static func urlload(_ arguments: [String], input: String? = nil, in folder: TemporaryFolder? = nil) async throws -> Result {
+        try await command(urlloadPath, arguments, input: input, in: folder)
+    }
+
+    static func command(_ path: String, _ arguments: [String], input: String? = nil, in folder: TemporaryFolder? = nil) async throws -> Result {
+        try await Running(path, arguments, input: input, in: folder).wait()
+    }
+
+    private let process: Process
+    // Files, not pipes: nobody has to read while the child writes.
+    private let written: TemporaryFolder
+    private let exits: AsyncStream<Int32>
+    private let highWaters: AsyncStream<Int>
+
+    init(_ path: String, _ arguments: [String], input: String? = nil, in folder: TemporaryFolder? = nil, sampling: Bool = false) throws {
+        let written = try TemporaryFolder()
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: path)
+        process.arguments = arguments
+        if let folder { process.currentDirectoryURL = URL(fileURLWithPath: folder.path) }
+        for name in ["in", "out", "err"] { _ = FileManager.default.createFile(atPath: written.path + "/" + name, contents: name == "in" ? Data((input ?? "").utf8) : nil) }
+        process.standardInput = FileHandle(forReadingAtPath: written.path + "/in")
+        process.standardOutput = FileHandle(forWritingAtPath: written.path + "/out")
+        process.standardError = FileHandle(forWritingAtPath: written.path + "/err")
+        let (exits, said) = AsyncStream.makeStream(of: Int32.self)
+        process.terminationHandler = {
+            said.yield($0.terminationStatus)
+            said.finish()
+        }
+        self.process = process
+        self.written = written
+        self.exits = exits
+        let (highWaters, sampled) = AsyncStream.makeStream(of: Int.self)
+        self.highWaters = highWaters
+        try process.run()
+        if sampling { Self.sample(process, sampled) } else { sampled.finish() }
+    }
+
+    func send(_ number: Int32) { kill(process.processIdentifier, number) }
+
+    func wait() async throws -> Result {
+        var code: Int32?
+        for await status in exits { code = status }
+        var most = 0
+        for await count in highWaters { most = count }
+        return Result(
+            code: try #require(code), output: try written.bytes("out"),
+            errors: String(decoding: try written.bytes("err"), as: UTF8.self), highWater: most)
+    }
+
+    /// On a thread of its own, from the start: tasks may wait long for theirs while others are tested.
+    private static func sample(_ process: Process, _ said: AsyncStream<Int>.Continuation) {
+        Thread.detachNewThread {
+            var most = 0
+            while process.isRunning {
+                most = max(most, highWater(process.processIdentifier))
+                usleep(5000)
+            }
+            said.yield(most)
+            said.finish()
+        }
+    }
+
+    /// VmHWM: of the process image itself, unlike what `wait4` tells, which begins with the parent's.
+    private static func highWater(_ pid: Int32) -> Int {
+        guard let status = try? String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8),
+            let line = status.split(separator: "\n").first(where: { $0.hasPrefix("VmHWM:") }),
+            // Between fork and exec it is a picture of this process.
+            status.hasPrefix("Name:\turlload\n")
+        else { return 0 }
+        return (line.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * 1024
+    }
+}
+
+/// A folder that goes away with its last user.
+final class TemporaryFolder: Sendable {
+    let path: String
+
+    init() throws {
+        path = FileManager.default.temporaryDirectory.appendingPathComponent("urlloading-\(UUID())").path
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() }
+
+    func bytes(_ name: String) throws -> [UInt8] {
+        [UInt8](try Data(contentsOf: URL(fileURLWithPath: path + "/" + name)))
+    }
+}

@@ -1,0 +1,75 @@
+// The servers `script/test` starts, as the environment names them.
+
+import FoundationEssentials
+import Glibc
+import Testing
+import URLLoading
+
+enum Servers {
+    static let areHere = variable("NGINX") != nil
+    static let areMissing: Comment = "No servers: script/test starts them, or source script/servers and call start_servers"
+    /// `script/test --long`.
+    static let isLong = getenv("URLLOADING_LONG") != nil
+
+    static let isSanitized: Bool = {
+        #if URLLOADING_THREAD_SANITIZER
+        true
+        #else
+        false
+        #endif
+    }()
+
+    /// `Servers.url("NGINX", "/1k.txt")`.
+    static func url(_ server: String, _ path: String) throws -> URL {
+        try #require(URL(string: text(server, path)))
+    }
+
+    static func text(_ server: String, _ path: String) throws -> String {
+        try #require(variable(server), "URLLOADING_TEST_\(server) is not set") + path
+    }
+
+    static func variable(_ name: String) -> String? {
+        getenv("URLLOADING_TEST_" + name).map { String(cString: $0) }
+    }
+
+    /// The same server by its IPv6 address; `nil` where there is no IPv6.
+    static func overIPv6(_ server: String, _ path: String) throws -> URL? {
+        guard access("/proc/net/if_inet6", R_OK) == 0 else { return nil }
+        let url = try url(server, path)
+        return URL(string: "\(url.scheme ?? "")://[::1]:\(url.port ?? 0)\(path)")
+    }
+
+    /// A configuration that trusts the servers' certificates and gives up soon.
+    static var configuration: Configuration {
+        var configuration = Configuration.ephemeral
+        configuration.idleTimeout = .seconds(20)
+        if let path = variable("CA") { configuration.tls.roots = .file(path) }
+        return configuration
+    }
+
+    /// The bytes of `1k.txt` and `1m.txt`: numbered lines of eight bytes.
+    static func numbers(_ count: Int) -> Data {
+        var bytes: [UInt8] = []
+        for number in 1...count {
+            let digits = String(number)
+            bytes += String(repeating: "0", count: 7 - digits.count).utf8
+            bytes += digits.utf8
+            bytes.append(10)
+        }
+        return Data(bytes)
+    }
+}
+
+/// Loads that are expected to fail.
+func failure(_ session: Session, _ request: Request) async throws -> LoadError {
+    do {
+        let (data, response) = try await session.data(for: request)
+        throw Unexpected(description: "loaded: \(response), \(data.count) bytes")
+    } catch let error as LoadError {
+        return error
+    }
+}
+
+struct Unexpected: Error, CustomStringConvertible {
+    let description: String
+}

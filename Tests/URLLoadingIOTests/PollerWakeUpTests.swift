@@ -1,0 +1,42 @@
+import Synchronization
+import Testing
+import URLLoadingIO
+
+/// Whoever asks the kernel inline must not keep what was meant for the poller's thread: the timers of
+/// the tasks below would wait for the next event, and with all of them asleep there is none.
+@Suite struct PollerWakeUpTests {
+    @Test(.timeLimit(.minutes(1))) func timersFireAlthoughTasksPollThemselves() async throws {
+        let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
+        defer { listener.close() }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 1...24 {
+                let client = try await SocketTransport.connect(to: listener.address, StopToken())
+                let server = try await listener.accept(StopToken())
+                group.addTask { try await Self.play(client, rounds: 20, serves: true) }
+                group.addTask { try await Self.play(server, rounds: 20, serves: false) }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    /// A rally, a rest, the next one.
+    private static func play(_ end: SocketTransport, rounds: Int, serves: Bool) async throws {
+        let token = StopToken()
+        token.attach(end.slot)
+        defer {
+            token.detach(end.slot)
+            end.close()
+        }
+        let ball = UnsafeMutableRawBufferPointer.allocate(byteCount: 1, alignment: 1)
+        defer { ball.deallocate() }
+        ball[0] = 1
+        for _ in 1...rounds {
+            for _ in 1...20 {
+                if serves { try await end.send(UnsafeRawBufferPointer(ball), token) }
+                guard try await end.receive(into: ball, token) > 0 else { return }
+                if !serves { try await end.send(UnsafeRawBufferPointer(ball), token) }
+            }
+            if serves { try await Poller.shared.sleep(until: Poller.now() + 50_000, token) }
+        }
+    }
+}

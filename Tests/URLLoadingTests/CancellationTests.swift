@@ -1,0 +1,145 @@
+import FoundationEssentials
+import Synchronization
+import Testing
+@testable import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Every wait of a load, ended in every way. None of these loads could end by itself; what is
+/// asserted is the reason, and that nothing is left.
+@Suite struct CancellationTests {
+    // MARK: On a script: every wait of an exchange
+
+    @Test(arguments: 1...ScriptedLoad.blocks, Ending.allCases)
+    func everyWaitOfAnExchange(block: Int, ending: Ending) async throws {
+        for verb in Verb.allCases { await ScriptedLoad.end(at: block, ending, verb) }
+    }
+
+    /// The stop comes when the wait is decided but has not begun.
+    @Test(arguments: 2...ScriptedLoad.blocks)
+    func justBeforeEveryWait(block: Int) async throws {
+        for ending in [Ending.task, .invalidation] { await ScriptedLoad.endBefore(block, ending) }
+    }
+
+    @Test func theScriptIsFollowedToItsEndOtherwise() async throws {
+        let transport = ScriptedTransport(ScriptedLoad.steps)
+        let session = Session(ScriptedLoad.configuration(transport))
+        let (data, _) = try await session.data(for: ScriptedLoad.request)
+        #expect(String(decoding: data, as: UTF8.self) == "abcdef")
+        #expect(transport.blocks == ScriptedLoad.blocks)
+        await expectEmpty(session)
+        #expect(transport.isClosed)
+    }
+
+    // MARK: Before there is a connection
+
+    @Test(arguments: Ending.allCases) func resolving(ending: Ending) async throws { await Waits.resolving(ending) }
+    @Test(arguments: Ending.allCases) func connecting(ending: Ending) async throws { try await Waits.connecting(ending) }
+    @Test(arguments: Ending.allCases) func securing(ending: Ending) async throws { try await Waits.securing(ending) }
+    @Test(arguments: Ending.withoutIdle) func waitingForAConnection(ending: Ending) async throws {
+        try await Waits.waitingForAConnection(ending)
+    }
+
+    // MARK: On sockets
+
+    @Test(arguments: Waits.points, Ending.allCases)
+    func everyStall(point: TestOrigin.Fault.Point, ending: Ending) async throws {
+        for verb in Verb.allCases { try await Waits.stalled(at: point, ending, verb) }
+    }
+
+    @Test(arguments: Ending.allCases) func sendingALargeBody(ending: Ending) async throws {
+        try await Waits.sendingALargeBody(ending)
+    }
+
+    // MARK: In the caller's own code
+
+    @Test func aDecisionIsCancelledWithItsTask() async throws { try await Waits.decidingWithCancellation() }
+
+    @Test func aBodyIsCancelledWithItsTask() async throws { try await Waits.producingABody() }
+
+    /// A closure that waits for something else is not interrupted; its answer comes too late.
+    @Test(arguments: Ending.withoutIdle, [false, true])
+    func aDecisionThatComesTooLate(ending: Ending, delivers: Bool) async throws { try await Waits.decidingTooLate(ending, delivers) }
+
+    // MARK: The end of a session
+
+    /// Waiting for the end of a session must not be over while its idle connections are being closed.
+    @Test func invalidatedWaitsForWhatFollows() async throws {
+        let (mayFollow, isOver, hasLeft) = (Flag(), Flag(), Flag())
+        let registry = LoadRegistry { mayFollow.waitBlocking() }
+        let load = LoadControl(idle: nil, resource: nil, collectsTimeline: false)
+        #expect(registry.enter(load))
+        registry.close(stopping: .invalidated)
+        BlockingThreads.shared.run {
+            registry.leave(load)
+            hasLeft.raise()
+        }
+        while registry.count > 0 { await pause() }
+        let waiting = Task.detached {
+            await registry.emptied()
+            isOver.raise()
+        }
+        for _ in 1...20 { await pause() }
+        #expect(!isOver.isUp)
+        mayFollow.raise()
+        await waiting.value
+        await hasLeft.wait()
+    }
+}
+
+/// A load over a script that makes it wait at every place where an exchange can wait.
+enum ScriptedLoad {
+    static let bodySize = 300_000
+    static let steps: [ScriptedTransport.Step] = [
+        .block, .take(20), .block, .takeUntil("\r\n\r\n"),
+        .block, .take(100_000), .block, .take(bodySize - 100_000),
+        .block, .give("HTTP/1.1 100 Continue\r\n\r\n"), .block, .give("HTTP/1.1 200 OK\r\nContent-"),
+        .block, .give("Length: 6\r\n\r\n"), .block, .give("abc"), .block, .give("def"),
+    ]
+    static let blocks = 9
+
+    static var request: Request {
+        Request(url: URL(string: "http://script.example/")!, method: .put, body: .data(Data(count: bodySize)))
+    }
+
+    static func configuration(_ transport: ScriptedTransport) -> Configuration {
+        var configuration = Configuration.patient
+        configuration.dial = { _, _ in transport }
+        return configuration
+    }
+
+    static func end(at block: Int, _ ending: Ending, _ verb: Verb) async {
+        let transport = ScriptedTransport(steps, holdingAt: block)
+        let session = Session(configuration(transport))
+        let load = RunningLoad(session, ending.applied(to: request), verb: verb)
+        if !ending.isTimeout { await transport.held() }
+        ending.strike(load, session)
+        #expect(await load.reason == ending.reason)
+        #expect(transport.blocks <= block)
+        #expect(transport.isClosed)
+        await expectEmpty(session)
+    }
+
+    /// The first block is reached before there is a load.
+    static func endBefore(_ block: Int, _ ending: Ending) async {
+        let started = Lock<RunningLoad?>(nil)
+        let session = Lock<Session?>(nil)
+        let transport = ScriptedTransport(steps, holdingAt: block) {
+            guard let load = started.withLock({ $0 }), let session = session.withLock({ $0 }) else { return }
+            ending.strike(load, session)
+        }
+        let own = Session(configuration(transport))
+        session.withLock { $0 = own }
+        let load = started.withLock { started in
+            // Under the lock: the load cannot reach a block before it is known.
+            let load = RunningLoad(own, request)
+            started = load
+            return load
+        }
+        #expect(await load.reason == .cancelled)
+        await expectEmpty(own)
+        #expect(transport.isClosed)
+        session.withLock { $0 = nil }
+    }
+}

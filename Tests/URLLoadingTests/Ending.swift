@@ -1,0 +1,89 @@
+import FoundationEssentials
+import Testing
+import URLLoading
+
+/// The ways to end a load from outside.
+enum Ending: CaseIterable, Sendable {
+    case task, invalidation, idleTimeout, resourceTimeout
+
+    /// Those that end a wait which is not one for the peer.
+    static let withoutIdle: [Ending] = [.task, .invalidation, .resourceTimeout]
+
+    var reason: LoadError.Reason {
+        switch self {
+        case .task, .invalidation: .cancelled
+        case .idleTimeout: .idleTimeout
+        case .resourceTimeout: .resourceTimeout
+        }
+    }
+
+    var isTimeout: Bool { self == .idleTimeout || self == .resourceTimeout }
+
+    /// Time-outs are as short as they can be: what they end would otherwise never end.
+    func applied(to request: Request) -> Request {
+        var request = request
+        request.idleTimeout = self == .idleTimeout ? .milliseconds(20) : nil
+        request.resourceTimeout = self == .resourceTimeout ? .milliseconds(20) : nil
+        return request
+    }
+
+    /// Does what is to be done; time-outs come by themselves.
+    func strike(_ load: RunningLoad, _ session: Session) {
+        switch self {
+        case .task: load.task.cancel()
+        case .invalidation: session.invalidateAndCancel()
+        case .idleTimeout, .resourceTimeout: break
+        }
+    }
+}
+
+/// The two ways to load: collecting, and with the body in a closure.
+enum Verb: CaseIterable, Sendable {
+    case data, load
+
+    func run(_ session: Session, _ request: Request, _ decisions: Decisions = Decisions()) async throws -> Int {
+        switch self {
+        case .data: return try await session.data(for: request, decisions: decisions).0.count
+        case .load:
+            return try await session.load(request, decisions: decisions) { _, body in
+                var count = 0
+                for try await chunk in body { count += chunk.count }
+                return count
+            }
+        }
+    }
+}
+
+/// A load in a task of its own.
+struct RunningLoad: Sendable {
+    let task: Task<Result<Int, any Error>, Never>
+
+    init(_ session: Session, _ request: Request, verb: Verb = .data, decisions: Decisions = Decisions()) {
+        task = Task { await Result { try await verb.run(session, request, decisions) } }
+    }
+
+    /// Why it failed; `nil` if it did not, or not with a `LoadError`.
+    var reason: LoadError.Reason? {
+        get async {
+            guard case .failure(let error as LoadError) = await task.value else { return nil }
+            return error.reason
+        }
+    }
+}
+
+/// A session's last assertion: nothing is left of it.
+func expectEmpty(_ session: Session, _ comment: Comment? = nil, sourceLocation: SourceLocation = #_sourceLocation) async {
+    session.invalidateAndCancel()
+    await session.invalidated()
+    #expect(session.connectionsDescription == "empty", comment, sourceLocation: sourceLocation)
+}
+
+extension Configuration {
+    /// No time-outs but those of the test, nothing of the system's.
+    static var patient: Configuration {
+        var configuration = Configuration.ephemeral
+        configuration.idleTimeout = nil
+        configuration.resourceTimeout = nil
+        return configuration
+    }
+}

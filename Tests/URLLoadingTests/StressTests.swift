@@ -1,0 +1,140 @@
+import FoundationEssentials
+import Glibc
+import Testing
+import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Many loads, ended at random, against an origin that fails at random. What any of them does is not
+/// asserted, only that it ends, and that nothing is left of it.
+@Suite(.serialized) struct StressTests {
+    static let isLong = getenv("URLLOADING_LONG") != nil
+
+    @Test(arguments: [false, true])
+    func randomCancellations(isSecure: Bool) async throws {
+        try await Self.cancelRandomly(Self.isLong ? 10_000 : 500, isSecure: isSecure)
+    }
+
+    static func cancelRandomly(_ count: Int, isSecure: Bool) async throws {
+        let authority = try TestCertificateAuthority(commonName: "Test root")
+        let tls = isSecure ? TestOrigin.TLS(try authority.issue()) : nil
+        var setUp = TestOrigin.Configuration()
+        setUp.tls = tls
+        setUp.recordedRequests = 0
+        try await withTestOrigin(setUp) { origin in
+            Self.addRoutes(to: origin)
+            origin.setSchedule(.init(seed: 7, probability: 0.3, faults: TestOrigin.FaultSchedule.usual + [
+                .init(.accept, .stall), .init(.requestHead, .stall), .init(.responseBody(after: 7), .stall),
+            ]))
+            var configuration = Configuration.ephemeral
+            configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
+            configuration.maximumConnectionsPerHost = 16
+            configuration.idleTimeout = .milliseconds(200)
+            let session = Session(configuration)
+            let urls = Self.paths.map { origin.url($0) }
+            await Self.inParallel(count, width: 48) { number in
+                var random = SeededGenerator(seed: UInt64(number))
+                let load = RunningLoad(
+                    session, Self.request(urls, &random), verb: Bool.random(using: &random) ? .data : .load)
+                if Bool.random(using: &random) {
+                    try? await Task.sleep(for: .microseconds(Int.random(in: 0...2000, using: &random)))
+                    load.task.cancel()
+                }
+                _ = await load.task.value
+            }
+            #expect(session.connectionsDescription.contains("0 connecting 0 leased") || session.connectionsDescription == "empty")
+            await expectEmpty(session)
+            // What was sent and not read hides the client's end from a stalled connection.
+            origin.releaseStalls()
+            try await origin.wait { $0.open == 0 }
+        }
+    }
+
+    /// Sessions that end while their loads go on.
+    @Test func randomInvalidations() async throws {
+        try await withTestOrigin { origin in
+            Self.addRoutes(to: origin)
+            let urls = Self.paths.map { origin.url($0) }
+            await Self.inParallel(Self.isLong ? 1000 : 100, width: 8) { number in
+                var random = SeededGenerator(seed: UInt64(number))
+                let session = Session(.patient)
+                let loads = (1...8).map { _ in RunningLoad(session, Self.request(urls, &random)) }
+                try? await Task.sleep(for: .microseconds(Int.random(in: 0...2000, using: &random)))
+                await expectEmpty(session)
+                for load in loads { _ = await load.task.value }
+            }
+            try await origin.wait { $0.open == 0 }
+        }
+    }
+
+    @Test func manyLoadsOverFewConnections() async throws {
+        let count = Self.isLong ? 5000 : 1000
+        try await withTestOrigin { origin in
+            origin.route("/") { .ok(.bytes(Array($0.target.utf8))) }
+            var configuration = Configuration.patient
+            configuration.maximumConnectionsPerHost = 64
+            let session = Session(configuration)
+            let url = origin.url()
+            let answered = await withTaskGroup(of: Bool.self) { group in
+                for _ in 1...count {
+                    group.addTask { (try? await session.data(from: url).0) == Data("/".utf8) }
+                }
+                return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+            }
+            #expect(answered == count)
+            #expect(origin.counts.mostOpen <= 64)
+            #expect(origin.counts.requests == count)
+            await expectEmpty(session)
+            try await origin.wait { $0.open == 0 }
+        }
+    }
+
+    /// As many connections as the process may have descriptors for, up to 5,000.
+    @Test(.enabled(if: isLong)) func thousandsOfConnections() async throws {
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        let count = min(5000, Int(limit.rlim_cur) / 2 - 200)
+        try await withTestOrigin { origin in
+            origin.route("/", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
+            var configuration = Configuration.patient
+            configuration.maximumConnectionsPerHost = count
+            let session = Session(configuration)
+            let loads = (1...count).map { _ in RunningLoad(session, Request(url: origin.url())) }
+            try await origin.wait { $0.stalled == count }
+            await expectEmpty(session)
+            for load in loads { #expect(await load.reason == .cancelled) }
+            try await origin.wait { $0.open == 0 }
+        }
+    }
+
+    // MARK: What is loaded
+
+    private static let paths = ["/small", "/large", "/chunks", "/echo", "/close", "/redirect", "/slow"]
+
+    private static func addRoutes(to origin: TestOrigin) {
+        origin.route("/small") { _ in .ok("small") }
+        origin.route("/large") { _ in .ok(.repeated(count: 300_000)) }
+        origin.route("/chunks") { _ in .ok(.chunks(["one", "two", "three"], trailers: ["Sum": "3"])) }
+        origin.route("/echo") { .ok(.bytes($0.body)) }
+        origin.route("/close") { _ in .ok(.untilClose(["until close"])) }
+        origin.route("/redirect") { _ in .redirect("/small") }
+        origin.route("/slow") { _ in .ok(.chunks(["a", .pause(.milliseconds(1)), "b"])) }
+    }
+
+    private static func request(_ urls: [URL], _ random: inout SeededGenerator) -> Request {
+        let number = Int.random(in: urls.indices, using: &random)
+        guard paths[number] == "/echo" else { return Request(url: urls[number]) }
+        let body = RequestBody.data(Data(count: Int.random(in: 0...200_000, using: &random)))
+        return Request(url: urls[number], method: .put, body: body)
+    }
+
+    private static func inParallel(_ count: Int, width: Int, _ work: @escaping @Sendable (Int) async -> Void) async {
+        await withTaskGroup(of: Void.self) { group in
+            for number in 0..<count {
+                if number >= width { await group.next() }
+                group.addTask { await work(number) }
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+import Testing
+
+@testable import URLLoadingWire
+
+@Suite struct ValuesTests {
+    @Test func methods() {
+        #expect(Method.get.isSafe && Method.get.isIdempotent && Method.put.isIdempotent && !Method.put.isSafe)
+        #expect(!Method.post.isIdempotent && !Method.patch.isIdempotent && !Method("get").isSafe && Method("get") != .get)
+        #expect(Method("M-SEARCH").isValid && !Method("").isValid && !Method("A B").isValid)
+    }
+
+    @Test func statuses() {
+        #expect(Status(99) == nil && Status(1000) == nil && Status(999)?.kind == .serverError)
+        #expect([100, 200, 300, 400, 500].compactMap { Status($0)?.kind } == [.informational, .successful, .redirection, .clientError, .serverError])
+        #expect(Status.notFound.description == "404 Not Found" && Status(299)?.description == "299")
+        #expect(HTTPVersion.http10 < .http11 && HTTPVersion.http11.description == "HTTP/1.1" && HTTPVersion.http2.description == "HTTP/2")
+    }
+
+    @Test func mediaTypes() {
+        let type = MediaType("Text/HTML ; Charset=\"UTF-8\"; x=\"a\\\"b\" ;; y=1;")
+        #expect(type?.essence == "text/html" && type?.charset == "utf-8" && type?["X"] == "a\"b" && type?["z"] == nil)
+        #expect(type?.description == "text/html; charset=UTF-8; x=\"a\\\"b\"; y=1")
+        for bad in ["", "text", "text/", "/html", "text/html x", "text/html; a", "text/html; a=", "text/html; a=\"", "text/html; a=\"\n\"", "te xt/html", "text/html,text/plain"] {
+            #expect(MediaType(bad) == nil, "\(bad)")
+        }
+    }
+
+    @Test func dates() {
+        let now = HTTPDate(secondsSince1970: 1_767_225_600)  // 2026-01-01
+        for text in ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"] {
+            #expect(HTTPDate(text, now: now)?.secondsSince1970 == 784_111_777, "\(text)")
+        }
+        #expect(HTTPDate("Sunday, 06-Nov-75 08:49:37 GMT", now: now)?.description == "Wed, 06 Nov 2075 08:49:37 GMT")
+        #expect(HTTPDate("Sunday, 06-Nov-77 08:49:37 GMT", now: now)?.description == "Sun, 06 Nov 1977 08:49:37 GMT")
+        #expect(HTTPDate("Thu, 29 Feb 2024 23:59:60 GMT")?.description == "Fri, 01 Mar 2024 00:00:00 GMT")
+        for bad in [
+            "", "0", "-1", "Sun, 6 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37", "Sun, 06 Nov 1994 08:49:37 UTC",
+            "Sun, 06 Nov 1994 24:00:00 GMT", "Sun, 31 Feb 1994 08:49:37 GMT", "Sun, 00 Nov 1994 08:49:37 GMT",
+            "sun, 06 nov 1994 08:49:37 gmt", "Sun, 06 Nov 1994 08:49:37 GMT ", "Sun Nov 6 08:49:37 1994",
+            "Thu, 29 Feb 2100 00:00:00 GMT", "Sun, 06 Nov +994 08:49:37 GMT",
+        ] {
+            #expect(HTTPDate(bad, now: now) == nil, "\(bad)")
+        }
+    }
+
+    @Test func datesBackAndForth() {
+        var seconds: Int64 = -62_167_219_200  // 0000-01-01
+        while seconds < 253_402_300_799 {
+            let date = HTTPDate(secondsSince1970: seconds)
+            #expect(HTTPDate(date.description) == date)
+            seconds += 97_354_321
+        }
+        #expect(HTTPDate(secondsSince1970: .max).description == "Fri, 31 Dec 9999 23:59:59 GMT")
+        #expect(HTTPDate(secondsSince1970: .min).description == "Sat, 01 Jan 0000 00:00:00 GMT")
+    }
+
+    @Test func violationsHaveNoSecrets() {
+        let violation = WireViolation(.remote, .bareLineFeed, at: 3, section: "RFC 9112 2.2")
+        #expect(violation.description == "remote: bareLineFeed at byte 3 (RFC 9112 2.2)")
+    }
+
+    @Test func byteSetsAreWhatTheySay() {
+        let letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", digits = "0123456789"
+        let unreserved = letters + digits + "-._~", delimiters = "!$&'()*+,;="
+        for (set, text) in [
+            (ByteSet.token, letters + digits + "!#$%&'*+-.^_`|~"), (.unreserved, unreserved),
+            (.path, unreserved + delimiters + ":@/%"), (.query, unreserved + delimiters + ":@/?%"),
+            (.userinfo, unreserved + delimiters + ":%"), (.registeredName, unreserved + delimiters + "%"),
+            (.scheme, letters + digits + "+-."), (.repairable, " |\"<>^`{}[]"),
+            (.hostField, unreserved + "!$&'()*+;=%:[]"), (.hostName, letters.lowercased() + digits + "-_."),
+        ] {
+            for byte in UInt8.min...UInt8.max { #expect(set.contains(byte) == text.utf8.contains(byte)) }
+        }
+    }
+}

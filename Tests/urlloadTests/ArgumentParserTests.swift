@@ -1,0 +1,88 @@
+import Testing
+import URLLoading
+@testable import urlload
+
+struct ArgumentParserTests {
+    private func parse(_ words: String...) throws -> Options { try ArgumentParser.parse(words) }
+
+    @Test func optionsAndURLsMayBeMixed() throws {
+        let options = try parse("http://a/", "-s", "http://b/", "--fail", "http://c/")
+        #expect(options.urls == ["http://a/", "http://b/", "http://c/"])
+        #expect(options.isSilent && options.failsOnStatus)
+    }
+
+    @Test func shortOptionsCanBeWrittenTogether() throws {
+        let options = try parse("-sfi", "-ofile", "u")
+        #expect(options.isSilent && options.failsOnStatus && options.includesHead)
+        #expect(options.destination == .file("file"))
+        #expect(try parse("-sfo", "other", "u").destination == .file("other"))
+    }
+
+    @Test func longOptionsTakeTheirValueEitherWay() throws {
+        #expect(try parse("--output", "a", "u").destination == .file("a"))
+        #expect(try parse("--output=a=b", "u").destination == .file("a=b"))
+        #expect(try parse("-o", "-", "u").destination == .standardOutput)
+    }
+
+    @Test func everythingAfterTwoDashesIsAURL() throws {
+        #expect(try parse("-s", "--", "-v", "--fail").urls == ["-v", "--fail"])
+    }
+
+    @Test func fieldsAreKeptInOrder() throws {
+        let options = try parse("-H", "Accept: text/html", "-H", "accept:  text/plain", "-H", "X-Empty:", "u")
+        #expect(options.fields.map { "\($0.name)=\($0.value)" } == ["Accept=text/html", "accept=text/plain", "X-Empty="])
+    }
+
+    @Test func redirectsAreFollowedUnlessToldNot() throws {
+        #expect(try parse("u").followsRedirects)
+        #expect(try !parse("--no-location", "u").followsRedirects)
+        #expect(try parse("--no-location", "-L", "u").followsRedirects)
+    }
+
+    @Test func valuesAreTyped() throws {
+        let options = try parse(
+            "-X", "PUT", "--timeout", "0.5", "-m", "30", "--max-redirects", "0", "--max-connections", "2", "--tls-min", "1.3",
+            "-d", "a=1", "-d", "@file", "--data", "@-", "u")
+        #expect(options.method == .put)
+        #expect(options.idleTimeout == .seconds(0.5) && options.totalTimeout == .seconds(30))
+        #expect(options.maximumRedirects == 0 && options.maximumConnections == 2)
+        #expect(options.minimumTLS == .tls13)
+        #expect(options.payloads == [.text("a=1"), .file("file"), .file("-")])
+    }
+
+    @Test(arguments: [
+        (["--locaton", "u"], "there is no option --locaton; did you mean --location?"),
+        (["--zzz", "u"], "there is no option --zzz"),
+        (["-z", "u"], "there is no option -z"),
+        (["--fail=yes", "u"], "--fail takes no value"),
+        (["u", "-o"], "-o needs a value: FILE"),
+        (["--timeout", "0", "u"], "--timeout takes a number of seconds above 0, not 0"),
+        (["--timeout", "nan", "u"], "--timeout takes a number of seconds above 0, not nan"),
+        (["--max-redirects", "-1", "u"], "--max-redirects takes a whole number from 0, not -1"),
+        (["--tls-max", "1.1", "u"], "--tls-max takes 1.2 or 1.3, not 1.1"),
+        (["--tls-min", "1.3", "--tls-max", "1.2", "u"], "--tls-min is above --tls-max"),
+        (["-X", "GET IT", "u"], "GET IT is no method"),
+        (["-H", "nothing", "u"], "-H takes 'Name: value', and there is no colon in it"),
+        (["-H", "a b: c", "u"], "'a b' is no field name"),
+        (["-H", "a: b\r\nc: d", "u"], "the value of a contains a line break"),
+        (["-I", "-d", "x", "u"], "-I asks for a head and -d sends a body: not both"),
+        (["-o", "f", "u", "v"], "-o takes one URL; use -O for 2"),
+        (["-d", "@-", "-d", "@-", "u"], "standard input can be sent once"),
+    ])
+    func mistakesAreNamed(_ words: [String], _ message: String) {
+        #expect(throws: UsageError(message)) { try ArgumentParser.parse(words) }
+    }
+
+    @Test func noTwoOptionsShareAName() {
+        let long = OptionTable.rules.map(\.long), short = OptionTable.rules.compactMap(\.short)
+        #expect(Set(long).count == long.count)
+        #expect(Set(short).count == short.count)
+    }
+
+    @Test func helpNamesEveryOptionAndExitCode() {
+        for rule in OptionTable.rules { #expect(Help.text.contains("--\(rule.long)")) }
+        for code in ExitCode.allCases { #expect(Help.text.contains(code.meaning)) }
+        // Widest terminal we count on, and the lines that carry no table fit eighty.
+        #expect(Help.text.split(separator: "\n").allSatisfy { $0.count <= 125 })
+    }
+}

@@ -1,0 +1,53 @@
+import Testing
+import URLLoading
+@testable import urlload
+
+struct ReportTests {
+    @Test(arguments: [
+        ("", #""""#), ("a\"b\\c", #""a\"b\\c""#), ("\r\n\t\0\u{1B}\u{7F}", ##""\r\n\t\u0000\u001b\u007f""##), ("é🙂", #""é🙂""#),
+    ])
+    func textIsQuoted(_ text: String, _ json: String) { #expect(JSONText.text(text).description == json) }
+
+    @Test(arguments: [(0.0, "0.000000"), (0.0000014, "0.000001"), (12.3456789, "12.345679"), (-1, "0.000000")])
+    func secondsHaveSixDigits(_ seconds: Double, _ json: String) { #expect(JSONText.seconds(seconds).description == json) }
+
+    @Test func aReportIsOneLineInAFixedOrder() {
+        var headers: Headers = ["Content-Type": "text/plain", "Set-Cookie": "a=1"]
+        headers.append(.setCookie, "b=2")
+        var report = Report(url: "http://a/")
+        report.head = HTTPHead(status: .ok, version: .http11, headers: headers)
+        report.bytes = 5
+        report.redirects = [(302, "http://a/b")]
+        report.timings.total = 0.25
+        #expect(report.json.description == #"""
+            {"url":"http://a/","effectiveURL":null,"status":200,"version":"HTTP/1.1","headers":{"content-type":["text/plain"],"set-cookie":["a=1","b=2"]},"bytes":5,"file":null,"timings":{"resolve":null,"connect":null,"tls":null,"firstByte":null,"total":0.250000},"reused":false,"redirects":[{"status":302,"url":"http://a/b"}],"error":null}
+            """#)
+    }
+
+    @Test func anErrorSaysWhatWhenAndWho() {
+        let failure = Report.Failure(LoadError(.hostNotFound, phase: .resolving, party: .system, detail: "x.example"))
+        #expect(failure.json.description
+            == #"{"reason":"hostNotFound","code":-1003,"phase":"resolving","party":"system","detail":"x.example","exitCode":6}"#)
+        #expect(ErrorWords.make(failure) == "there is no host of this name (hostNotFound, resolving)")
+    }
+}
+
+struct ExitCodeTests {
+    @Test(arguments: [
+        (LoadError.Reason.cancelled, ExitCode.interrupted), (.unsupportedScheme, .unsupportedScheme), (.badURL, .badURL),
+        (.hostNotFound, .name), (.lookupFailed, .name), (.connectionRefused, .connect), (.unreachable, .connect),
+        (.idleTimeout, .timeout), (.resourceTimeout, .timeout), (.certificateUntrusted, .certificate),
+        (.certificateNameMismatch, .certificate), (.notTLS, .handshake), (.noCommonTLSVersion, .handshake),
+        (.trustRootsUnavailable, .roots), (.tooManyRedirects, .redirect), (.badRedirect, .redirect),
+        (.connectionLost, .connectionLost), (.truncated, .truncated), (.notHTTP, .protocolViolation),
+        (.malformedChunkSize, .protocolViolation), (.contentDecodingFailed, .contentCoding), (.contentTooLarge, .tooLarge),
+    ])
+    func everyReasonHasACode(_ reason: LoadError.Reason, _ code: ExitCode) {
+        #expect(ExitCode(LoadError(reason, phase: .receiving, party: .peer)) == code)
+    }
+
+    @Test func aRequestThatCannotBeSentIsAUsageError() {
+        #expect(ExitCode(LoadError(.badRequest, phase: .sending, party: .local)) == .usage)
+        #expect(ExitCode(LoadError(.bodyUnavailable, phase: .sending, party: .local)) == .other)
+    }
+}

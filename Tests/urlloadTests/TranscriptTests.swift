@@ -1,0 +1,91 @@
+import Testing
+import URLLoading
+@testable import urlload
+
+struct TranscriptTests {
+    private func lines(_ text: String) -> [String] { TranscriptText.lines(text.utf8) }
+
+    @Test func aLineStandsForItsBytesAndCRLF() {
+        #expect(lines("a\r\nb\r\n") == ["a", "b"])
+        #expect(lines("a\nb") == ["a\\n", "b\\"])
+        #expect(lines("\r\n") == [""])
+        #expect(lines("a\rb\r\r\n") == ["a\\x0db\\x0d"])
+        #expect(lines("a\r") == ["a\\x0d\\"])
+        #expect(lines("") == [])
+    }
+
+    @Test func whatIsNoTextIsEscaped() {
+        #expect(TranscriptText.lines([0x1B, 0x5B, 0xFF, 0x5C, 0x00]) == ["\\x1b[\\xff\\\\\\x00\\"])
+        #expect(lines("é\r\n") == ["\\xc3\\xa9"])
+    }
+
+    @Test func longLinesAreBroken() {
+        let broken = lines(String(repeating: "x", count: 200) + "\r\n")
+        #expect(broken.map(\.count) == [97, 97, 8])
+        #expect(broken[0].hasSuffix("\\") && !broken[2].hasSuffix("\\"))
+    }
+
+    private let request = "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Basic c2VjcmV0\r\nCookie: id=secret\r\n\r\n"
+    private let response = "HTTP/1.1 200 OK\r\nSet-Cookie: id=secret\r\n\r\nAuthorization: body\n"
+
+    private func tell(_ transcript: inout Transcript, _ events: [WireTapEvent]) -> [String] {
+        events.flatMap { transcript.lines($0) }
+    }
+
+    @Test func secretsAreHiddenInHeads() {
+        var transcript = Transcript(showsBodies: true, showsSecrets: false)
+        let told = tell(&transcript, [
+            .connected("tcp(1)", connection: 1), .sent(Array(request.utf8), connection: 1),
+            .received(Array(response.utf8), connection: 1), .closed(connection: 1),
+        ])
+        #expect(told == [
+            "* connection 1: tcp(1)",
+            "> GET / HTTP/1.1", "> Host: a", "> Authorization: Basic [hidden]", "> Cookie: [hidden]", "> ",
+            "< HTTP/1.1 200 OK", "< Set-Cookie: [hidden]", "< ", "< Authorization: body\\n",
+            "* connection 1 closed",
+        ])
+    }
+
+    @Test(arguments: 1...12)
+    func piecesOfAnySizeTellTheSame(_ size: Int) {
+        func told(_ size: Int) -> [String] {
+            var transcript = Transcript(showsBodies: false, showsSecrets: false)
+            var events: [WireTapEvent] = [.sent(Array(request.utf8), connection: 1)]
+            let bytes = Array(("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + response).utf8)
+            for start in stride(from: 0, to: bytes.count, by: size) {
+                events.append(.received(Array(bytes[start..<min(bytes.count, start + size)]), connection: 1))
+            }
+            return tell(&transcript, events)
+        }
+        #expect(told(size) == told(10_000))
+        #expect(told(size).joined().contains("secret") == false)
+    }
+
+    @Test func headsAloneForVerbose() {
+        var transcript = Transcript(showsBodies: false, showsSecrets: true)
+        let told = tell(&transcript, [
+            .sent(Array("POST / HTTP/1.1\r\nHost: a\r\n\r\nbody".utf8), connection: 1),
+            .sent(Array("more\r\nAuthorization: x\r\n\r\n".utf8), connection: 1),
+            .received(Array(response.utf8), connection: 1),
+            .sent(Array(request.utf8), connection: 1),
+        ])
+        #expect(told == [
+            "* connection 1",
+            "> POST / HTTP/1.1", "> Host: a", "> ",
+            "< HTTP/1.1 200 OK", "< Set-Cookie: id=secret", "< ",
+            "* connection 1 reused",
+            "> GET / HTTP/1.1", "> Host: a", "> Authorization: Basic c2VjcmV0", "> Cookie: id=secret", "> ",
+        ])
+    }
+
+    @Test func aHeadCutOffHidesItsSecretToo() {
+        var transcript = Transcript(showsBodies: true, showsSecrets: false)
+        let told = tell(&transcript, [
+            .sent(Array("GET / HTTP/1.1\r\n\r\n".utf8), connection: 1),
+            .received(Array("HTTP/1.1 200 OK\r\nSet-Cookie: id=sec".utf8), connection: 1), .closed(connection: 1),
+        ])
+        #expect(told.last == "* connection 1 closed")
+        #expect(told.joined().contains("sec") == false)
+        #expect(told.contains("< Set-Cookie: [hidden]"))
+    }
+}
