@@ -5,6 +5,9 @@
 // after its borrower has left; the next borrower sees that as a spurious wake-up.
 // Rule 2: so whoever waits does so in a loop that looks again at what it waits for.
 
+#if URLLOADING_THREAD_SANITIZER
+import CSystem
+#endif
 import Synchronization
 
 /// A binary semaphore with room for one waiting task: ready, idle, or the task's continuation.
@@ -47,6 +50,11 @@ package struct Gate: ~Copyable, Sendable {
             state.store(Self.idle, ordering: .releasing)
             continuation.resume()
         }
+        #if URLLOADING_THREAD_SANITIZER
+        // A continuation resumed before its task has stopped running lets it run on; the runtime tells
+        // the sanitizer of the resumption, but in this one case not of its arrival.
+        withUnsafeCurrentTask { if let task = $0 { csys_sanitizer_acquire(unsafeBitCast(task, to: UnsafeRawPointer.self)) } }
+        #endif
     }
 }
 
