@@ -21,6 +21,8 @@
 enum {
     CSYS_READABLE = 1,
     CSYS_WRITABLE = 2,
+    /// The peer has ended its direction, or the connection is gone; comes with CSYS_READABLE.
+    CSYS_ENDED = 4,
 };
 typedef struct {
     void *key;

@@ -43,6 +43,7 @@ int csys_poll_wait(int poll, csys_event *events, int capacity, int64_t nanosecon
         uint32_t bits = 0;
         if (ready[i].events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) bits |= CSYS_READABLE;
         if (ready[i].events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) bits |= CSYS_WRITABLE;
+        if (ready[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) bits |= CSYS_ENDED;
         events[i] = (csys_event){ready[i].data.ptr, bits};
     }
     return count;

@@ -65,9 +65,13 @@ package final class PollSlot: Sendable {
     let writable = Gate()
     /// Another slot that hears of everything this one hears of: one task watching several sockets.
     let relay = Atomic<UInt>(0)
-    /// While set, readiness to read also wakes a writer: a peer may answer before it has read all.
+    /// See `gatherReads`.
     let gathers = Atomic<Bool>(false)
+    /// While set, readiness to read also wakes a writer: a peer may answer before it has read all.
     private let writerHearsReads = Atomic<Bool>(false)
+    /// An end may have been heard. Bytes and the end behind them are often one event: whoever reads the
+    /// bytes spends the word of `readable`, and this one stays.
+    private let heardEnd = Atomic<Bool>(false)
 
     /// Returns the number of tasks resumed.
     @discardableResult
@@ -81,6 +85,13 @@ package final class PollSlot: Sendable {
             }
         }
         return resumed
+    }
+
+    func hearEnd() { heardEnd.store(true, ordering: .releasing) }
+
+    /// Takes the word of an end. A socket that is not connected yet gives it too: it has to be looked into.
+    func takeEnd() -> Bool {
+        heardEnd.load(ordering: .relaxed) && heardEnd.exchange(false, ordering: .acquiringAndReleasing)
     }
 
     /// Whether a task is parked here at this moment: tests end waits that have truly begun.
@@ -108,6 +119,7 @@ package final class PollSlot: Sendable {
         _ = writable.take()
         writerHearsReads.store(false, ordering: .releasing)
         gathers.store(false, ordering: .relaxed)
+        heardEnd.store(false, ordering: .releasing)
         unrelay()
     }
 }

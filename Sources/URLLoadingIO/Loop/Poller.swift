@@ -149,7 +149,8 @@ package final class Poller: Sendable {
             guard let key = event.key else { continue }
             let ready = Int(event.ready)
             resumed += Unmanaged<PollSlot>.fromOpaque(key)._withUnsafeGuaranteedRef {
-                $0.notify(readable: ready & CSYS_READABLE != 0, writable: ready & CSYS_WRITABLE != 0)
+                if ready & CSYS_ENDED != 0 { $0.hearEnd() }
+                return $0.notify(readable: ready & CSYS_READABLE != 0, writable: ready & CSYS_WRITABLE != 0)
             }
         }
         // The count is a hint for `pollInline`; wake-ups by other means let it drift, so it is

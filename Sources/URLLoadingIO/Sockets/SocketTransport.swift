@@ -73,8 +73,8 @@ package final class SocketTransport: Transport {
 
     package func hasPendingInput(askingKernel asks: Bool) -> Bool {
         // What was heard may be long consumed, and what is there may not have been heard yet.
-        let hasHeard = slot.readable.take()
-        guard hasHeard || asks || mayHoldMore.load(ordering: .relaxed) else { return false }
+        let hasHeard = slot.readable.take(), hasHeardEnd = slot.takeEnd()
+        guard hasHeard || hasHeardEnd || asks || mayHoldMore.load(ordering: .relaxed) else { return false }
         return csys_peek(descriptor) != -Int(EAGAIN)
     }
 

@@ -1,6 +1,8 @@
 // Just enough of RFC 1951 and 1952 to write what a server might send: stored blocks, and one fixed
 // Huffman block whose only matches are runs, which is what bombs are made of.
 
+import Glibc
+
 enum Compressed {
     /// A gzip member around stored blocks.
     static func gzip(_ bytes: [UInt8]) -> [UInt8] { member(stored(bytes), of: bytes) }
@@ -60,9 +62,8 @@ enum Compressed {
     }
 
     private static func isRun(_ bytes: UnsafeBufferPointer<UInt8>, at start: Int, _ period: Int) -> Bool {
-        guard start >= period, start + 258 <= bytes.count else { return false }
-        for index in start..<start + 258 where bytes[index] != bytes[index - period] { return false }
-        return true
+        guard start >= period, start + 258 <= bytes.count, let base = bytes.baseAddress else { return false }
+        return memcmp(base + start, base + start - period, 258) == 0
     }
 
     private static func crc(_ bytes: [UInt8]) -> UInt32 {

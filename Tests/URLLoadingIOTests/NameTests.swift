@@ -1,0 +1,203 @@
+import CSystem
+import Glibc
+import Synchronization
+import Testing
+
+@testable import URLLoadingIO
+
+/// Names, the threads that look them up, and the race between the addresses they have.
+@Suite(.timeLimit(.minutes(1)))
+struct NameTests {
+    private static let one = SocketAddress.ipv4((192, 0, 2, 1), port: 0)
+
+    /// Threads wait here for the test.
+    private final class Gate: Sendable {
+        private let isOpen = Atomic<Bool>(false)
+        private let inside = Atomic<Int>(0)
+        private let most = Atomic<Int>(0)
+        var mostInside: Int { most.load(ordering: .acquiring) }
+        var entered: Int { inside.load(ordering: .acquiring) }
+        func open() { isOpen.store(true, ordering: .releasing) }
+        func pass() {
+            let now = inside.add(1, ordering: .acquiringAndReleasing).newValue
+            _ = most.max(now, ordering: .acquiringAndReleasing)
+            while !isOpen.load(ordering: .acquiring) { usleep(200) }
+            inside.subtract(1, ordering: .acquiringAndReleasing)
+        }
+    }
+
+    @Test("equal look-ups share one call, others do not, and nothing is remembered")
+    func coalescing() async throws {
+        let gate = Gate()
+        let asked = Lock<[String]>([])
+        let resolver = SystemResolver(threads: BlockingThreads(limit: 4)) { name in
+            asked.withLock { $0.append(name) }
+            gate.pass()
+            return .success([Self.one])
+        }
+        let lookups = (0..<10).map { number in
+            Task { try await resolver.addresses(of: number < 8 ? "a.example" : "b\(number).example", StopToken()) }
+        }
+        while gate.entered < 3 { await Task.yield() }
+        // Those who have not come yet must: they are sure to be inside once the slot of each is taken.
+        try await SocketTests.settle()
+        gate.open()
+        for lookup in lookups { #expect(try await lookup.value == [Self.one]) }
+        #expect(asked.withLock { $0.count { $0 == "a.example" } } <= 2)
+        let before = asked.withLock { $0.count }
+        _ = try await resolver.addresses(of: "a.example", StopToken())
+        #expect(asked.withLock { $0.count } == before + 1)
+    }
+
+    @Test("a failure is shared by who asked together")
+    func sharedFailure() async throws {
+        let gate = Gate()
+        let calls = Atomic<Int>(0)
+        let resolver = SystemResolver(threads: BlockingThreads(limit: 1)) { name in
+            calls.add(1, ordering: .relaxed)
+            gate.pass()
+            return .failure(IOFailure(.hostNotFound(name), .resolve))
+        }
+        let token = StopToken()
+        let lookups = (0..<5).map { _ in Task { try await resolver.addresses(of: "a.example", token) } }
+        while gate.entered < 1 { await Task.yield() }
+        gate.open()
+        for lookup in lookups {
+            let error = await #expect(throws: IOFailure.self) { try await lookup.value }
+            guard case .hostNotFound("a.example")? = error?.code else {
+                Issue.record("\(String(describing: error))")
+                continue
+            }
+        }
+        #expect(calls.load(ordering: .relaxed) <= 5)
+    }
+
+    @Test("who is cancelled leaves at once; the call goes on for the others")
+    func cancelledCaller() async throws {
+        let gate = Gate()
+        defer { gate.open() }
+        let resolver = SystemResolver(threads: BlockingThreads(limit: 1)) { _ in
+            gate.pass()
+            return .success([Self.one])
+        }
+        let token = StopToken()
+        let leaves = Task { try await resolver.addresses(of: "a.example", token) }
+        while gate.entered < 1 { await Task.yield() }
+        let stays = Task { try await resolver.addresses(of: "a.example", StopToken()) }
+        token.stop(.cancelled)
+        let error = await #expect(throws: IOFailure.self) { try await leaves.value }
+        #expect(stopReason(error) == .cancelled)
+        #expect(error?.operation == .resolve)
+        gate.open()
+        #expect(try await stays.value == [Self.one])
+    }
+
+    @Test("the system knows localhost, and knows that .invalid is nobody")
+    func system() throws {
+        let addresses = try SystemResolver.getaddrinfo("localhost").get()
+        #expect(!addresses.isEmpty)
+        #expect(addresses.allSatisfy { $0.port == 0 })
+        #expect(Set(addresses).count == addresses.count)
+        #expect(throws: IOFailure.self) { try SystemResolver.getaddrinfo("nobody.invalid").get() }
+    }
+
+    @Test("no more threads than the limit, and all work is done", arguments: [1, 3])
+    func threads(_ limit: Int) async {
+        let gate = Gate()
+        let threads = BlockingThreads(limit: limit)
+        let done = Atomic<Int>(0)
+        for _ in 0..<20 {
+            threads.run {
+                gate.pass()
+                done.add(1, ordering: .acquiringAndReleasing)
+            }
+        }
+        while gate.entered < limit { await Task.yield() }
+        gate.open()
+        while done.load(ordering: .acquiring) < 20 { await Task.yield() }
+        #expect(gate.mostInside == limit)
+        // Threads that wait are used again.
+        threads.run { done.add(1, ordering: .acquiringAndReleasing) }
+        while done.load(ordering: .acquiring) < 21 { await Task.yield() }
+    }
+
+    @Test("one thread does its work in the order it came")
+    func order() async {
+        let threads = BlockingThreads(limit: 1)
+        let seen = Lock<[Int]>([])
+        for number in 0..<100 { threads.run { seen.withLock { $0.append(number) } } }
+        while seen.withLock({ $0.count }) < 100 { await Task.yield() }
+        #expect(seen.withLock { $0 } == Array(0..<100))
+    }
+
+    // MARK: The race
+
+    @Test("RFC 8305: attempts start a delay apart, or when one has failed")
+    func schedule() {
+        var race = ConnectRace(count: 3, delay: 100)
+        #expect(race.step(now: 0) == .start(0))
+        #expect(race.step(now: 0) == .wait(until: 100))
+        #expect(race.step(now: 99) == .wait(until: 100))
+        #expect(race.step(now: 100) == .start(1))
+        #expect(race.step(now: 120) == .wait(until: 200))
+        race.failed()
+        #expect(race.step(now: 120) == .start(2))
+        #expect(race.step(now: 900) == .wait(until: .max))
+        race.failed()
+        #expect(race.step(now: 900) == .wait(until: .max))
+        race.failed()
+        #expect(race.step(now: 900) == .giveUp)
+        var none = ConnectRace(count: 0)
+        #expect(none.step(now: 0) == .giveUp)
+        var failing = ConnectRace(count: 2, delay: 100)
+        #expect(failing.step(now: 0) == .start(0))
+        failing.failed()
+        #expect(failing.step(now: 1) == .start(1))
+        #expect(failing.step(now: 1) == .wait(until: .max))
+        failing.failed()
+        #expect(failing.step(now: 1) == .giveUp)
+    }
+
+    @Test("RFC 8305 4: families alternate, from the first")
+    func interleaving() {
+        func four(_ last: UInt8) -> SocketAddress { .ipv4((192, 0, 2, last), port: 1) }
+        func six(_ last: UInt8) -> SocketAddress { .ipv6([UInt8](repeating: 0, count: 15) + [last], port: 1) }
+        #expect(ConnectRace.interleave([six(1), six(2), four(1), six(3), four(2)]) == [six(1), four(1), six(2), four(2), six(3)])
+        #expect(ConnectRace.interleave([four(1), four(2), six(1)]) == [four(1), six(1), four(2)])
+        #expect(ConnectRace.interleave([four(1)]) == [four(1)])
+        #expect(ConnectRace.interleave([]) == [])
+    }
+
+    @Test("the race is won by who answers, and lost with the first failure")
+    func connecting() async throws {
+        let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
+        defer { listener.close() }
+        let dead = try SocketListener(.ipv4((127, 0, 0, 2), port: 0))
+        dead.close()
+        let winner = try await ConnectRace.connect([dead.address, listener.address], StopToken())
+        #expect(winner.peer == listener.address)
+        winner.close()
+        let error = await #expect(throws: IOFailure.self) { try await ConnectRace.connect([dead.address, dead.address.withPort(1)], StopToken()) }
+        #expect(systemError(error) == ECONNREFUSED)
+        let none = await #expect(throws: IOFailure.self) { try await ConnectRace.connect([], StopToken()) }
+        guard case .invalidAddress? = none?.code else {
+            Issue.record("\(String(describing: none))")
+            return
+        }
+    }
+
+    @Test("a race that hangs ends with its token, and leaves no slot behind")
+    func stopped() async throws {
+        // Nobody empties this queue: later connections get no answer.
+        let full = try SocketListener(.ipv4((127, 0, 0, 1), port: 0), backlog: 0)
+        defer { full.close() }
+        let filler = try await SocketTransport.connect(to: full.address, StopToken())
+        defer { filler.close() }
+        let token = StopToken(idleLimit: .max)
+        let race = Task { try await ConnectRace.connect([full.address, full.address, full.address], token) }
+        token.stop(.deadline)
+        let error = await #expect(throws: IOFailure.self) { try await race.value.close() }
+        #expect(stopReason(error) == .deadline)
+        #expect(error?.operation == .connect)
+    }
+}

@@ -1,0 +1,216 @@
+import CSystem
+import Glibc
+import Testing
+
+@testable import URLLoadingIO
+
+@Suite(.timeLimit(.minutes(1)))
+struct SocketTests {
+    private static let anywhere = SocketAddress.ipv4((127, 0, 0, 1), port: 0)
+
+    static func settle() async throws {
+        try await Poller.shared.sleep(until: Poller.now() + 1_000_000, StopToken())
+    }
+
+    private func unixPath() -> String { "/tmp/url-loading-\(getpid())-\(UInt32.random(in: 0 ..< .max)).sock" }
+
+    @Test("bytes go both ways, and the end of one direction leaves the other")
+    func bothWays() async throws {
+        let (near, far) = try await socketPair()
+        try await send(Array("ping".utf8), on: near)
+        #expect(try await receive(4, from: far) == Array("ping".utf8))
+        near.finishWriting()
+        #expect(try await receive(from: far) == [])
+        try await send(Array("pong".utf8), on: far)
+        far.close()
+        #expect(try await receive(from: near) == Array("pong".utf8))
+        far.close()
+    }
+
+    @Test("addresses of both ends are known")
+    func addresses() async throws {
+        let (near, far) = try await socketPair()
+        #expect(near.peer == far.localAddress)
+        #expect(far.peer == near.localAddress)
+        #expect(near.description == "tcp(\(near.peer?.description ?? ""))")
+    }
+
+    @Test("pending input is told: bytes, an end, a reset", arguments: ["bytes", "end", "reset", "nothing"])
+    func pendingInput(_ kind: String) async throws {
+        let (near, far) = try await socketPair()
+        try await Self.settle()
+        #expect(!near.hasPendingInput)
+        switch kind {
+        case "bytes": try await send([1], on: far)
+        case "end": far.finishWriting()
+        case "reset": far.abort()
+        default: break
+        }
+        try await Self.settle()
+        #expect(near.hasPendingInput == (kind != "nothing"))
+    }
+
+    @Test("an end that came together with bytes is told after the bytes were read", arguments: [false, true])
+    func endBehindBytes(_ isReset: Bool) async throws {
+        let (near, far) = try await socketPair()
+        try await send([1, 2, 3], on: far)
+        if isReset { far.abort() } else { far.close() }
+        try await Self.settle()
+        // As a reader does that had to wait: the word of the slot is spent on the bytes.
+        await Poller.shared.park(near.slot, .read, StopToken())
+        var buffer = [UInt8](repeating: 0, count: 100)
+        let progress = try buffer.withUnsafeMutableBytes { try near.read(into: $0) }
+        #expect(progress == .moved(3))
+        #expect(near.hasPendingInput)
+    }
+
+    @Test("bytes behind a read that filled its buffer are told")
+    func moreThanAsked() async throws {
+        let (near, far) = try await socketPair()
+        try await send([1, 2, 3, 4], on: far)
+        try await Self.settle()
+        await Poller.shared.park(near.slot, .read, StopToken())
+        var buffer = [UInt8](repeating: 0, count: 2)
+        _ = try buffer.withUnsafeMutableBytes { try near.read(into: $0) }
+        #expect(near.hasPendingInput)
+        #expect(near.hasPendingInput)
+        _ = try buffer.withUnsafeMutableBytes { try near.read(into: $0) }
+        #expect(!near.hasPendingInput)
+    }
+
+    @Test("a reset is an error to a reader, writing to a closed peer one to a writer, and no signal")
+    func reset() async throws {
+        let (near, far) = try await socketPair()
+        far.abort()
+        let error = await #expect(throws: IOFailure.self) { _ = try await receive(from: near) }
+        #expect(systemError(error) == ECONNRESET)
+        let written = await #expect(throws: IOFailure.self) {
+            while true { try await send([1], on: near) }
+        }
+        #expect(systemError(written) == EPIPE)
+    }
+
+    @Test("nobody listens: refused")
+    func refused() async throws {
+        let listener = try SocketListener(Self.anywhere)
+        listener.close()
+        let error = await #expect(throws: IOFailure.self) { try await SocketTransport.connect(to: listener.address, StopToken()) }
+        #expect(systemError(error) == ECONNREFUSED)
+        #expect(error?.operation == .connect)
+    }
+
+    @Test("a port in use cannot be listened on")
+    func inUse() throws {
+        let listener = try SocketListener(Self.anywhere)
+        defer { listener.close() }
+        let error = #expect(throws: IOFailure.self) { try SocketListener(listener.address) }
+        #expect(systemError(error) == EADDRINUSE)
+        #expect(error?.operation == .listen)
+    }
+
+    @Test("accepting, reading and writing end with their token")
+    func stopped() async throws {
+        let listener = try SocketListener(Self.anywhere)
+        defer { listener.close() }
+        let token = StopToken()
+        async let accepted = Result { try await listener.accept(token) }
+        token.stop(.cancelled)
+        #expect(stopReason((await accepted).error) == .cancelled)
+
+        let (near, far) = try await socketPair()
+        let reading = StopToken()
+        reading.attach(near.slot)
+        let reader = Task {
+            var byte: [UInt8] = [0]
+            while true {
+                try reading.check(.read)
+                if case .moved = try byte.withUnsafeMutableBytes({ try near.read(into: $0) }) { return }
+                await Poller.shared.park(near.slot, .read, reading)
+            }
+        }
+        while !near.slot.hasWaiter { await Task.yield() }
+        reading.stop(.idle)
+        let error = await #expect(throws: IOFailure.self) { try await reader.value }
+        #expect(stopReason(error) == .idle)
+        reading.detach(near.slot)
+        far.close()
+    }
+
+    @Test("a large transfer waits for its reader and arrives whole")
+    func large() async throws {
+        let (near, far) = try await socketPair()
+        let bytes = (0..<(8 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 7) }
+        async let sent: Void = send(bytes, on: near)
+        let received = try await receive(bytes.count, from: far)
+        try await sent
+        #expect(received == bytes)
+    }
+
+    @Test("Unix sockets: a path is listened on and connected to")
+    func unix() async throws {
+        let path = unixPath()
+        defer { unlink(path) }
+        let address = try SocketAddress.unix(path)
+        let missing = await #expect(throws: IOFailure.self) { try await SocketTransport.connect(to: address, StopToken()) }
+        #expect(systemError(missing) == ENOENT)
+        #expect(SystemError.kind(ENOENT) == .refused)
+        let listener = try SocketListener(address)
+        defer { listener.close() }
+        #expect(listener.address == address)
+        #expect(listener.address.description == "unix:\(path)")
+        #expect(listener.address.port == 0)
+        async let accepted = listener.accept(StopToken())
+        let near = try await SocketTransport.connect(to: address, StopToken())
+        let far = try await accepted
+        try await send(Array("through".utf8), on: near)
+        near.close()
+        #expect(try await receive(from: far) == Array("through".utf8))
+        // The path is taken until its file is removed.
+        #expect(systemError(#expect(throws: IOFailure.self) { try SocketListener(address) }) == EADDRINUSE)
+    }
+
+    @Test("a path that fits no address is refused", arguments: ["", "a\0b", String(repeating: "x", count: 108)])
+    func badPath(_ path: String) {
+        let error = #expect(throws: IOFailure.self) { try SocketAddress.unix(path) }
+        guard case .invalidAddress? = error?.code else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+    }
+
+    @Test("addresses draw themselves, and take ports")
+    func description() throws {
+        #expect(SocketAddress.ipv4((192, 0, 2, 1), port: 80).description == "192.0.2.1:80")
+        #expect(SocketAddress.ipv4((192, 0, 2, 1), port: 0).withPort(443).port == 443)
+        let six = SocketAddress.ipv6([0x20, 1, 0xd, 0xb8] + [UInt8](repeating: 0, count: 11) + [1], port: 8080)
+        #expect(six.description == "[2001:db8::1]:8080")
+        #expect(six.withPort(1) == .ipv6([0x20, 1, 0xd, 0xb8] + [UInt8](repeating: 0, count: 11) + [1], port: 1))
+        #expect(try SocketAddress.scope(of: "7") == 7)
+        #expect(throws: IOFailure.self) { try SocketAddress.scope(of: "no-such-interface") }
+        let unix = try SocketAddress.unix("/x")
+        #expect(unix.withPort(9) == unix)
+    }
+
+    @Test("slots come back when sockets are closed")
+    func slots() async throws {
+        let slot: PollSlot
+        do {
+            let (near, far) = try await socketPair()
+            slot = near.slot
+            near.close()
+            near.close()
+            far.close()
+        }
+        #expect(!slot.hasWaiter)
+    }
+}
+
+extension Result where Failure == any Error {
+    init(_ make: () async throws -> Success) async {
+        do { self = .success(try await make()) } catch { self = .failure(error) }
+    }
+
+    var error: (any Error)? {
+        if case .failure(let error) = self { error } else { nil }
+    }
+}

@@ -1,0 +1,192 @@
+import Testing
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+@testable import URLLoading
+
+/// The invariant of the pool: every connection counted has exactly one owner, and nobody waits while
+/// there is a place.
+@Suite struct PoolStateTests {
+    final class Token: Sendable {}
+    typealias State = PoolState<Token>
+
+    /// Drives the machine as loads do, at random, and keeps its own books.
+    struct Walk {
+        var state: State
+        var random: SeededGenerator
+        let routes: [Route]
+        var now: Int64 = 0
+        var connecting: [Route] = []
+        var leased: [(token: Token, route: Route)] = []
+        var waiting: [(waiter: State.Waiter, route: Route)] = []
+        var closed: Set<ObjectIdentifier> = []
+        /// Every token ever made, so that no identity is used twice.
+        var made: [Token] = []
+        let slot: PollSlot
+
+        init(seed: UInt64, perHost: Int, maximumIdle: Int, slot: PollSlot) throws {
+            state = State(perHost: perHost, maximumIdle: maximumIdle)
+            random = SeededGenerator(seed: seed)
+            self.slot = slot
+            routes = try ["a.example", "b.example", "c.example"].map { Route(origin: try Origin(scheme: "http", host: Origin.Host($0))) }
+        }
+
+        /// Hundreds of thousands of these: the macro would cost more than the walk.
+        private func expect(_ isTrue: Bool, _ comment: String) {
+            if !isTrue { Issue.record("\(comment) at \(now): \(state)") }
+        }
+
+        mutating func step() {
+            now += 1
+            switch Int.random(in: 0..<10, using: &random) {
+            case 0..<4: lease()
+            case 4..<6: connect()
+            case 6..<8: giveBack()
+            case 8: goOnOrAbandon()
+            default: for token in state.reap(idleSince: now - Int64.random(in: 0..<40, using: &random)) { close(token) }
+            }
+            check()
+        }
+
+        private mutating func lease() {
+            guard let route = routes.randomElement(using: &random) else { return }
+            switch state.lease(route, makeWaiter: { State.Waiter(slot: slot) }) {
+            case .use(let token): take(token, route)
+            case .connect: connecting.append(route)
+            case .wait(let waiter): waiting.append((waiter, route))
+            }
+        }
+
+        private mutating func take(_ token: Token, _ route: Route) {
+            expect(!leased.contains { $0.token === token }, "leased twice")
+            expect(!closed.contains(ObjectIdentifier(token)), "closed, and leased")
+            leased.append((token, route))
+        }
+
+        private mutating func connect() {
+            guard let index = connecting.indices.randomElement(using: &random) else { return }
+            let route = connecting.remove(at: index)
+            if Bool.random(using: &random) {
+                state.connected(route)
+                made.append(Token())
+                leased.append((made[made.count - 1], route))
+            } else {
+                act(on: state.failedToConnect(route))
+            }
+        }
+
+        private mutating func giveBack() {
+            guard let index = leased.indices.randomElement(using: &random) else { return }
+            let (token, route) = leased.remove(at: index)
+            act(on: state.giveBack(token, route, reusable: Int.random(in: 0..<4, using: &random) > 0, now: now))
+        }
+
+        /// Somebody who waits sees that it was their turn, or gives up at that very moment.
+        private mutating func goOnOrAbandon() {
+            guard let index = waiting.indices.randomElement(using: &random) else { return }
+            let (waiter, route) = waiting[index]
+            if case .waiting = waiter.turn, Bool.random(using: &random) { return }
+            waiting.remove(at: index)
+            if Int.random(in: 0..<3, using: &random) == 0 { return act(on: state.abandon(waiter, route, now: now)) }
+            switch waiter.turn {
+            case .use(let token): take(token, route)
+            case .connect: connecting.append(route)
+            case .waiting: act(on: state.abandon(waiter, route, now: now))
+            }
+        }
+
+        private mutating func act(on consequence: State.Consequence) {
+            if let wake = consequence.wake {
+                let isKnown = waiting.contains { $0.waiter === wake }
+                expect(isKnown, "woken, and not waiting")
+                if case .waiting = wake.turn { Issue.record("woken for nothing") }
+            }
+            if let token = consequence.close { close(token) }
+        }
+
+        private mutating func close(_ token: Token) {
+            expect(closed.insert(ObjectIdentifier(token)).inserted, "closed twice")
+            expect(!leased.contains { $0.token === token }, "closed while leased")
+        }
+
+        private func check() {
+            var idle = 0
+            for route in routes {
+                let host = state.hosts[route] ?? State.Host()
+                let turns = waiting.filter { $0.route == route }.map(\.waiter.turn)
+                let given = turns.count { if case .use = $0 { true } else { false } }
+                let places = turns.count { if case .connect = $0 { true } else { false } }
+                expect(host.leased == leased.count { $0.route == route } + given, "leased miscounted")
+                expect(host.connecting == connecting.count { $0 == route } + places, "connecting miscounted")
+                expect(host.waiting.count == turns.count - given - places, "waiting miscounted")
+                expect(host.count <= state.perHost, "too many for one host")
+                if host.waiting.count > 0 { expect(host.count == state.perHost, "waiting, though there is a place") }
+                for (token, _) in host.idle {
+                    expect(!leased.contains { $0.token === token } && !closed.contains(ObjectIdentifier(token)), "idle, and owned elsewhere")
+                }
+                idle += host.idle.count
+            }
+            expect(state.idleCount == idle, "idle miscounted")
+            expect(idle <= state.maximumIdle, "too many idle")
+            let owned = leased.count + idle + closed.count + waiting.count { if case .use = $0.waiter.turn { true } else { false } }
+            expect(owned == made.count, "an orphan")
+        }
+
+        /// All loads end, the session with them: nothing is left.
+        mutating func finish() {
+            for token in state.drain() { close(token) }
+            while let (waiter, route) = waiting.popLast() { act(on: state.abandon(waiter, route, now: now)) }
+            while let route = connecting.popLast() { act(on: state.failedToConnect(route)) }
+            while let (token, route) = leased.popLast() { act(on: state.giveBack(token, route, reusable: true, now: now)) }
+            expect(state.isEmpty, "something is left")
+            expect(state.description == "empty", "something is drawn")
+            expect(closed.count == made.count, "something is open")
+        }
+    }
+
+    @Test("every connection has exactly one owner", arguments: 0..<12, [(1, 0), (2, 1), (3, 4)])
+    func randomWalk(_ seed: UInt64, _ limits: (perHost: Int, maximumIdle: Int)) throws {
+        let slot = Poller.shared.borrowSlot()
+        defer { Poller.shared.returnSlot(slot) }
+        var walk = try Walk(seed: seed, perHost: limits.perHost, maximumIdle: limits.maximumIdle, slot: slot)
+        for _ in 0..<400 { walk.step() }
+        walk.finish()
+    }
+
+    private func route() throws -> Route { Route(origin: try Origin(scheme: "http", host: Origin.Host("a.example"))) }
+
+    @Test("who waits longest is served first, the newest idle connection is used first")
+    func order() throws {
+        let slot = Poller.shared.borrowSlot()
+        defer { Poller.shared.returnSlot(slot) }
+        let route = try route()
+        var state = State(perHost: 2, maximumIdle: 4)
+        let make = { State.Waiter(slot: slot) }
+        for _ in 0..<2 {
+            guard case .connect = state.lease(route, makeWaiter: make) else { throw Unexpectedly("no place") }
+            state.connected(route)
+        }
+        var waiters: [State.Waiter] = []
+        for _ in 0..<3 { if case .wait(let waiter) = state.lease(route, makeWaiter: make) { waiters.append(waiter) } }
+        #expect(waiters.count == 3)
+        #expect(state.description == "http://a.example 0 connecting 2 leased 0 idle 3 waiting")
+        let first = Token(), second = Token()
+        #expect(state.giveBack(first, route, reusable: true, now: 1).wake === waiters[0])
+        #expect(state.giveBack(second, route, reusable: false, now: 2).wake === waiters[1])
+        if case .connect = waiters[1].turn {} else { Issue.record("a place was free") }
+        #expect(state.abandon(waiters[2], route, now: 3).wake == nil)
+        _ = state.failedToConnect(route)
+        let old = Token(), new = Token()
+        _ = state.giveBack(old, route, reusable: true, now: 4)
+        guard case .connect = state.lease(Route(origin: try Origin(scheme: "https", host: Origin.Host("a.example"))), makeWaiter: make) else { throw Unexpectedly("another route") }
+        guard case .use(let again) = state.lease(route, makeWaiter: make), again === old else { throw Unexpectedly("not reused") }
+        guard case .connect = state.lease(route, makeWaiter: make) else { throw Unexpectedly("no place") }
+        state.connected(route)
+        _ = state.giveBack(old, route, reusable: true, now: 5)
+        _ = state.giveBack(new, route, reusable: true, now: 6)
+        #expect(state.oldestIdle == 5)
+        guard case .use(let newest) = state.lease(route, makeWaiter: make) else { throw Unexpectedly("not reused") }
+        #expect(newest === new)
+    }
+}
