@@ -79,6 +79,9 @@ _Bool csys_semaphore_wait(csys_semaphore *semaphore, int64_t nanoseconds);
 void csys_set_thread_mark(const void *mark);
 const void *csys_thread_mark(void);
 
+/// Tells the thread sanitizer that what was released at `address` is known here. Nothing without it.
+void csys_sanitizer_acquire(const void *address);
+
 /// The errno of this thread.
 int csys_error(void);
 /// What an errno is called; never freed.

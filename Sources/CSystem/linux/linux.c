@@ -221,3 +221,9 @@ int64_t csys_raise_descriptor_limit(void) {
     getrlimit(RLIMIT_NOFILE, &limit);
     return (int64_t)limit.rlim_cur;
 }
+
+// Weak: there is one only where the sanitizer is linked.
+extern void __tsan_acquire(void *address) __attribute__((weak));
+void csys_sanitizer_acquire(const void *address) {
+    if (__tsan_acquire) __tsan_acquire((void *)address);
+}

@@ -110,8 +110,10 @@ final class HTTP1Connection: @unchecked Sendable {
             try await endBody(control)
         case .stream(_, let make):
             let pieces = make()
+            // The next piece may be long in coming: the peer gets now what there is.
+            guard try await flush(control) else { return }
             while let piece = try await next(pieces, control) {
-                guard try await sendPiece(piece, piece.count, control) else { return }
+                guard try await sendPiece(piece, piece.count, control), try await flush(control) else { return }
             }
             try await endBody(control)
         }
@@ -125,7 +127,8 @@ final class HTTP1Connection: @unchecked Sendable {
         }
     }
 
-    /// Returns false if the peer has answered and wants no more.
+    /// A small piece is only added to what goes out next. Returns false if the peer has answered and
+    /// wants no more.
     private func sendPiece<Bytes: ContiguousBytes>(
         _ piece: Bytes, _ count: Int, _ control: LoadControl
     ) async throws(LoadError) -> Bool {
@@ -136,12 +139,8 @@ final class HTTP1Connection: @unchecked Sendable {
             piece.withUnsafeBytes { output.append(contentsOf: $0) }
             codec.sendDataEnd(into: &output)
         }
-        if count <= Self.smallBody {
-            // Small pieces wait for what follows them, within bounds.
-            return output.count < Self.smallBody ? true : try await flush(control)
-        }
+        guard count > Self.smallBody else { return true }
         guard try await flush(control), try await transmit(piece, count, control) else { return false }
-        tap?(.sent(piece.withUnsafeBytes { [UInt8]($0) }, connection: identifier))
         try write { codec, output throws(WireViolation) in codec.sendDataEnd(into: &output) }
         return true
     }
@@ -181,7 +180,7 @@ final class HTTP1Connection: @unchecked Sendable {
             case .success(.blocked(let interest)):
                 transport.slot.hearReadsWhileWriting(true)
                 defer { transport.slot.hearReadsWhileWriting(false) }
-                if try hasAnswer() { return false }
+                if transport.hasPendingInput(askingKernel: false), try hasAnswer() { return false }
                 await Poller.shared.park(transport.slot, interest, control)
             case .success(.end):
                 throw LoadError(.connectionLost, phase: .sending, party: .peer)

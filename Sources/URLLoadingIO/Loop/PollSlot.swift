@@ -5,6 +5,9 @@
 // after its borrower has left; the next borrower sees that as a spurious wake-up.
 // Rule 2: so whoever waits does so in a loop that looks again at what it waits for.
 
+#if URLLOADING_THREAD_SANITIZER
+import CSystem
+#endif
 import Synchronization
 
 /// A binary semaphore with room for one waiting task: ready, idle, or the task's continuation.
@@ -47,6 +50,11 @@ package struct Gate: ~Copyable, Sendable {
             state.store(Self.idle, ordering: .releasing)
             continuation.resume()
         }
+        #if URLLOADING_THREAD_SANITIZER
+        // A continuation resumed before its task has stopped running lets it run on; the runtime tells
+        // the sanitizer of the resumption, but in this one case not of its arrival.
+        withUnsafeCurrentTask { if let task = $0 { csys_sanitizer_acquire(unsafeBitCast(task, to: UnsafeRawPointer.self)) } }
+        #endif
     }
 }
 
@@ -57,6 +65,7 @@ package final class PollSlot: Sendable {
     let writable = Gate()
     /// Another slot that hears of everything this one hears of: one task watching several sockets.
     let relay = Atomic<UInt>(0)
+    /// See `gatherReads`.
     let gathers = Atomic<Bool>(false)
     /// While set, readiness to read also wakes a writer: a peer may answer before it has read all.
     private let writerHearsReads = Atomic<Bool>(false)
@@ -109,8 +118,8 @@ package final class PollSlot: Sendable {
         _ = readable.take()
         _ = writable.take()
         writerHearsReads.store(false, ordering: .releasing)
-        heardEnd.store(false, ordering: .releasing)
         gathers.store(false, ordering: .relaxed)
+        heardEnd.store(false, ordering: .releasing)
         unrelay()
     }
 }

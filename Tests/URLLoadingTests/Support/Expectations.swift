@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Glibc
 import Synchronization
 import Testing
 import URLLoading
@@ -113,9 +114,19 @@ func pollerHasLooked() async throws {
     try await Poller.shared.sleep(until: Poller.now() + 1_000_000, StopToken())
 }
 
-/// A port on which nobody listens.
+/// A port on which nobody listens, nor will: a socket is bound to it until the process ends, or
+/// another test would be given the same port.
 func closedPort() throws -> UInt16 {
-    let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
-    listener.close()
-    return listener.address.port
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let result = withUnsafeMutablePointer(to: &address) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+            bind(descriptor, address, length) == 0 ? getsockname(descriptor, address, &length) : -1
+        }
+    }
+    try #require(result == 0)
+    return UInt16(bigEndian: address.sin_port)
 }
