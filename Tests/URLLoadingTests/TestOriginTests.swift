@@ -64,7 +64,7 @@ import URLLoadingWire
         let long = [UInt8](repeating: 1, count: 1000)
         try await withTestOrigin { origin in
             let faults: [(TestOrigin.Fault, LoadError.Reason?)] = [
-                (.init(.requestHead, .close), .truncated), (.init(.requestHead, .reset), .connectionLost),
+                (.init(.requestHead, .close), .connectionLost), (.init(.requestHead, .reset), .connectionLost),
                 (.init(.responseHead(after: 5), .close), .truncated), (.init(.responseHead(), .garbage()), .notHTTP),
                 (.init(.responseBody(after: 10), .cut), .truncated), (.init(.end, .close), nil),
                 (.init(.responseBody(after: 10), .delay(.milliseconds(1))), nil), (.init(.idle, .close), nil),

@@ -82,6 +82,7 @@ final class HTTP1Connection: @unchecked Sendable {
     func begin(_ request: PreparedRequest) throws(LoadError) -> Bool {
         exchanges += 1
         hasReceived = false
+        phase = .waiting
         answer = nil
         output.removeAll(keepingCapacity: true)
         try write { codec, output throws(WireViolation) in
@@ -109,14 +110,21 @@ final class HTTP1Connection: @unchecked Sendable {
             guard try await sendPiece(data, data.count, control) else { return }
             try await endBody(control)
         case .stream(_, let make):
-            let pieces = make()
-            // The next piece may be long in coming: the peer gets now what there is.
-            guard try await flush(control) else { return }
-            while let piece = try await next(pieces, control) {
-                guard try await sendPiece(piece, piece.count, control), try await flush(control) else { return }
+            let sent: Result<Void, LoadError>? = await Interruption.run(control) { [self] in
+                do throws(LoadError) { return .success(try await sendStream(make(), control)) } catch { return .failure(error) }
             }
-            try await endBody(control)
+            guard let sent else { throw LoadError(control.stopReason ?? .cancelled, phase: .sending) }
+            try sent.get()
         }
+    }
+
+    private func sendStream(_ pieces: AnyChunkIterator, _ control: LoadControl) async throws(LoadError) {
+        // The next piece may be long in coming: the peer gets now what there is.
+        guard try await flush(control) else { return }
+        while let piece = try await next(pieces, control) {
+            guard try await sendPiece(piece, piece.count, control), try await flush(control) else { return }
+        }
+        try await endBody(control)
     }
 
     private func next(_ pieces: AnyChunkIterator, _ control: LoadControl) async throws(LoadError) -> [UInt8]? {
@@ -199,15 +207,23 @@ final class HTTP1Connection: @unchecked Sendable {
 
     // MARK: Receiving
 
+    /// Where a failure of receiving falls: before the head of the answer, or after it.
+    private var phase = LoadError.Phase.waiting
+
     /// A final response that came while the request was still being sent.
     private var answer: HTTP1ResponseHead?
 
     /// The head of the final response; `nil` if more must be read.
     func bufferedResponse() throws(LoadError) -> HTTP1ResponseHead? {
-        if let answer { return answer }
+        if let answer {
+            phase = .receiving
+            return answer
+        }
         while true {
             switch try next() {
-            case .response(let head)?: return head
+            case .response(let head)?:
+                phase = .receiving
+                return head
             case .informational?: continue
             case .data?, .end?, .request?, .upgraded?:
                 throw LoadError(.unexpectedUpgrade, phase: .waiting, party: .peer)
@@ -248,7 +264,7 @@ final class HTTP1Connection: @unchecked Sendable {
                 return true
             case .informational?: continue
             case .some: return true
-            case nil: if try !read(.sending) { return false }
+            case nil: if try !read() { return false }
             }
         }
     }
@@ -259,27 +275,39 @@ final class HTTP1Connection: @unchecked Sendable {
             defer { unread = unread.lowerBound + consumed..<unread.upperBound }
             let bytes = storage?.bytes(unread) ?? UnsafeRawBufferPointer(start: nil, count: 0)
             if let event = try codec.next(bytes, consumed: &consumed) { return event }
-            return sawEnd ? try codec.receiveEnd() : nil
+            guard sawEnd else { return nil }
+            if hasReceived { return try codec.receiveEnd() }
         } catch {
-            throw LoadError(error, hasReceived ? .receiving : .waiting)
+            throw LoadError(error, phase)
         }
+        throw LoadError(.connectionLost, phase: .waiting, party: .peer, detail: "closed without an answer")
     }
 
     /// Waits until something was received.
     func fill(_ control: LoadControl) async throws(LoadError) {
-        let phase = hasReceived ? LoadError.Phase.receiving : .waiting
         // An answer takes its time: the first look would find nothing and cost a system call.
         if !hasReceived { await Poller.shared.park(transport.slot, .read, control) }
         while true {
             if let reason = control.stopReason { throw LoadError(reason, phase: phase) }
-            if try read(phase) { return }
+            if try read() { return try await giveWay() }
             await Poller.shared.park(transport.slot, blockedOn, control)
+            receivedSinceWait = 0
         }
     }
+
+    /// A peer faster than its reader never makes it wait: now and then others get their turn.
+    private func giveWay() async throws(LoadError) {
+        guard receivedSinceWait > Self.turn else { return }
+        receivedSinceWait = 0
+        await Task.yield()
+    }
+    private var receivedSinceWait = 0
+    private static let turn = 4 << 20
+
     private var blockedOn = PollSlot.Interest.read
 
     /// Returns false if nothing is there.
-    private func read(_ phase: LoadError.Phase) throws(LoadError) -> Bool {
+    private func read() throws(LoadError) -> Bool {
         let room = makeRoom()
         let progress: Progress
         do throws(IOFailure) { progress = try transport.read(into: room) } catch {
@@ -289,6 +317,7 @@ final class HTTP1Connection: @unchecked Sendable {
         switch progress {
         case .moved(let count):
             hasReceived = true
+            receivedSinceWait += count
             unread = unread.lowerBound..<unread.upperBound + count
             if count == room.count { capacity = min(capacity * 4, Self.largestBuffer) }
             noteFlood(count >= Self.flood)

@@ -82,17 +82,20 @@ final class Load: LoadControl, @unchecked Sendable {
         }
     }
 
+    /// The next hop; `nil` if the response is the result.
     private func redirect(after exchange: HTTPExchange, _ hop: Hop) async throws(LoadError) -> Hop? {
         guard let head = exchange.response.http else { return nil }
         do throws(LoadError) {
             let maximum = core.configuration.maximumRedirects
             switch RedirectPlan.make(head, hop.request, followed: hop.followed, maximum: maximum) {
             case .deliver: return nil
-            case .refuse(let error): throw error
-            case .follow(let proposed):
-                guard let decision = decisions?.redirect ?? core.decisions?.redirect else { return hop.next(proposed) }
-                let redirect = Redirect(response: exchange.response, request: proposed, count: hop.followed)
-                return try await decide(decision, redirect).map { hop.next($0) }
+            case .refuse(let error, nil): throw error
+            case .refuse(let error, let proposed?):
+                // Somebody else's request is no way around the maximum.
+                let next = try await decide(exchange, proposed, hop, else: error)
+                guard next != nil, error.reason == .tooManyRedirects else { return next }
+                throw error
+            case .follow(let proposed): return try await decide(exchange, proposed, hop, else: nil)
             }
         } catch {
             exchange.release()
@@ -101,21 +104,32 @@ final class Load: LoadControl, @unchecked Sendable {
     }
 
     private func decide(
-        _ decision: Decision<Redirect, RedirectDecision>, _ redirect: Redirect
-    ) async throws(LoadError) -> Request? {
-        do {
-            let answer = try await decision.decide(redirect)
-            // Stopped meanwhile: the answer comes too late, whatever it is.
-            if stopReason != nil { throw CancellationError() }
-            switch answer {
-            case .follow: return redirect.request
-            case .instead(let request): return request
-            case .deliver: return nil
-            case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
-            }
-        } catch {
-            if let reason = stopReason { throw LoadError(reason, phase: .deciding) }
-            if let error = error as? LoadError { throw error }
+        _ exchange: HTTPExchange, _ proposed: Request, _ hop: Hop, else refusal: LoadError?
+    ) async throws(LoadError) -> Hop? {
+        var answer = RedirectDecision.follow
+        if let decision = decisions?.redirect ?? core.decisions?.redirect {
+            answer = try await ask(
+                decision, Redirect(response: exchange.response, request: proposed, count: hop.followed))
+        }
+        switch answer {
+        case .follow:
+            if let refusal { throw refusal }
+            return hop.next(proposed)
+        case .instead(let request): return hop.next(request)
+        case .deliver: return nil
+        case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
+        }
+    }
+
+    private func ask<Question: Sendable, Answer: Sendable>(
+        _ decision: Decision<Question, Answer>, _ question: Question
+    ) async throws(LoadError) -> Answer {
+        let result: Result<Answer, any Error>? = await Interruption.run(self) {
+            do { return .success(try await decision.decide(question)) } catch { return .failure(error) }
+        }
+        // Stopped meanwhile: the answer comes too late, whatever it is.
+        guard stopReason == nil, let result else { throw LoadError(stopReason ?? .cancelled, phase: .deciding) }
+        do { return try result.get() } catch {
             throw LoadError(.decisionFailed, phase: .deciding, party: .local, underlying: error)
         }
     }

@@ -7,12 +7,14 @@ enum RedirectPlan {
     /// Not a redirect, or none that can be followed without asking: the response is the result.
     case deliver
     case follow(Request)
-    case refuse(LoadError)
+    /// Must not be followed. A decision is asked all the same if there is a request to show it: it may
+    /// take the response as it is.
+    case refuse(LoadError, Request?)
 
     static func make(_ head: HTTPHead, _ request: Request, followed: Int, maximum: Int) -> RedirectPlan {
         guard isRedirect(head.status), let location = head.headers.values(of: .location).first else { return .deliver }
         guard let next = resolve(location, request.url) else {
-            return .refuse(LoadError(.badRedirect, phase: .redirecting, party: .peer, detail: "Location is no URL reference"))
+            return .refuse(LoadError(.badRedirect, phase: .redirecting, party: .peer, detail: "Location is no URL reference"), nil)
         }
         // A server must not turn a load of the web into one of this machine's files (security 58).
         let target: Destination
@@ -22,18 +24,19 @@ enum RedirectPlan {
             let isScheme = violation.code == .unsupportedScheme
             return .refuse(LoadError(
                 isScheme ? .redirectRefused : .badRedirect, phase: .redirecting, party: .peer,
-                detail: isScheme ? "only http and https may be redirected to" : violation.description))
+                detail: isScheme ? "only http and https may be redirected to" : violation.description), next)
         }
         // A request without a destination was never sent.
         guard case .success(let origin) = request.destination else { return .deliver }
-        guard followed < maximum else {
-            return .refuse(LoadError(.tooManyRedirects, phase: .redirecting, party: .peer, detail: "\(followed) followed"))
-        }
         var changed = request
         changed.url = next.url
         rewriteMethod(&changed, head.status)
         if target.route != origin.route { removeSecrets(&changed) }
         rewriteReferer(&changed, from: origin.route.origin, to: target.route.origin)
+        guard followed < maximum else {
+            let error = LoadError(.tooManyRedirects, phase: .redirecting, party: .peer, detail: "\(followed) followed")
+            return .refuse(error, changed)
+        }
         return .follow(changed)
     }
 

@@ -45,7 +45,8 @@ public struct LoadError: Error, Sendable, CustomStringConvertible {
         self.underlying = underlying
     }
 
-    /// The stages of a load, in their order.
+    /// The stages of a load, in their order. `waiting` lasts until the head of the answer is complete,
+    /// `receiving` until its body is.
     public enum Phase: String, Sendable, Hashable {
         case preparing, resolving, connecting, securing, sending, waiting, receiving, decoding, redirecting, deciding
     }

@@ -64,11 +64,11 @@ import URLLoadingWire
         }
         guard case .deliver = try plan(302, nil, from: request) else { throw Unexpectedly("no Location") }
         guard case .follow = try plan(302, "/x", from: request, followed: 19) else { throw Unexpectedly("19") }
-        guard case .refuse(let many) = try plan(302, "/x", from: request, followed: 20) else { throw Unexpectedly("20") }
+        guard case .refuse(let many, _) = try plan(302, "/x", from: request, followed: 20) else { throw Unexpectedly("20") }
         #expect(many.reason == .tooManyRedirects && many.phase == .redirecting && many.party == .peer)
-        guard case .refuse(let scheme) = try plan(302, "file:///x", from: request) else { throw Unexpectedly("file") }
+        guard case .refuse(let scheme, _) = try plan(302, "file:///x", from: request) else { throw Unexpectedly("file") }
         #expect(scheme.reason == .redirectRefused)
-        guard case .refuse(let bad) = try plan(302, "http://[", from: request) else { throw Unexpectedly("[") }
+        guard case .refuse(let bad, _) = try plan(302, "http://[", from: request) else { throw Unexpectedly("[") }
         #expect(bad.reason == .badRedirect)
     }
 

@@ -13,22 +13,27 @@ struct RefusalRows {
         let phase: LoadError.Phase
         var testDescription: String { "\(reason): \(String(decoding: wire.prefix(60), as: UTF8.self).debugDescription)" }
 
-        init(_ wire: String, _ reason: LoadError.Reason, _ phase: LoadError.Phase = .receiving) {
+        // Before the head is complete a load waits for it; what breaks then breaks while waiting.
+        init(_ wire: String, _ reason: LoadError.Reason, _ phase: LoadError.Phase = .waiting) {
             self.init(Array(wire.utf8), reason, phase)
         }
-        init(_ wire: [UInt8], _ reason: LoadError.Reason, _ phase: LoadError.Phase = .receiving) {
+        init(_ wire: [UInt8], _ reason: LoadError.Reason, _ phase: LoadError.Phase = .waiting) {
             self.wire = wire
             self.reason = reason
             self.phase = phase
         }
-        init(fields: String, _ reason: LoadError.Reason) { self.init("HTTP/1.1 200 OK\r\n\(fields)\r\n\r\nbody", reason) }
-        init(chunks: String, _ reason: LoadError.Reason) { self.init("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\(chunks)", reason) }
+        init(fields: String, _ reason: LoadError.Reason, _ phase: LoadError.Phase = .waiting) {
+            self.init("HTTP/1.1 200 OK\r\n\(fields)\r\n\r\nbody", reason, phase)
+        }
+        init(chunks: String, _ reason: LoadError.Reason) {
+            self.init("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\(chunks)", reason, .receiving)
+        }
     }
 
     static let ok = "HTTP/1.1 200 OK\r\n"
 
     static let brokenHeads: [Refusal] = [
-        Refusal("", .truncated, .waiting), Refusal("H", .truncated), Refusal("HTTP/1.1 200 OK\r\nA: b\r\n", .truncated),
+        Refusal("", .connectionLost), Refusal("H", .truncated), Refusal("HTTP/1.1 200 OK\r\nA: b\r\n", .truncated),
         Refusal("SSH-2.0-OpenSSH_9.2\r\n", .notHTTP), Refusal("220 ftp ready\r\n", .notHTTP), Refusal("\r\n\(ok)\r\n", .notHTTP),
         Refusal("http/1.1 200 OK\r\n\r\n", .notHTTP), Refusal("ICY 200 OK\r\n\r\n", .notHTTP), Refusal([0x15, 3, 1, 0, 2, 2, 40], .notHTTP),
         Refusal("HTTP/2.0 200 OK\r\n\r\n", .unsupportedVersion), Refusal("HTTP/0.9 200 OK\r\n\r\n", .unsupportedVersion),
@@ -55,7 +60,7 @@ struct RefusalRows {
         Refusal(fields: "Transfer-Encoding: chunked, identity", .unsupportedTransferEncoding),
         Refusal(fields: "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", .unsupportedTransferEncoding),
         Refusal("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", .transferEncodingInOldVersion),
-        Refusal(fields: "Content-Length: 5", .truncated),
+        Refusal(fields: "Content-Length: 5", .truncated, .receiving),
         Refusal(chunks: "", .truncated), Refusal(chunks: "5\r\nab", .truncated), Refusal(chunks: "2\r\nab\r\n0\r\n", .truncated),
         Refusal(chunks: "2\r\nab\r\n", .truncated), Refusal(chunks: "g\r\n", .malformedChunkSize), Refusal(chunks: "-1\r\na", .malformedChunkSize),
         Refusal(chunks: "\r\n", .malformedChunkSize), Refusal(chunks: "1 a\r\nb", .malformedChunkSize),

@@ -141,12 +141,12 @@ struct ReuseRows {
             origin.route("/begun") { $0.exchange == 1 ? .ok("x") : .raw(["HTTP/1.1 2"], then: .close) }
             try await withSession(.ephemeral) { session in
                 try await session.expect(origin.url(), "x")
-                await expectFailure(.truncated, .peer, .waiting) { try await session.data(from: origin.url("/never")) }
+                await expectFailure(.connectionLost, .peer, .waiting) { try await session.data(from: origin.url("/never")) }
                 #expect(origin.requests.count { $0.path == "/never" } == 2)
-                await expectFailure(.truncated, .peer, .waiting) { try await session.data(from: origin.url("/never")) }
+                await expectFailure(.connectionLost, .peer, .waiting) { try await session.data(from: origin.url("/never")) }
                 #expect(origin.requests.count { $0.path == "/never" } == 3)
                 try await session.expect(origin.url(), "x")
-                await expectFailure(.truncated, .peer, .receiving) { try await session.data(from: origin.url("/begun")) }
+                await expectFailure(.truncated, .peer, .waiting) { try await session.data(from: origin.url("/begun")) }
                 #expect(origin.requests.count { $0.path == "/begun" } == 1)
             }
         }

@@ -28,8 +28,8 @@ struct StallRows {
 
     static let stalls: [Stall] = [
         Stall("nothing read", .waiting, .init(.accept, .stall)), Stall("no answer", .waiting, .init(.requestHead, .stall)),
-        Stall("half a status line", .receiving, .init(.responseHead(after: 9), .stall)),
-        Stall("half a head", .receiving, .init(.responseHead(after: 30), .stall)),
+        Stall("half a status line", .waiting, .init(.responseHead(after: 9), .stall)),
+        Stall("half a head", .waiting, .init(.responseHead(after: 30), .stall)),
         Stall("no body", .receiving, .init(.responseHead(after: 9999), .stall)), Stall("half a body", .receiving, .init(.responseBody(after: 5), .stall)),
         Stall("no chunk", sending: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
         Stall("half a chunk size", sending: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5"),
@@ -37,7 +37,7 @@ struct StallRows {
         Stall("no last chunk", sending: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n"),
         Stall("half a trailer", sending: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: b"),
         Stall("no end of trailers", sending: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: b\r\n"),
-        Stall("only a hint", sending: "HTTP/1.1 103 Early Hints\r\n\r\n"), Stall("until close", sending: "HTTP/1.1 200 OK\r\n\r\nab"),
+        Stall("only a hint", sending: "HTTP/1.1 103 Early Hints\r\n\r\n", .waiting), Stall("until close", sending: "HTTP/1.1 200 OK\r\n\r\nab"),
         Stall("half of gzip", sending: .bytes(Array("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n".utf8) + [0x1F, 0x8B, 8])),
     ]
 
@@ -222,4 +222,77 @@ final class BlockingGate: Sendable {
     private let isOpen = Atomic<Bool>(false)
     func open() { isOpen.store(true, ordering: .releasing) }
     func wait() { while !isOpen.load(ordering: .acquiring) { usleep(500) } }
+}
+
+/// The caller's own code is no way around a limit, as long as it listens to its cancellation.
+@Suite(.timeLimit(.minutes(1)))
+struct CallersCodeRows {
+    private func endsInTime(_ reason: LoadError.Reason, _ change: (inout Configuration) -> Void, _ request: (TestOrigin) -> Request, _ decisions: Decisions? = nil, then act: ((Session) -> Void)? = nil) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .redirect("/next") }
+            var configuration = Configuration.ephemeral
+            change(&configuration)
+            let session = Session(configuration, decisions: decisions)
+            let request = request(origin)
+            async let error = failure(reason, .local) { try await session.data(for: request) }
+            if let act {
+                try await origin.wait { $0.open == 1 }
+                act(session)
+            }
+            _ = await error
+            session.invalidateAndCancel()
+            await session.invalidated()
+        }
+    }
+
+    private func silent(_ origin: TestOrigin) -> Request {
+        let (stream, continuation) = AsyncStream<[UInt8]>.makeStream()
+        continuation.yield([1])
+        // The continuation lives as long as the closure, and never ends the stream.
+        return Request(url: origin.url(), method: .post, body: .stream {
+            withExtendedLifetime(continuation) { stream }
+        })
+    }
+
+    @Test("checklist 22: the resource timeout ends a load whose body's sequence is silent")
+    func silentSequence() async throws {
+        try await endsInTime(.resourceTimeout, { $0.resourceTimeout = .milliseconds(50) }, silent)
+    }
+
+    @Test("checklist 14: invalidation ends a load whose body's sequence is silent")
+    func invalidatedSequence() async throws {
+        try await endsInTime(.cancelled, { _ in }, silent) { $0.invalidateAndCancel() }
+    }
+
+    @Test("checklist 22: the resource timeout ends a load whose decision takes its time")
+    func slowDecision() async throws {
+        var decisions = Decisions()
+        decisions.redirect = Decision { _ in
+            try await Task.sleep(for: .seconds(3600))
+            return .follow
+        }
+        try await endsInTime(.resourceTimeout, { $0.resourceTimeout = .milliseconds(50) }, { Request(url: $0.url()) }, decisions)
+    }
+
+    @Test("a redirect that must not be followed can still be taken as it is")
+    func deliverRefused() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/file") { _ in .redirect("file:///etc/hostname") }
+            origin.route("/loop") { _ in .redirect("/loop") }
+            var configuration = Configuration.ephemeral
+            configuration.maximumRedirects = 0
+            var decisions = Decisions()
+            decisions.redirect = Decision { _ in .deliver }
+            try await withSession(configuration, decisions: decisions) { session in
+                for path in ["/file", "/loop"] {
+                    let (_, response) = try await session.data(from: origin.url(path))
+                    #expect(response.http?.status == .found)
+                }
+            }
+            decisions.redirect = Decision { _ in .instead(Request(url: origin.url("/loop"))) }
+            try await withSession(configuration, decisions: decisions) { session in
+                _ = await failure(.tooManyRedirects, .peer) { try await session.data(from: origin.url("/loop")) }
+            }
+        }
+    }
 }
