@@ -53,20 +53,15 @@ struct LoopTests {
     func pace() {
         var calm = Pace(now: 0)
         for step in 1...100 { #expect(calm.nap(events: 1, waiting: 1000, now: Int64(step) * 1_000_000) == 0) }
-        #expect(!calm.isBusy)
         var few = Pace(now: 0)
         for step in 1...100 { #expect(few.nap(events: 100, waiting: 15, now: Int64(step) * 250_000) == 0) }
-        #expect(!few.isBusy)
         var busy = Pace(now: 0)
         #expect(busy.nap(events: 100, waiting: 64, now: 100_000) == 0, "a period has not passed")
         let nap = busy.nap(events: 100, waiting: 64, now: 250_000)
-        #expect(busy.isBusy)
-        #expect(nap == 250_000 / 200 * 16)
+        #expect(nap == 250_000 / 200 * 32)
         #expect(busy.nap(events: 10, waiting: 100_000, now: 500_000) == 250_000, "the longest")
         #expect(busy.nap(events: 1000, waiting: 16, now: 750_000) == 0, "too short to be worth it")
-        #expect(busy.isBusy)
         #expect(busy.nap(events: 0, waiting: 64, now: 10_000_000) == 0)
-        #expect(!busy.isBusy, "the rate is that of the last period")
     }
 
     @Test("a token keeps its first reason, and wakes all that is attached")
@@ -112,8 +107,7 @@ struct LoopTests {
         defer { Poller.shared.returnSlot(slot) }
         #expect(!slot.takesRead)
         for _ in 1...2 {
-            let resumed = slot.readable.open()
-            #expect(!resumed)
+            slot.readable.open()
         }
         #expect(slot.takesRead)
         #expect(!slot.takesRead)

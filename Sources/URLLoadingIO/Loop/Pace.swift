@@ -1,11 +1,10 @@
 // How long the poller naps between two looks. Pure.
 //
-// A nap lets a quarter of the waiting tasks become ready and then resumes them together. It is worth
+// A nap lets half of the waiting tasks become ready and then resumes them together. It is worth
 // it only if many tasks wait and events come fast; with few tasks each nap would be latency, with a
 // low rate it would gather nothing.
 
 struct Pace {
-    private(set) var isBusy = false
     /// Events in the current period.
     private var events = 0
     private var since: Int64
@@ -32,9 +31,8 @@ struct Pace {
             since = now
             events = 0
         }
-        isBusy = interval <= Self.slowest && waiting >= Self.fewest
-        guard isBusy else { return 0 }
-        let nap = min(interval * Int64(waiting / 4), Self.longestNap)
+        guard interval <= Self.slowest, waiting >= Self.fewest else { return 0 }
+        let nap = min(interval * Int64(waiting / 2), Self.longestNap)
         return nap < Self.shortestNap ? 0 : nap
     }
 }

@@ -17,18 +17,15 @@ package struct Gate: ~Copyable, Sendable {
     private let state = Atomic<UInt>(0)
 
     /// Opens the gate for the waiting task, or for the next one that comes.
-    /// Returns whether a task was resumed.
-    @discardableResult
-    func open() -> Bool {
+    func open() {
         while true {
             let seen = state.load(ordering: .acquiring)
-            if seen == Self.ready { return false }
+            if seen == Self.ready { return }
             let next = seen == Self.idle ? Self.ready : Self.idle
             guard state.compareExchange(expected: seen, desired: next, ordering: .acquiringAndReleasing).exchanged
             else { continue }
-            if seen == Self.idle { return false }
-            unsafeBitCast(seen, to: UnsafeContinuation<Void, Never>.self).resume()
-            return true
+            if seen != Self.idle { unsafeBitCast(seen, to: UnsafeContinuation<Void, Never>.self).resume() }
+            return
         }
     }
 
@@ -73,18 +70,12 @@ package final class PollSlot: Sendable {
     /// bytes spends the word of `readable`, and this one stays.
     private let heardEnd = Atomic<Bool>(false)
 
-    /// Returns the number of tasks resumed.
-    @discardableResult
-    func notify(readable isReadable: Bool, writable isWritable: Bool) -> Int {
-        var resumed = 0
-        if isReadable, readable.open() { resumed += 1 }
-        if isWritable || (isReadable && writerHearsReads.load(ordering: .acquiring)), writable.open() { resumed += 1 }
+    func notify(readable isReadable: Bool, writable isWritable: Bool) {
+        if isReadable { readable.open() }
+        if isWritable || (isReadable && writerHearsReads.load(ordering: .acquiring)) { writable.open() }
         if let pointer = UnsafeRawPointer(bitPattern: relay.load(ordering: .acquiring)) {
-            resumed += Unmanaged<PollSlot>.fromOpaque(pointer)._withUnsafeGuaranteedRef {
-                $0.readable.open() ? 1 : 0
-            }
+            Unmanaged<PollSlot>.fromOpaque(pointer)._withUnsafeGuaranteedRef { $0.readable.open() }
         }
-        return resumed
     }
 
     func hearEnd() { heardEnd.store(true, ordering: .releasing) }

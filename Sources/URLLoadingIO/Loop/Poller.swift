@@ -1,12 +1,11 @@
 // The one thread that waits for the kernel, and the one place that knows which sockets are ready.
 //
 // A task that finds its socket not ready parks on the socket's slot; the poller resumes it. Waking the
-// thread for every single event would cost more than the request it belongs to, so under load
-// (`Pace`) the thread naps while events gather, and tasks about to park ask the kernel themselves,
-// without waiting, and resume everyone who is ready (`pollInline`).
+// thread for every single event would cost more than the request it belongs to, so under load it
+// naps while events gather (`Pace`).
 //
 // It is a task executor too: tasks that prefer it run on the polling thread itself, which saves the
-// last hand-over between threads. That is the caller's choice (`LoopExecutor` in URLLoading).
+// last hand-over between threads. That is the caller's choice (`loopExecutor` in URLLoading).
 
 import Synchronization
 import CSystem
@@ -18,25 +17,21 @@ package final class Poller: Sendable {
     private let poll: Int32
     private let wakeUp: Int32
 
-    private let timers = Lock(TimerQueue())
-    /// The moment the sleeping thread will wake by itself; a timer before it must wake the thread.
+    /// What others leave for the thread.
+    private struct Inbox: Sendable {
+        var timers = TimerQueue()
+        var jobs: [UnownedJob] = []
+    }
+    private let inbox = Lock(Inbox())
+    /// Until when the thread sleeps, set under the inbox's lock; `.min` while it is awake. What comes
+    /// for an earlier moment must wake it.
     private let sleepsUntil = Atomic<Int64>(.min)
 
     private let free = Lock<[PollSlot]>([])
     private let lent = Atomic<Int>(0)
 
-    /// Set while somebody asks the kernel inline: a second asker would find nothing.
-    private let asking = Atomic<Bool>(false)
-    /// Tasks resumed and not parked again yet: while there are some, nobody needs to ask for more.
-    private let running = Atomic<Int>(0)
     /// Tasks that wait for their socket.
     private let waiting = Atomic<Int>(0)
-    /// Events found inline since the thread last looked.
-    private let foundInline = Atomic<Int>(0)
-    /// Whether tasks about to park should ask the kernel themselves.
-    private let isBusy = Atomic<Bool>(false)
-
-    private let jobs = Lock<[UnownedJob]>([])
 
     private static let batch = 256
 
@@ -94,7 +89,6 @@ package final class Poller: Sendable {
         case .write: if slot.writable.take() { return }
         }
         guard token.stopReason == nil else { return }
-        if isBusy.load(ordering: .relaxed), csys_thread_mark() != mark { pollInline() }
         token.beginIdle()
         waiting.add(1, ordering: .relaxed)
         switch interest {
@@ -118,23 +112,6 @@ package final class Poller: Sendable {
         token.endIdle()
     }
 
-    private func pollInline() {
-        let before = running.subtract(1, ordering: .relaxed).oldValue
-        guard before <= 1,
-            asking.compareExchange(expected: false, desired: true, ordering: .acquiring).exchanged
-        else { return }
-        withUnsafeTemporaryAllocation(of: csys_event.self, capacity: Self.batch) { events in
-            let count = csys_poll_wait(poll, events.baseAddress, Int32(events.count), 0)
-            asking.store(false, ordering: .releasing)
-            guard count > 0 else { return }
-            foundInline.add(Int(count), ordering: .relaxed)
-            let found = UnsafeMutableBufferPointer(rebasing: events[..<Int(count)])
-            // The thread's own wake-up, taken from it: a timer or a job waits behind it.
-            if found.contains(where: { $0.key == nil }) { csys_wake(wakeUp) }
-            dispatch(found)
-        }
-    }
-
     /// True if all of these are floods: nobody else's answer waits meanwhile.
     private func areGathering(_ events: UnsafeMutableBufferPointer<csys_event>) -> Bool {
         events.allSatisfy { event in
@@ -144,18 +121,14 @@ package final class Poller: Sendable {
     }
 
     private func dispatch(_ events: UnsafeMutableBufferPointer<csys_event>) {
-        var resumed = 0
         for event in events {
             guard let key = event.key else { continue }
             let ready = Int(event.ready)
-            resumed += Unmanaged<PollSlot>.fromOpaque(key)._withUnsafeGuaranteedRef {
+            Unmanaged<PollSlot>.fromOpaque(key)._withUnsafeGuaranteedRef {
                 if ready & CSYS_ENDED != 0 { $0.hearEnd() }
-                return $0.notify(readable: ready & CSYS_READABLE != 0, writable: ready & CSYS_WRITABLE != 0)
+                $0.notify(readable: ready & CSYS_READABLE != 0, writable: ready & CSYS_WRITABLE != 0)
             }
         }
-        // The count is a hint for `pollInline`; wake-ups by other means let it drift, so it is
-        // set afresh by every batch.
-        running.store(resumed, ordering: .relaxed)
     }
 
     // MARK: Timers
@@ -172,8 +145,12 @@ package final class Poller: Sendable {
 
     private func add(_ moment: Int64, _ target: TimerQueue.Target) {
         guard moment != .max else { return }
-        timers.withLock { $0.add(moment, target) }
-        if moment < sleepsUntil.load(ordering: .sequentiallyConsistent) { csys_wake(wakeUp) }
+        inbox.withLock { $0.timers.add(moment, target) }
+        wakeIfAsleep(beyond: moment)
+    }
+
+    private func wakeIfAsleep(beyond moment: Int64) {
+        if moment < sleepsUntil.load(ordering: .acquiring) { csys_wake(wakeUp) }
     }
 
     /// Sleeps until `moment`, or less if the token is stopped.
@@ -198,39 +175,37 @@ package final class Poller: Sendable {
 
     private func run() {
         csys_set_thread_mark(mark)
-        var pace = Pace(now: csys_now())
-        var batch: [UnownedJob] = []
+        var now = csys_now()
+        var pace = Pace(now: now)
+        var work = Work()
         var events = [csys_event](repeating: csys_event(), count: Self.batch)
         events.withUnsafeMutableBufferPointer { events in
             while true {
-                let ran = runJobs(&batch)
-                let next = ran ? .min : armSleep()
+                let next = collect(&work, now)
+                let ran = work.run(self, now)
                 let count = csys_poll_wait(poll, events.baseAddress, Int32(events.count), wait(until: next))
-                sleepsUntil.store(.min, ordering: .sequentiallyConsistent)
-                if count > 0 {
-                    let heard = UnsafeMutableBufferPointer(rebasing: events[..<Int(count)])
-                    if !ran, areGathering(heard) { csys_nap(Pace.gathering) }
-                    dispatch(heard)
-                }
-                fireTimers()
+                sleepsUntil.store(.min, ordering: .releasing)
+                let heard = UnsafeMutableBufferPointer(rebasing: events[..<max(0, Int(count))])
+                if !ran, !heard.isEmpty, areGathering(heard) { csys_nap(Pace.gathering) }
+                dispatch(heard)
+                now = csys_now()
                 // Jobs on this thread are the same as naps: events gather while they run.
                 guard !ran else { continue }
-                let nap = pace.nap(
-                    events: max(0, Int(count)) + foundInline.exchange(0, ordering: .relaxed),
-                    waiting: waiting.load(ordering: .relaxed), now: csys_now())
-                isBusy.store(pace.isBusy, ordering: .relaxed)
+                let nap = pace.nap(events: heard.count, waiting: waiting.load(ordering: .relaxed), now: now)
                 if nap > 0 { csys_nap(nap) }
             }
         }
     }
 
-    /// Publishes until when the thread is about to sleep, then looks once more for what came before
-    /// anybody could know that it must be woken.
-    private func armSleep() -> Int64 {
-        let next = timers.withLock { $0.next }
-        sleepsUntil.store(next, ordering: .sequentiallyConsistent)
-        let late = timers.withLock { $0.next }
-        return jobs.withLock { $0.isEmpty } ? min(next, late) : .min
+    /// Takes what has come for the thread. Returns until when it may sleep then.
+    private func collect(_ work: inout Work, _ now: Int64) -> Int64 {
+        inbox.withLock { inbox in
+            swap(&inbox.jobs, &work.jobs)
+            while let due = inbox.timers.popDue(at: now) { work.timers.append(due) }
+            let next = work.isEmpty ? inbox.timers.next : .min
+            sleepsUntil.store(next, ordering: .releasing)
+            return next
+        }
     }
 
     private func wait(until moment: Int64) -> Int64 {
@@ -241,14 +216,25 @@ package final class Poller: Sendable {
         }
     }
 
-    private func fireTimers() {
-        guard timers.withLock({ $0.next }) != .max else { return }
-        let now = csys_now()
-        while let due = timers.withLock({ $0.popDue(at: now) }) {
-            switch due {
-            case .slot(let slot): slot.wake()
-            case .object(let target): target.timerFired(now: now)
+    /// The thread's own hands: its arrays come and go empty and keep their room.
+    private struct Work {
+        var jobs: [UnownedJob] = []
+        var timers: [TimerQueue.Target] = []
+        var isEmpty: Bool { jobs.isEmpty && timers.isEmpty }
+
+        /// Does what was collected, and says whether there was anything.
+        mutating func run(_ poller: Poller, _ now: Int64) -> Bool {
+            guard !isEmpty else { return false }
+            for timer in timers {
+                switch timer {
+                case .slot(let slot): slot.wake()
+                case .object(let target): target.timerFired(now: now)
+                }
             }
+            timers.removeAll(keepingCapacity: true)
+            for job in jobs { job.runSynchronously(on: poller.asUnownedTaskExecutor()) }
+            jobs.removeAll(keepingCapacity: true)
+            return true
         }
     }
 }
@@ -258,18 +244,7 @@ package final class Poller: Sendable {
 extension Poller: TaskExecutor {
     package func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        jobs.withLock { $0.append(job) }
-        guard csys_thread_mark() != mark else { return }
-        if sleepsUntil.load(ordering: .sequentiallyConsistent) != .min { csys_wake(wakeUp) }
-    }
-
-    /// Runs what was queued when it began, and says whether there was anything. `batch` comes and
-    /// goes empty: two arrays change places for ever.
-    private func runJobs(_ batch: inout [UnownedJob]) -> Bool {
-        jobs.withLock { swap(&$0, &batch) }
-        guard !batch.isEmpty else { return false }
-        for job in batch { job.runSynchronously(on: asUnownedTaskExecutor()) }
-        batch.removeAll(keepingCapacity: true)
-        return true
+        inbox.withLock { $0.jobs.append(job) }
+        if csys_thread_mark() != mark { wakeIfAsleep(beyond: .min) }
     }
 }
