@@ -87,7 +87,4 @@ int csys_error(void);
 /// What an errno is called; never freed.
 const char *csys_error_words(int number);
 
-/// Raises the soft limit of open descriptors to the hard one; returns the limit in force.
-int64_t csys_raise_descriptor_limit(void);
-
 #endif

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -34,9 +35,11 @@ int csys_poll_wait(int poll, csys_event *events, int capacity, int64_t nanosecon
     } else {
         struct timespec limit = {nanoseconds / 1000000000, nanoseconds % 1000000000};
         count = epoll_pwait2(poll, ready, capacity, &limit, NULL);
-        // Kernels before 5.11 have milliseconds only.
-        if (count < 0 && errno == ENOSYS)
-            count = epoll_wait(poll, ready, capacity, (int)((nanoseconds + 999999) / 1000000));
+        // Kernels before 5.11 have milliseconds only, and so do sandboxes that do not know the call.
+        if (count < 0 && (errno == ENOSYS || errno == EPERM)) {
+            int64_t milliseconds = nanoseconds / 1000000 + 1;
+            count = epoll_wait(poll, ready, capacity, milliseconds > INT_MAX ? INT_MAX : (int)milliseconds);
+        }
     }
     if (count < 0) return -errno;
     for (int i = 0; i < count; i++) {
@@ -211,15 +214,6 @@ int csys_error(void) { return errno; }
 const char *csys_error_words(int number) {
     const char *words = strerrordesc_np(number);
     return words ? words : "unknown error";
-}
-
-int64_t csys_raise_descriptor_limit(void) {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0) return -errno;
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-    getrlimit(RLIMIT_NOFILE, &limit);
-    return (int64_t)limit.rlim_cur;
 }
 
 // Weak: there is one only where the sanitizer is linked.

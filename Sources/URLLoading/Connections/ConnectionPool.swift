@@ -41,7 +41,10 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
                 }
             }
             if !fresh, connection.isClean { return connection }
-            giveBack(connection, reusable: false)
+            // Its place is ours: a new one takes it, and nobody waits longer for that.
+            connection.close()
+            state.withLock { $0.pool.replace(route) }
+            return try await connect(route, control)
         }
     }
 
@@ -58,7 +61,9 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         let buffer = reusable ? connection.rest(since: now) : nil
         act(on: state.withLock { state in
             if let buffer, state.spare.count < Self.mostSpare { state.spare.append(buffer) }
-            return state.pool.giveBack(connection, connection.route, reusable: reusable, now: now)
+            let consequence = state.pool.giveBack(connection, connection.route, reusable: reusable, now: now)
+            if case .use(let connection)? = consequence.wake?.turn { connection.wake(with: &state.spare) }
+            return consequence
         })
         // One timer for all idle connections; it sets itself again while there are any.
         guard reusable, !isReaperSet.load(ordering: .relaxed),

@@ -46,7 +46,8 @@ struct Connector: Sendable {
             return [.ipv6(bytes, port: origin.port, scope: scope)]
         case .name(let name):
             // RFC 6761 §6.3: localhost is this machine, whatever a resolver says.
-            if name == "localhost" || name.hasSuffix(".localhost") { return Self.loopback(origin.port) }
+            let plain = origin.host.dnsName ?? name
+            if plain == "localhost" || plain.hasSuffix(".localhost") { return Self.loopback(origin.port) }
             return try await configuration.resolver.addresses(of: name, control).map { $0.withPort(origin.port) }
         }
     }

@@ -21,6 +21,10 @@ final class HTTP1Connection: @unchecked Sendable {
     private var capacity = HTTP1Connection.smallestBuffer
     private var output: [UInt8] = []
 
+    /// A request was answered before all of it had gone out: what is missing would be the beginning
+    /// of the next one.
+    private var isCut = false
+
     /// Exchanges begun.
     private(set) var exchanges = 0
     /// Whether anything was received in the exchange going on.
@@ -58,7 +62,7 @@ final class HTTP1Connection: @unchecked Sendable {
     private var restsSince: Int64 = 0
     private static let longRest: Int64 = 20_000_000
     /// May it carry another exchange by the rules of the protocol?
-    var isReusable: Bool { codec.reuse == .yes && unread.isEmpty && !sawEnd }
+    var isReusable: Bool { codec.reuse == .yes && unread.isEmpty && !sawEnd && !isCut }
 
     /// Before it is kept for later: what a resting connection need not hold is given up. Returns the
     /// buffer if another connection can go on with it.
@@ -188,17 +192,22 @@ final class HTTP1Connection: @unchecked Sendable {
             case .success(.blocked(let interest)):
                 transport.slot.hearReadsWhileWriting(true)
                 defer { transport.slot.hearReadsWhileWriting(false) }
-                if transport.hasPendingInput(askingKernel: false), try hasAnswer() { return false }
+                if transport.hasPendingInput(askingKernel: false), try hasAnswer() { return cut() }
                 await Poller.shared.park(transport.slot, interest, control)
             case .success(.end):
                 throw LoadError(.connectionLost, phase: .sending, party: .peer)
             case .failure(let failure):
                 // A peer that refuses the rest of a body says why before it closes.
-                if (try? hasAnswer()) == true { return false }
+                if (try? hasAnswer()) == true { return cut() }
                 throw LoadError(failure)
             }
         }
         return true
+    }
+
+    private func cut() -> Bool {
+        isCut = true
+        return false
     }
 
     private func attempt(_ bytes: UnsafeRawBufferPointer) -> Result<Progress, IOFailure> {
@@ -263,7 +272,7 @@ final class HTTP1Connection: @unchecked Sendable {
                 answer = head
                 return true
             case .informational?: continue
-            case .some: return true
+            case .some: throw LoadError(.unexpectedUpgrade, phase: .sending, party: .peer)
             case nil: if try !read() { return false }
             }
         }

@@ -45,13 +45,15 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
     }
 
     struct WaiterQueue {
-        private var waiters: [Waiter] = []
+        // Gone ones are nil: a waiter refers to the connection it was given.
+        private var waiters: [Waiter?] = []
         private var head = 0
         var count: Int { waiters.count - head }
         mutating func append(_ waiter: Waiter) { waiters.append(waiter) }
         mutating func popFirst() -> Waiter? {
             guard head < waiters.count else { return nil }
             defer {
+                waiters[head] = nil
                 head += 1
                 if head > 32, head * 2 > waiters.count {
                     waiters.removeFirst(head)
@@ -112,6 +114,14 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         update(route) { host in
             host.connecting -= 1
             host.leased += 1
+        }
+    }
+
+    /// A leased connection turned out to be of no use: whoever has it makes another in its place.
+    mutating func replace(_ route: Route) {
+        update(route) { host in
+            host.leased -= 1
+            host.connecting += 1
         }
     }
 

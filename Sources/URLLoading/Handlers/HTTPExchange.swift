@@ -57,7 +57,7 @@ final class HTTPExchange: @unchecked Sendable {
                 switch try buffered() {
                 case .chunk(let chunk)?: return chunk
                 case .end?: return endOfBody()
-                case nil: try await connection.fill(load)
+                case nil: try await fillHearingCancellation()
                 }
             }
         } catch {
@@ -65,11 +65,21 @@ final class HTTPExchange: @unchecked Sendable {
         }
     }
 
-    /// Collects the body: what is here already costs no wait.
+    /// Whoever iterates a body may be another task than the one whose cancellation the load hears of.
+    private func fillHearingCancellation() async throws(LoadError) {
+        let filled: Result<Void, LoadError> = await withTaskCancellationHandler {
+            do throws(LoadError) { return .success(try await connection.fill(load)) } catch { return .failure(error) }
+        } onCancel: {
+            load.stop(.cancelled)
+        }
+        try filled.get()
+    }
+
+    /// Collects the body for the load's own task: what is here already costs no wait.
     func collect(upTo limit: Int) async throws(LoadError) -> Data {
         var data = Data()
         // What the peer announces is believed only so far.
-        if let expected = response.expectedLength { data.reserveCapacity(Int(min(expected, Int64(limit), 4 << 20))) }
+        if let expected = response.expectedLength { data.reserveCapacity(Int(max(0, min(expected, Int64(limit), 4 << 20)))) }
         do throws(LoadError) {
             while !hasEnded {
                 switch try buffered() {
@@ -106,6 +116,8 @@ final class HTTPExchange: @unchecked Sendable {
 
     private func endOfBody() -> Chunk? {
         hasEnded = true
+        // Once given back, the connection is somebody else's.
+        trailers = connection.trailers
         release()
         return nil
     }
@@ -117,7 +129,7 @@ final class HTTPExchange: @unchecked Sendable {
     }
 
     /// The fields after a chunked body; empty before its end.
-    var trailers: Headers { connection.trailers }
+    private(set) var trailers = Headers()
 
     // MARK: The lease
 

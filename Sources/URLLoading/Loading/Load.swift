@@ -154,11 +154,11 @@ final class Load: LoadControl, @unchecked Sendable {
     }
 
     func finish(_ body: BodySource?) {
-        body?.close()
-        end()
+        if body?.close() ?? true { end() }
     }
 
-    private func end() {
+    /// Leaves the session: nothing of the load is left.
+    func end() {
         if let timeline {
             timeline.mark(.finished)
             core.configuration.timeline?(timeline)

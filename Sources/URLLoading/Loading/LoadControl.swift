@@ -22,6 +22,7 @@ class LoadControl: StopToken, @unchecked Sendable {
     /// At least one nanosecond, at most about 146 years.
     static func nanoseconds(_ duration: Duration) -> Int64 {
         let (seconds, attoseconds) = duration.components
+        guard seconds >= 0 else { return 1 }
         guard seconds < Int64.max / 2_000_000_000 else { return .max / 2 }
         return max(1, seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
     }

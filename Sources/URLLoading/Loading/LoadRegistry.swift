@@ -7,7 +7,7 @@
 import Synchronization
 import URLLoadingIO
 
-final class LoadRegistry: TimerTarget {
+final class LoadRegistry: Sendable {
     private struct State: Sendable {
         var loads: [LoadControl?] = []
         var free: [Int] = []
@@ -113,14 +113,14 @@ final class LoadRegistry: TimerTarget {
             let (exchanged, original) = nextLook.compareExchange(
                 expected: seen, desired: moment, ordering: .acquiringAndReleasing)
             if exchanged {
-                Poller.shared.schedule(self, at: moment)
+                Poller.shared.schedule(Look(self), at: moment)
                 return
             }
             seen = original
         }
     }
 
-    func timerFired(now: Int64) {
+    private func look(now: Int64) {
         // A timer that a shorter deadline overtook.
         guard nextLook.load(ordering: .acquiring) <= now else { return }
         nextLook.store(.max, ordering: .releasing)
@@ -136,6 +136,16 @@ final class LoadRegistry: TimerTarget {
                 next = min(next, due(load, now))
             }
         }
-        if next != .max { look(noLaterThan: next) }
+        if next != .max { look(noLaterThan: max(next, now + Self.shortestRest)) }
+    }
+
+    /// However short the limits, the poller has other work between two looks.
+    private static let shortestRest: Int64 = 5_000_000
+
+    /// Held by the timer queue until its moment; must not keep a session alive.
+    private final class Look: TimerTarget {
+        private weak let registry: LoadRegistry?
+        init(_ registry: LoadRegistry) { self.registry = registry }
+        func timerFired(now: Int64) { registry?.look(now: now) }
     }
 }

@@ -20,7 +20,7 @@ struct PreparedRequest: Sendable {
         }
         self.request = request
         let own = request.headers
-        decodesContent = defaults.offersCoding && (own.isEmpty || !own.contains(.acceptEncoding))
+        decodesContent = defaults.offersCoding && (own.isEmpty || !own.choosesCoding)
         headers = defaults.completing(own, isForeign: isForeign)
     }
 
@@ -47,7 +47,8 @@ struct DefaultFields: Sendable {
         add(.acceptEncoding, configuration.acceptEncoding)
         add(.userAgent, configuration.userAgent)
         self.fields = fields
-        for name in FieldName.personal { fields.remove(name) }
+        // Nor is it told where the caller came from.
+        for name in FieldName.personal + [.referer] { fields.remove(name) }
         foreignFields = fields
     }
 
@@ -56,7 +57,10 @@ struct DefaultFields: Sendable {
         let fields = isForeign ? foreignFields : fields
         guard !own.isEmpty else { return fields }
         var complete = own
-        for field in fields where !own.contains(field.name) { complete.append(field.name, field.value) }
+        for field in fields where !own.contains(field.name) {
+            if field.name == .acceptEncoding, own.choosesCoding { continue }
+            complete.append(field.name, field.value)
+        }
         return complete
     }
 }
@@ -64,4 +68,10 @@ struct DefaultFields: Sendable {
 extension FieldName {
     /// What proves to one server who we are, and its name: never for another.
     static let personal: [FieldName] = [.authorization, .cookie, .proxyAuthorization, .host]
+}
+
+extension Headers {
+    /// Whether the coding of the answer is no longer ours to choose. A range of a coded
+    /// representation could not be decoded (RFC 9110 §14.2).
+    fileprivate var choosesCoding: Bool { contains(.acceptEncoding) || contains(.range) }
 }

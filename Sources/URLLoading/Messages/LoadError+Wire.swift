@@ -10,7 +10,7 @@ extension LoadError.Reason {
     public static let unsupportedVersion = Self(.unsupportedVersion)
     /// A line that ends without CR (RFC 9112 §2.2).
     public static let bareLineFeed = Self(.bareLineFeed)
-    /// A header field continued on the next line (RFC 9112 §5.2).
+    /// A first header field that continues a line which is not there (RFC 9112 §5.2).
     public static let obsoleteFolding = Self(.obsoleteFolding)
     /// White space between a field name and its colon (RFC 9112 §5.1).
     public static let whitespaceBeforeColon = Self(.whitespaceBeforeColon)

@@ -88,10 +88,13 @@ final class BodySource: Sendable {
     }
 
     func collect(upTo limit: Int) async throws(LoadError) -> Data {
-        try enter()
-        defer { leave() }
-        let data = try await exchange.collect(upTo: limit)
-        keepTrailers()
+        var data = Data()
+        while let chunk = try await next() {
+            guard data.count + chunk.count <= limit else {
+                throw LoadError(.bodyTooLarge, phase: .receiving, party: .local, detail: "more than \(limit) bytes")
+            }
+            data.append(chunk)
+        }
         return data
     }
 
@@ -99,9 +102,11 @@ final class BodySource: Sendable {
         guard move(from: .idle, to: .reading) else { throw Self.unavailable }
     }
 
-    /// Closed while we read: the last one out releases.
+    /// Closed while we read: the last one out releases, and ends the load.
     private func leave() {
-        if !move(from: .reading, to: .idle) { exchange.release() }
+        guard !move(from: .reading, to: .idle) else { return }
+        exchange.release()
+        exchange.load.end()
     }
 
     private func keepTrailers() {
@@ -109,13 +114,16 @@ final class BodySource: Sendable {
         if !trailers.isEmpty { finalTrailers.withLock { $0 = trailers } }
     }
 
-    /// No more reads. Whoever is inside one is woken and leaves.
-    func close() {
+    /// No more reads. Returns false if somebody is inside one: he is woken, and ends the load.
+    func close() -> Bool {
         switch State(rawValue: state.exchange(State.closed.rawValue, ordering: .acquiringAndReleasing)) {
-        case .reading: exchange.load.stop(.cancelled)
+        case .reading:
+            exchange.load.stop(.cancelled)
+            return false
         case .idle: exchange.release()
         case .closed, nil: break
         }
+        return true
     }
 
     private func move(from: State, to: State) -> Bool {

@@ -48,7 +48,7 @@ public struct Configuration: Sendable {
     public var headers = Headers()
     /// The User-Agent of requests that set none; `nil` sends none.
     public var userAgent: String? = "URLLoading/0.1"
-    /// The Accept-Encoding of requests that set none; `nil` sends none. A response is decoded only if
+    /// The Accept-Encoding of requests that set none and ask for no range; `nil` sends none. A response is decoded only if
     /// this default was sent: who asks for a coding himself gets the bytes as they came.
     public var acceptEncoding: String? = "gzip, deflate"
 
@@ -63,7 +63,8 @@ public struct Configuration: Sendable {
     /// What a response may cost.
     public var limits = Limits()
 
-    /// Bounds on what a peer can make this process hold or do.
+    /// Bounds on what a peer can make this process hold or do. Each is at least 0; there is no "no
+    /// limit", but numbers up to 2^30 are taken as they are, larger ones as that.
     public struct Limits: Sendable, Hashable {
         /// Bytes of a response's status line and header fields.
         public var headSize = 64 * 1024

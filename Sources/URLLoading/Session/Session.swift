@@ -42,8 +42,13 @@ public actor Session {
     /// Returns at once; ``invalidated()`` waits.
     public nonisolated func invalidateAndCancel() { core.invalidateAndCancel() }
 
-    /// Returns when the session has been invalidated and its last connection is closed.
-    public func invalidated() async { await core.registry.emptied() }
+    /// Returns when the session has been invalidated and its last connection is closed; for
+    /// ``shared``, which cannot be invalidated, at once. Cancelling the calling task does not shorten
+    /// the wait: cancel the loads.
+    public func invalidated() async {
+        guard !core.isShared else { return }
+        await core.registry.emptied()
+    }
 
     /// One line about the connections, such as `https://example.org 0 connecting 1 leased 2 idle 0 waiting`,
     /// or `empty`.

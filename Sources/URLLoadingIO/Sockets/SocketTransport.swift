@@ -39,11 +39,15 @@ package final class SocketTransport: Transport {
 
     /// Ends the connection with a reset, as a crashing peer does.
     package func abort() {
-        _ = csys_set_reset_on_close(descriptor)
+        if isOpen { _ = csys_set_reset_on_close(descriptor) }
         close()
     }
 
-    package func finishWriting() { _ = csys_shutdown_write(descriptor) }
+    package func finishWriting() {
+        if isOpen { _ = csys_shutdown_write(descriptor) }
+    }
+
+    private var isOpen: Bool { !isClosed.load(ordering: .acquiring) }
 
     package func read(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Progress {
         try checkOpen(.read)
@@ -62,7 +66,7 @@ package final class SocketTransport: Transport {
 
     /// The number of a closed descriptor may be somebody else's by now.
     private func checkOpen(_ operation: IOFailure.Operation) throws(IOFailure) {
-        guard !isClosed.load(ordering: .relaxed) else { throw IOFailure(.system(EBADF), operation) }
+        guard isOpen else { throw IOFailure(.system(EBADF), operation) }
     }
 
     private static func outcome(_ result: Int, _ operation: IOFailure.Operation) throws(IOFailure) -> Progress {
@@ -73,6 +77,7 @@ package final class SocketTransport: Transport {
 
     package func hasPendingInput(askingKernel asks: Bool) -> Bool {
         // What was heard may be long consumed, and what is there may not have been heard yet.
+        guard isOpen else { return true }
         let hasHeard = slot.readable.take(), hasHeardEnd = slot.takeEnd()
         guard hasHeard || hasHeardEnd || asks || mayHoldMore.load(ordering: .relaxed) else { return false }
         return csys_peek(descriptor) != -Int(EAGAIN)

@@ -1,0 +1,109 @@
+import FoundationEssentials
+import Testing
+@testable import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Who holds what, and for how long.
+@Suite(.timeLimit(.minutes(1)))
+struct LifetimeRows {
+    @Test("security 46: a request that was answered half-way costs its connection", arguments: [false, true])
+    func halfSent(_ hasBody: Bool) async throws {
+        let transport = ScriptedTransport([
+            .take(10), .give("HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nbig"), .block,
+        ])
+        var configuration = Configuration.ephemeral
+        configuration.dial = { _, _ in transport }
+        try await withSession(configuration) { session in
+            let url = try #require(URL(string: "http://a.example/"))
+            let body: RequestBody? = hasBody ? .data(Data(count: 1000)) : nil
+            let (data, response) = try await session.data(for: Request(url: url, method: .post, body: body))
+            #expect(response.http?.status == .contentTooLarge)
+            #expect(data == Data("big".utf8))
+            #expect(session.connectionsDescription == "empty")
+        }
+    }
+
+    @Test("cancelling the task that iterates a body ends the load, though another task began it")
+    func cancelledReader() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/", faults: [.init(.responseBody(after: 2), .stall)]) { _ in .ok("0123456789") }
+            var configuration = Configuration.ephemeral
+            configuration.idleTimeout = nil
+            configuration.resourceTimeout = nil
+            try await withSession(configuration) { session in
+                let reason = try await session.load(Request(url: origin.url())) { _, body in
+                    await withTaskGroup(of: LoadError.Reason?.self) { group in
+                        group.addTask {
+                            do { for try await _ in body {} } catch { return (error as? LoadError)?.reason }
+                            return nil
+                        }
+                        try? await origin.wait { $0.stalled == 1 }
+                        group.cancelAll()
+                        return await group.next() ?? nil
+                    }
+                }
+                #expect(reason == .cancelled)
+            }
+            origin.releaseStalls()
+        }
+    }
+
+    @Test("limits beyond reason are limits all the same", arguments: [
+        Duration.seconds(-10_000_000_000), .zero, .nanoseconds(1), .seconds(Int64.min),
+    ])
+    func oddLimits(_ limit: Duration) async throws {
+        try await withTestOrigin { origin in
+            origin.inject(.init(.requestHead, .stall))
+            for isIdle in [true, false] {
+                var configuration = Configuration.ephemeral
+                if isIdle { configuration.idleTimeout = limit } else { configuration.resourceTimeout = limit }
+                try await withSession(configuration) { session in
+                    _ = await failure(isIdle ? .idleTimeout : .resourceTimeout) { try await session.data(from: origin.url()) }
+                }
+            }
+            origin.releaseStalls()
+        }
+    }
+
+    @Test("no limit is too large", arguments: [Duration.seconds(Int64.max), .seconds(10_000_000_000)])
+    func largeLimits(_ limit: Duration) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("x") }
+            var configuration = Configuration.ephemeral
+            configuration.idleTimeout = limit
+            configuration.resourceTimeout = limit
+            configuration.idleConnectionLifetime = limit
+            configuration.maximumConnectionsPerHost = .max
+            configuration.maximumIdleConnections = .max
+            configuration.limits.headSize = .max
+            configuration.limits.fieldCount = .max
+            configuration.limits.chunkExtensionSize = .max
+            configuration.limits.trailerSize = .max
+            configuration.limits.informationalCount = .max
+            configuration.limits.collectedBodySize = .max
+            try await withSession(configuration) { session in
+                let (data, _) = try await session.data(from: origin.url())
+                #expect(data.count == 1)
+            }
+        }
+    }
+
+    @Test("a session that ended is not kept by its timers")
+    func timersHoldNothing() async throws {
+        weak var registry: LoadRegistry?
+        weak var pool: ConnectionPool?
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("x") }
+            let session = Session(.ephemeral)
+            registry = session.core.registry
+            pool = session.core.pool
+            _ = try await session.data(from: origin.url())
+            session.finishTasksAndInvalidate()
+            await session.invalidated()
+        }
+        #expect(registry == nil)
+        #expect(pool == nil)
+    }
+}
