@@ -15,6 +15,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         var spare: [ChunkStorage] = []
     }
     private static let mostSpare = 16
+    let anchor = Anchor.Weak()
     private let isReaperSet = Atomic<Bool>(false)
 
     init(_ configuration: Configuration) {
@@ -69,7 +70,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         guard reusable, !isReaperSet.load(ordering: .relaxed),
             !isReaperSet.exchange(true, ordering: .acquiringAndReleasing)
         else { return }
-        Poller.shared.schedule(Reaper(self), at: now + idleLifetime)
+        scheduleReaping(at: now + idleLifetime)
     }
 
     /// Nothing is kept any more; what is leased closes when it comes back.
@@ -129,20 +130,17 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
 
     // MARK: Reaping
 
-    private func reap(now: Int64) {
+    private func scheduleReaping(at moment: Int64) {
+        Poller.shared.schedule(Anchor.Timer(anchor) { $0.pool.reap(now: $1) }, at: moment)
+    }
+
+    func reap(now: Int64) {
         isReaperSet.store(false, ordering: .releasing)
         let (old, next) = state.withLock { state in
             (state.pool.reap(idleSince: now - idleLifetime), state.pool.oldestIdle)
         }
         for connection in old { connection.close() }
         guard let next, !isReaperSet.exchange(true, ordering: .acquiringAndReleasing) else { return }
-        Poller.shared.schedule(Reaper(self), at: max(next + idleLifetime, now + 10_000_000))
-    }
-
-    /// Held by the timer queue until its moment; must not keep the pool alive.
-    private final class Reaper: TimerTarget {
-        private weak let pool: ConnectionPool?
-        init(_ pool: ConnectionPool) { self.pool = pool }
-        func timerFired(now: Int64) { pool?.reap(now: now) }
+        scheduleReaping(at: max(next + idleLifetime, now + 10_000_000))
     }
 }

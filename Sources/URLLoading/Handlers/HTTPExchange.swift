@@ -11,7 +11,8 @@ final class HTTPExchange: @unchecked Sendable {
     private let connection: HTTP1Connection
     private let url: URL
     /// The answer's head, once `start` has returned.
-    private(set) var response: Response
+    private(set) var head: HTTPHead?
+    private var expectedLength: Int64?
     private var decoding: BodyDecoding?
     private var hasEnded = false
     private var isReleased = false
@@ -20,7 +21,6 @@ final class HTTPExchange: @unchecked Sendable {
         self.connection = connection
         self.load = load
         self.url = url
-        response = Response(url: url, expectedLength: nil, http: nil)
         load.attach(connection.transport.slot)
         if connection.exchanges > 0 { load.timeline?.markReused() }
     }
@@ -42,10 +42,13 @@ final class HTTPExchange: @unchecked Sendable {
 
     private func receive(_ head: HTTP1ResponseHead, _ request: PreparedRequest) throws(LoadError) {
         load.timeline?.mark(.responseReceived)
-        let head = HTTPHead(status: head.status, version: head.version, headers: head.headers)
-        if request.decodesContent { decoding = try BodyDecoding(head, load.core.configuration.limits) }
-        response = Response(url: url, expectedLength: decoding == nil ? connection.expectedLength : nil, http: head)
+        if request.decodesContent { decoding = try BodyDecoding(head.headers, load.core.configuration.limits) }
+        if decoding == nil { expectedLength = connection.expectedLength }
+        self.head = HTTPHead(status: head.status, version: head.version, headers: head.headers)
     }
+
+    /// What the caller sees of it.
+    var response: Response { Response(url: url, expectedLength: expectedLength, http: head) }
 
     // MARK: The body
 
@@ -79,7 +82,7 @@ final class HTTPExchange: @unchecked Sendable {
     func collect(upTo limit: Int) async throws(LoadError) -> Data {
         var data = Data()
         // What the peer announces is believed only so far.
-        if let expected = response.expectedLength { data.reserveCapacity(Int(max(0, min(expected, Int64(limit), 4 << 20)))) }
+        if let expected = expectedLength { data.reserveCapacity(Int(max(0, min(expected, Int64(limit), 4 << 20)))) }
         do throws(LoadError) {
             while !hasEnded {
                 switch try buffered() {

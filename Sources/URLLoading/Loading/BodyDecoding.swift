@@ -12,8 +12,8 @@ final class BodyDecoding {
     private static let outputSize = 64 * 1024
 
     /// `nil` if there is nothing to undo, or nothing that can be undone.
-    init?(_ head: HTTPHead, _ limits: Configuration.Limits) throws(LoadError) {
-        guard let coding = head.headers[.contentEncoding] else { return nil }
+    init?(_ headers: Headers, _ limits: Configuration.Limits) throws(LoadError) {
+        guard let coding = headers[.contentEncoding] else { return nil }
         do throws(WireViolation) {
             guard let decoder = try ContentDecoder(contentEncoding: coding, limits: ContentDecodingLimits(limits)) else { return nil }
             self.decoder = decoder

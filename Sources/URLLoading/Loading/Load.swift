@@ -84,7 +84,7 @@ final class Load: LoadControl, @unchecked Sendable {
 
     /// The next hop; `nil` if the response is the result.
     private func redirect(after exchange: HTTPExchange, _ hop: Hop) async throws(LoadError) -> Hop? {
-        guard let head = exchange.response.http else { return nil }
+        guard let head = exchange.head else { return nil }
         do throws(LoadError) {
             let maximum = core.configuration.maximumRedirects
             switch RedirectPlan.make(head, hop.request, followed: hop.followed, maximum: maximum) {

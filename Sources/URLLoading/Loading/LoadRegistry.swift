@@ -20,6 +20,7 @@ final class LoadRegistry: Sendable {
     private let state = Lock(State())
     /// The moment the next look is due.
     private let nextLook = Atomic<Int64>(.max)
+    let anchor = Anchor.Weak()
     private let whenEmptied: @Sendable () -> Void
 
     /// - Parameter whenEmptied: called when the last load of a closed registry has gone.
@@ -113,14 +114,14 @@ final class LoadRegistry: Sendable {
             let (exchanged, original) = nextLook.compareExchange(
                 expected: seen, desired: moment, ordering: .acquiringAndReleasing)
             if exchanged {
-                Poller.shared.schedule(Look(self), at: moment)
+                Poller.shared.schedule(Anchor.Timer(anchor) { $0.registry.look(now: $1) }, at: moment)
                 return
             }
             seen = original
         }
     }
 
-    private func look(now: Int64) {
+    func look(now: Int64) {
         // A timer that a shorter deadline overtook.
         guard nextLook.load(ordering: .acquiring) <= now else { return }
         nextLook.store(.max, ordering: .releasing)
@@ -141,11 +142,4 @@ final class LoadRegistry: Sendable {
 
     /// However short the limits, the poller has other work between two looks.
     private static let shortestRest: Int64 = 5_000_000
-
-    /// Held by the timer queue until its moment; must not keep a session alive.
-    private final class Look: TimerTarget {
-        private weak let registry: LoadRegistry?
-        init(_ registry: LoadRegistry) { self.registry = registry }
-        func timerFired(now: Int64) { registry?.look(now: now) }
-    }
 }

@@ -31,7 +31,7 @@ struct PreparedRequest: Sendable {
 }
 
 /// The fields every request gets unless it sets them itself.
-struct DefaultFields: Sendable {
+final class DefaultFields: Sendable {
     private let fields: Headers
     /// The same for origins that a redirect led to: session-wide credentials are not theirs either.
     private let foreignFields: Headers

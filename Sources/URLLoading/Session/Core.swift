@@ -8,6 +8,7 @@ final class Core: Sendable {
     let decisions: Decisions?
     let pool: ConnectionPool
     let registry: LoadRegistry
+    private let anchor: Anchor
     /// The shared session cannot be invalidated.
     let isShared: Bool
     /// Configured headers as every request gets them, worked out once.
@@ -21,6 +22,9 @@ final class Core: Sendable {
         let pool = ConnectionPool(configuration)
         self.pool = pool
         registry = LoadRegistry { pool.drain() }
+        anchor = Anchor(pool, registry)
+        pool.anchor.set(anchor)
+        registry.anchor.set(anchor)
     }
 
     func finishTasksAndInvalidate() {
