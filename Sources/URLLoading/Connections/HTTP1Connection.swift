@@ -91,10 +91,15 @@ final class HTTP1Connection: @unchecked Sendable {
         output.removeAll(keepingCapacity: true)
         try write { codec, output throws(WireViolation) in
             if exchanges > 1 { try codec.startNextExchange() }
-            try codec.sendRequest(
-                method: request.request.method, target: request.destination.target.originForm,
-                host: request.destination.target.hostField, headers: request.headers, framing: request.framing,
-                into: &output)
+            let (method, target) = (request.request.method, request.destination.target)
+            switch request.fields {
+            case .defaults(let fields):
+                try codec.sendRequest(method, to: target, fields, framing: request.framing, into: &output)
+            case .own(let headers):
+                try codec.sendRequest(
+                    method: method, target: target.originForm, host: target.hostField, headers: headers,
+                    framing: request.framing, into: &output)
+            }
         }
         guard request.request.body == nil, tap == nil else { return false }
         let sent = output.withUnsafeBytes { attempt($0) }

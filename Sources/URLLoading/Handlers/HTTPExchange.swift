@@ -81,14 +81,12 @@ final class HTTPExchange: @unchecked Sendable {
     /// Collects the body for the load's own task: what is here already costs no wait.
     func collect(upTo limit: Int) async throws(LoadError) -> Data {
         var data = Data()
-        // What the peer announces is believed only so far.
-        if let expected = expectedLength { data.reserveCapacity(Int(max(0, min(expected, Int64(limit), 4 << 20)))) }
         do throws(LoadError) {
             while !hasEnded {
                 switch try buffered() {
                 case .chunk(let chunk)?:
-                    guard data.count + chunk.count <= limit else { throw Self.tooLarge(limit) }
-                    data.append(chunk)
+                    guard chunk.count <= limit - data.count else { throw Self.tooLarge(limit) }
+                    if data.isEmpty { data = begin(with: chunk, limit) } else { data.append(chunk) }
                 case .end?: _ = endOfBody()
                 case nil: try await connection.fill(load)
                 }
@@ -96,6 +94,15 @@ final class HTTPExchange: @unchecked Sendable {
         } catch {
             throw failed(error)
         }
+        return data
+    }
+
+    /// Room for what the peer announces, which is believed only so far.
+    private func begin(with chunk: Chunk, _ limit: Int) -> Data {
+        let expected = Int(min(expectedLength ?? 0, Int64(limit), 4 << 20))
+        guard expected > chunk.count else { return Data(chunk) }
+        var data = Data(capacity: expected)
+        data.append(chunk)
         return data
     }
 

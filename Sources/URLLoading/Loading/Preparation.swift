@@ -7,8 +7,15 @@ import URLLoadingWire
 struct PreparedRequest: Sendable {
     let request: Request
     let destination: Destination
-    /// The caller's fields and the defaults it did not set.
-    let headers: Headers
+    let fields: Fields
+
+    enum Fields: Sendable {
+        /// The session's defaults and nothing else: the common case, written out once.
+        case defaults(HTTP1PreparedFields)
+        /// The caller's fields and the defaults it did not set.
+        case own(Headers)
+    }
+
     /// The response's content coding was our idea, so it is ours to undo.
     let decodesContent: Bool
 
@@ -21,7 +28,7 @@ struct PreparedRequest: Sendable {
         self.request = request
         let own = request.headers
         decodesContent = defaults.offersCoding && (own.isEmpty || !own.choosesCoding)
-        headers = defaults.completing(own, isForeign: isForeign)
+        fields = defaults.completing(own, isForeign: isForeign)
     }
 
     var framing: HTTP1BodyFraming {
@@ -32,10 +39,20 @@ struct PreparedRequest: Sendable {
 
 /// The fields every request gets unless it sets them itself.
 final class DefaultFields: Sendable {
-    private let fields: Headers
-    /// The same for origins that a redirect led to: session-wide credentials are not theirs either.
-    private let foreignFields: Headers
+    private let own: Set
+    /// For origins that a redirect led to: session-wide credentials are not theirs either.
+    private let foreign: Set
     let offersCoding: Bool
+
+    private struct Set: Sendable {
+        let headers: Headers
+        let prepared: HTTP1PreparedFields?
+
+        init(_ headers: Headers) {
+            self.headers = headers
+            prepared = HTTP1PreparedFields(headers)
+        }
+    }
 
     init(_ configuration: Configuration) {
         var fields = configuration.headers
@@ -46,22 +63,23 @@ final class DefaultFields: Sendable {
         add(.accept, "*/*")
         add(.acceptEncoding, configuration.acceptEncoding)
         add(.userAgent, configuration.userAgent)
-        self.fields = fields
-        // Nor is it told where the caller came from.
+        own = Set(fields)
+        // Nor is another origin told where the caller came from.
         for name in FieldName.personal + [.referer] { fields.remove(name) }
-        foreignFields = fields
+        foreign = Set(fields)
     }
 
-    func completing(_ own: Headers, isForeign: Bool) -> Headers {
-        // The common case shares one value with every other request.
-        let fields = isForeign ? foreignFields : fields
-        guard !own.isEmpty else { return fields }
-        var complete = own
-        for field in fields where !own.contains(field.name) {
-            if field.name == .acceptEncoding, own.choosesCoding { continue }
+    func completing(_ given: Headers, isForeign: Bool) -> PreparedRequest.Fields {
+        let prepared = isForeign ? foreign.prepared : own.prepared
+        if given.isEmpty, let prepared { return .defaults(prepared) }
+        let defaults = isForeign ? foreign.headers : own.headers
+        guard !given.isEmpty else { return .own(defaults) }
+        var complete = given
+        for field in defaults where !given.contains(field.name) {
+            if field.name == .acceptEncoding, given.choosesCoding { continue }
             complete.append(field.name, field.value)
         }
-        return complete
+        return .own(complete)
     }
 }
 

@@ -90,9 +90,7 @@ final class BodySource: Sendable {
     func collect(upTo limit: Int) async throws(LoadError) -> Data {
         var data = Data()
         while let chunk = try await next() {
-            guard data.count + chunk.count <= limit else {
-                throw LoadError(.bodyTooLarge, phase: .receiving, party: .local, detail: "more than \(limit) bytes")
-            }
+            guard chunk.count <= limit - data.count else { throw HTTPExchange.tooLarge(limit) }
             data.append(chunk)
         }
         return data

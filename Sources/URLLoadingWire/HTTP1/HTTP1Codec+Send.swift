@@ -30,12 +30,9 @@ extension HTTP1Codec {
         HTTP1Writer.framing(written, &buffer)
         HTTP1Writer.endOfSection(&buffer)
 
-        exchange.isHead = method == .head
-        exchange.isConnect = method == .connect
-        exchange.asksUpgrade = options.upgrade && (headers.contains(.upgrade) || defaults.contains(.upgrade))
-        if options.close { mustClose = true }
-        receiving = .head
-        startBody(framing)
+        startRequest(
+            method, framing, closes: options.close,
+            asksUpgrade: options.upgrade && (headers.contains(.upgrade) || defaults.contains(.upgrade)))
     }
 
     /// Writes the head of a response after what `buffer` holds; an interim one may be followed by others.
@@ -94,7 +91,7 @@ extension HTTP1Codec {
         if receiving == .head || receiving == .failed { mustClose = true }
     }
 
-    private mutating func startBody(_ framing: HTTP1BodyFraming) {
+    mutating func startBody(_ framing: HTTP1BodyFraming) {
         switch framing {
         case .none: sending = .ended
         case .length(let length): sending = .fixed(remaining: length)
@@ -146,5 +143,5 @@ extension HTTP1Codec {
         sending = .ended
     }
 
-    private static var illegalState: WireViolation { .local(.illegalState, "RFC 9112 9.3") }
+    static var illegalState: WireViolation { .local(.illegalState, "RFC 9112 9.3") }
 }

@@ -1,0 +1,52 @@
+/// Fields that many requests share, checked and written out once.
+///
+/// ```swift
+/// let fields = HTTP1PreparedFields(["Accept": "*/*", "User-Agent": "example"])
+/// ```
+///
+/// It knows no request: fields that route, frame or upgrade one are not for it.
+package final class HTTP1PreparedFields: Sendable {
+    let bytes: [UInt8]
+    let closesConnection: Bool
+
+    /// `nil` for fields that must be looked at together with their request, or must not be sent.
+    package init?(_ headers: Headers) {
+        for name in [FieldName.host, .contentLength, .transferEncoding, .upgrade] where headers.contains(name) { return nil }
+        do throws(WireViolation) {
+            try HTTP1FieldCheck.fields(headers)
+            closesConnection = try HTTP1FieldCheck.connection(headers, Headers()).close
+        } catch {
+            return nil
+        }
+        var bytes: [UInt8] = []
+        HTTP1Writer.fields(headers, Headers(), &bytes)
+        self.bytes = bytes
+    }
+}
+
+extension HTTP1Codec {
+    /// Writes the head of a request that has no fields but prepared ones. What is sent was checked
+    /// before: the target when it was made, the fields when they were prepared.
+    package mutating func sendRequest(
+        _ method: Method, to target: Target, _ fields: HTTP1PreparedFields, framing: HTTP1BodyFraming,
+        into buffer: inout [UInt8]
+    ) throws(WireViolation) {
+        guard role == .client, sending == .idle, receiving == .idle, !mustClose else { throw Self.illegalState }
+        guard method.isValid else { throw .local(.malformedMethod, "RFC 9110 9.1") }
+        HTTP1Writer.requestLine(method, target.originForm, target.hostField, &buffer)
+        buffer += fields.bytes
+        HTTP1Writer.framing(framing == .none && method.anticipatesContent ? .length(0) : framing, &buffer)
+        HTTP1Writer.endOfSection(&buffer)
+        startRequest(method, framing, closes: fields.closesConnection, asksUpgrade: false)
+    }
+
+    /// What a request whose head has been written means for what follows.
+    mutating func startRequest(_ method: Method, _ framing: HTTP1BodyFraming, closes: Bool, asksUpgrade: Bool) {
+        exchange.isHead = method == .head
+        exchange.isConnect = method == .connect
+        exchange.asksUpgrade = asksUpgrade
+        if closes { mustClose = true }
+        receiving = .head
+        startBody(framing)
+    }
+}
