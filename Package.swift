@@ -28,22 +28,22 @@ let package = Package(
     ],
     targets: [
         // C: header-only views of the system and its libraries.
-        .target(name: "CSystem"),
-        .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
-        .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
-        .systemLibrary(name: "CIDN2", pkgConfig: "libidn2", providers: [.apt(["libidn2-dev"])]),
+        .target(name: "URLLoadingCSystem"),
+        .systemLibrary(name: "URLLoadingCOpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "URLLoadingCZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+        .systemLibrary(name: "URLLoadingCIDN2", pkgConfig: "libidn2", providers: [.apt(["libidn2-dev"])]),
 
         // The two lower floors do not know each other.
         .target(
-            name: "URLLoadingWire", dependencies: ["CZlib", "CIDN2"],
+            name: "URLLoadingWire", dependencies: ["URLLoadingCZlib", "URLLoadingCIDN2"],
             swiftSettings: strict + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
-        .target(name: "URLLoadingIO", dependencies: ["CSystem", "COpenSSL"], swiftSettings: strict),
+        .target(name: "URLLoadingIO", dependencies: ["URLLoadingCSystem", "URLLoadingCOpenSSL"], swiftSettings: strict),
 
         // What people import.
         .target(name: "URLLoading", dependencies: ["URLLoadingWire", "URLLoadingIO"], swiftSettings: strict),
         .target(
             name: "URLLoadingTesting",
-            dependencies: ["URLLoading", "URLLoadingWire", "URLLoadingIO", "COpenSSL"],
+            dependencies: ["URLLoading", "URLLoadingWire", "URLLoadingIO", "URLLoadingCOpenSSL"],
             swiftSettings: strict),
         .executableTarget(
             name: "urlload",
@@ -53,7 +53,7 @@ let package = Package(
         .testTarget(name: "URLLoadingWireTests", dependencies: ["URLLoadingWire"], swiftSettings: strict),
         .testTarget(
             name: "URLLoadingIOTests",
-            dependencies: ["URLLoadingIO", "URLLoadingTesting", "CSystem", "COpenSSL"],
+            dependencies: ["URLLoadingIO", "URLLoadingTesting", "URLLoadingCSystem", "URLLoadingCOpenSSL"],
             swiftSettings: strict),
         .testTarget(
             name: "URLLoadingTests",

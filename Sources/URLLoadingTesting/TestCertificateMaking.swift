@@ -1,7 +1,7 @@
 // How OpenSSL is made to sign what no authority would. The extensions are written in DER by hand:
 // its own builders refuse, or repair, what is wrong on purpose.
 
-import COpenSSL
+import URLLoadingCOpenSSL
 
 /// A certificate before it is signed.
 struct TestCertificateForm {

@@ -1,7 +1,7 @@
 // Certificates made at run time, right and wrong in every way that a client must notice: no file,
 // and nothing that expires on the day after the release.
 
-import COpenSSL
+import URLLoadingCOpenSSL
 
 /// A certificate authority that lives as long as a test.
 ///

@@ -1,4 +1,4 @@
-import CSystem
+import URLLoadingCSystem
 import Glibc
 import Synchronization
 import Testing

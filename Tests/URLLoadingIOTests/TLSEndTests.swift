@@ -1,4 +1,4 @@
-import CSystem
+import URLLoadingCSystem
 import Synchronization
 import Testing
 import URLLoadingTesting

@@ -1,4 +1,4 @@
-import CSystem
+import URLLoadingCSystem
 import Testing
 import URLLoadingTesting
 

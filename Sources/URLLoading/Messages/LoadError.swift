@@ -6,7 +6,7 @@ public import FoundationEssentials
 /// is no error: it arrived (checklist 160).
 ///
 /// ```swift
-/// do {
+/// do throws(LoadError) {
 ///     let (data, _) = try await session.data(from: url)
 /// } catch where error.reason == .hostNotFound {
 ///     print("no such host: \(error)")

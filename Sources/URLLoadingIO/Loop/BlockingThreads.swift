@@ -2,7 +2,7 @@
 // there is work and ended when there was none for a while. Nobody waits here for an answer: work
 // says itself where its answer goes, so that a caller who gives up can leave at once.
 
-import CSystem
+import URLLoadingCSystem
 import Synchronization
 
 package final class BlockingThreads: Sendable {

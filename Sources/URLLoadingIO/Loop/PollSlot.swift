@@ -6,7 +6,7 @@
 // Rule 2: so whoever waits does so in a loop that looks again at what it waits for.
 
 #if URLLOADING_THREAD_SANITIZER
-import CSystem
+import URLLoadingCSystem
 #endif
 import Synchronization
 

@@ -8,7 +8,7 @@
 // last hand-over between threads. That is the caller's choice (`loopExecutor` in URLLoading).
 
 import Synchronization
-import CSystem
+import URLLoadingCSystem
 
 package final class Poller: Sendable {
     package static let shared = Poller()

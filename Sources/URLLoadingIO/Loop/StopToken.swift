@@ -3,7 +3,7 @@
 // set once and checked before and after every wait.
 
 package import Synchronization
-import CSystem
+import URLLoadingCSystem
 
 package enum StopReason: UInt8, Sendable {
     case cancelled = 1

@@ -2,7 +2,7 @@
 // decides; `connect` acts. One task watches all attempts on one slot, so nothing is left behind when
 // it leaves.
 
-import CSystem
+import URLLoadingCSystem
 import Synchronization
 
 /// Which attempt starts when. Time is passed in.

@@ -2,7 +2,7 @@
 // look-ups share one call, every caller gets its own answer or failure, and a caller that is
 // cancelled leaves at once while the call goes on for the others.
 
-import CSystem
+import URLLoadingCSystem
 import Synchronization
 
 package protocol Resolver: Sendable {
@@ -85,11 +85,11 @@ package final class SystemResolver: Resolver {
         // Families without a configured address would only cost time.
         hints.ai_flags = AI_ADDRCONFIG
         var found: UnsafeMutablePointer<addrinfo>?
-        var result = CSystem.getaddrinfo(name, nil, &hints, &found)
+        var result = URLLoadingCSystem.getaddrinfo(name, nil, &hints, &found)
         if result == EAI_ADDRFAMILY_ || result == EAI_NONAME {
             // With loopback alone AI_ADDRCONFIG hides what is there: ask once more without it.
             hints.ai_flags = 0
-            result = CSystem.getaddrinfo(name, nil, &hints, &found)
+            result = URLLoadingCSystem.getaddrinfo(name, nil, &hints, &found)
         }
         defer { if let found { freeaddrinfo(found) } }
         guard result == 0 else { return .failure(failure(result, name)) }

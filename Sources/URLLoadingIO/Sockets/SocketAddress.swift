@@ -1,6 +1,6 @@
 // Where a socket leads: IPv4, IPv6 or a path.
 
-package import CSystem
+package import URLLoadingCSystem
 
 package struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
     package enum Family: Sendable { case ipv4, ipv6, unix }

@@ -1,6 +1,6 @@
 // The other end: what the test servers listen with.
 
-import CSystem
+import URLLoadingCSystem
 import Synchronization
 
 package final class SocketListener: Sendable {

@@ -1,6 +1,6 @@
 // A connected socket and its slot: read, write, close, and nothing else.
 
-import CSystem
+import URLLoadingCSystem
 import Synchronization
 
 package final class SocketTransport: Transport {

@@ -1,6 +1,6 @@
 // Certificates and keys out of PEM text.
 
-import COpenSSL
+import URLLoadingCOpenSSL
 
 /// A certificate that frees itself.
 final class Certificate: @unchecked Sendable {

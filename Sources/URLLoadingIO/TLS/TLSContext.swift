@@ -1,7 +1,7 @@
 // One configuration made ready: made once, kept by the caller, used for every connection that asks
 // for the same. Its sessions are its own.
 
-import COpenSSL
+import URLLoadingCOpenSSL
 
 package final class TLSContext: @unchecked Sendable {
     // Unchecked: the SSL_CTX is set up in `init` and only read afterwards; OpenSSL counts and locks.

@@ -1,6 +1,6 @@
 // From OpenSSL's numbers to the check that failed.
 
-import COpenSSL
+import URLLoadingCOpenSSL
 
 extension TLSFailure.Kind {
     /// From an `X509_V_ERR_` number.

@@ -1,7 +1,7 @@
 // What OpenSSL's callbacks find behind an SSL: the transport below, and what it last said. A BIO
 // can only say "again" or "no"; the real answer is kept here until the SSL call returns.
 
-import COpenSSL
+import URLLoadingCOpenSSL
 
 final class TLSLink {
     let inner: any Transport

@@ -1,6 +1,6 @@
 // The server's side, for the origin that tests load from.
 
-import COpenSSL
+import URLLoadingCOpenSSL
 
 package final class TLSServerContext: @unchecked Sendable {
     // Unchecked: as `TLSContext`.

@@ -6,8 +6,8 @@
 // Rule 3: a session is offered only if the certificate it stands for would still pass: resumption
 // skips the checks, so they are made before it.
 
-import COpenSSL
-import CSystem
+import URLLoadingCOpenSSL
+import URLLoadingCSystem
 import Synchronization
 
 final class TLSSession: @unchecked Sendable {

@@ -6,8 +6,8 @@
 // before the first byte (`TLSVerification`).
 // Rule 3: an end is an end only if the peer said so (close_notify, RFC 8446 6.1).
 
-import COpenSSL
-import CSystem
+import URLLoadingCOpenSSL
+import URLLoadingCSystem
 import Synchronization
 
 package final class TLSTransport: Transport, @unchecked Sendable {

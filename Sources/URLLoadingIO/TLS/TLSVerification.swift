@@ -1,7 +1,7 @@
 // How the peer's certificate is held against its name. The handshake asks through OpenSSL's own
 // parameters; a session that may be offered again is asked directly.
 
-import COpenSSL
+import URLLoadingCOpenSSL
 
 enum TLSVerification {
     /// subjectAltName only (RFC 9525 6.3: the common name is no name), and a wildcard is a whole label.

@@ -1,7 +1,7 @@
 // The certificates whose word is taken. The system's are read once per process, when the first
 // context asks, and shared by all contexts: a bundle of 140 certificates costs 16 to 19 ms of CPU.
 
-import COpenSSL
+import URLLoadingCOpenSSL
 import Synchronization
 
 final class TrustStore: @unchecked Sendable {

@@ -1,6 +1,6 @@
 // What the system's error numbers mean for a connection: the floors above know no errno.
 
-import CSystem
+import URLLoadingCSystem
 
 package enum SystemError {
     package enum Kind: Sendable {

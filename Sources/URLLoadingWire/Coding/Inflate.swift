@@ -1,4 +1,4 @@
-import CZlib
+import URLLoadingCZlib
 
 /// gzip (RFC 1952) and deflate (RFC 1950, and RFC 1951 without the wrapper, which some servers send
 /// under that name) by zlib.
@@ -114,7 +114,7 @@ final class Inflate: ContentLayer, @unchecked Sendable {
             stream.pointee.avail_in = CUnsignedInt(given)
             stream.pointee.next_out = output.baseAddress?.assumingMemoryBound(to: UInt8.self) ?? nothing
             stream.pointee.avail_out = CUnsignedInt(room)
-            return CZlib.inflate(stream, Z_NO_FLUSH)
+            return URLLoadingCZlib.inflate(stream, Z_NO_FLUSH)
         }
         let step = (
             consumed: given - Int(stream.pointee.avail_in), produced: room - Int(stream.pointee.avail_out)

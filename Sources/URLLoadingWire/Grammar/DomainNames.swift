@@ -1,4 +1,4 @@
-import CIDN2
+import URLLoadingCIDN2
 
 enum DomainNames {
     /// Maps a name of valid UTF-8 without NUL to ASCII by UTS 46, non-transitional (so that `ß` stays

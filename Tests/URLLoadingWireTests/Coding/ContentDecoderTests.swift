@@ -1,4 +1,4 @@
-import CZlib
+import URLLoadingCZlib
 import Testing
 
 @testable import URLLoadingWire
