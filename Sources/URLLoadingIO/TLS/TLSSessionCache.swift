@@ -39,10 +39,10 @@ final class TLSSession: @unchecked Sendable {
 }
 
 package final class TLSSessionCache: Sendable {
-    /// Enough for a crawl; a session with its chain is some 6 KB.
-    static let peerLimit = 256
-    /// Servers send two tickets as a rule; connections made side by side use one each.
-    static let sessionsPerPeer = 4
+    /// Enough for a crawl; a session with its chain is some 6 KB, so all of them are 12 MB.
+    static let peerLimit = 128
+    /// Connections made side by side use a ticket each: as many as are usually made at once.
+    static let sessionsPerPeer = 16
 
     struct Key: Hashable, Sendable {
         let name: TLSPeerName

@@ -16,7 +16,8 @@ package struct ContentDecoder: ~Copyable, Sendable {
     private let limits: ContentDecodingLimits
     /// Bytes in and out so far.
     package private(set) var consumedTotal: Int64 = 0
-    package private(set) var producedTotal: Int64 = 0
+    package var producedTotal: Int64 { producedByLayer.last ?? 0 }
+    private var producedByLayer: [Int64]
 
     /// A decoder for the value of Content-Encoding; `nil` if there is nothing we can take off: no
     /// coding, `identity`, or a coding we do not know. Throws `tooManyCodings`.
@@ -28,12 +29,14 @@ package struct ContentDecoder: ~Copyable, Sendable {
         var layers: [any ContentLayer] = []
         // Listed in the order they were applied: the last comes off first.
         for name in names.reversed() where name != "identity" {
-            guard let layer = Self.layer(named: name) else { return nil }
+            // Only what is on the wire may be padded: what a coding holds is exactly its content.
+            guard let layer = Self.layer(named: name, toleratesPadding: layers.isEmpty) else { return nil }
             layers.append(layer)
         }
         guard !layers.isEmpty else { return nil }
         self.layers = layers
         self.limits = limits
+        producedByLayer = layers.map { _ in 0 }
         links = layers.dropFirst().map { _ in LayerLink() }
     }
 
@@ -46,10 +49,11 @@ package struct ContentDecoder: ~Copyable, Sendable {
         return names
     }
 
-    private static func layer(named name: String) -> (any ContentLayer)? {
+    private static func layer(named name: String, toleratesPadding: Bool) -> (any ContentLayer)? {
         switch name {
-        case "gzip", "x-gzip": Inflate(.gzip)  // RFC 9110 8.4.1.3: the two are equal.
-        case "deflate": Inflate(.deflate)
+        // RFC 9110 8.4.1.3: the two are equal.
+        case "gzip", "x-gzip": Inflate(.gzip, toleratesPadding: toleratesPadding)
+        case "deflate": Inflate(.deflate, toleratesPadding: toleratesPadding)
         default: nil
         }
     }
@@ -69,9 +73,6 @@ package struct ContentDecoder: ~Copyable, Sendable {
             if part == (0, 0) { break }
             step = (step.consumed + part.consumed, step.produced + part.produced)
         }
-        consumedTotal += Int64(step.consumed)
-        producedTotal += Int64(step.produced)
-        try checkLimits()
         return step
     }
 
@@ -84,10 +85,14 @@ package struct ContentDecoder: ~Copyable, Sendable {
         }
     }
 
-    private func checkLimits() throws(WireViolation) {
-        guard producedTotal <= limits.outputSize else { throw .remote(.contentDecodingLimit, "RFC 9110 8.4") }
-        guard producedTotal > limits.ratioThreshold else { return }
-        guard producedTotal / Int64(max(1, limits.ratio)) <= consumedTotal else {
+    /// Every layer is judged by what it has put out: a layer that turns much into nothing would
+    /// otherwise hide the work of those before it (security 48).
+    private mutating func account(_ index: Int, _ produced: Int) throws(WireViolation) {
+        producedByLayer[index] += Int64(produced)
+        let total = producedByLayer[index]
+        guard total <= limits.outputSize else { throw .remote(.contentDecodingLimit, "RFC 9110 8.4") }
+        guard total > limits.ratioThreshold else { return }
+        guard total / Int64(max(1, limits.ratio)) <= consumedTotal else {
             throw .remote(.contentDecodingLimit, "RFC 9110 8.4")
         }
     }
@@ -96,21 +101,28 @@ package struct ContentDecoder: ~Copyable, Sendable {
     private mutating func run(
         _ index: Int, _ input: UnsafeRawBufferPointer, _ output: UnsafeMutableRawBufferPointer
     ) throws(WireViolation) -> (consumed: Int, produced: Int) {
-        guard index > 0 else { return try layers[0].decode(input, into: output) }
-        var consumed = 0
-        if links[index - 1].isEmpty {
-            let storage = links[index - 1].storage
-            let filled = try run(index - 1, input, storage.buffer)
-            consumed = filled.consumed
-            links[index - 1].range = 0..<filled.produced
+        guard index > 0 else {
+            let step = try layers[0].decode(input, into: output)
+            consumedTotal += Int64(step.consumed)
+            try account(0, step.produced)
+            return step
         }
-        let link = links[index - 1]
-        let pending = UnsafeRawBufferPointer(rebasing: link.storage.buffer[link.range])
-        let step = try layers[index].decode(pending, into: output)
-        links[index - 1].range = link.range.lowerBound + step.consumed..<link.range.upperBound
-        // Progress inside the chain counts, or the caller would think that all is done.
-        if consumed == 0, step.produced == 0, step.consumed > 0 { return try run(index, input, output) }
-        return (consumed, step.produced)
+        var consumed = 0
+        while true {
+            if links[index - 1].isEmpty {
+                let rest = UnsafeRawBufferPointer(rebasing: input[consumed...])
+                let filled = try run(index - 1, rest, links[index - 1].storage.buffer)
+                consumed += filled.consumed
+                links[index - 1].range = 0..<filled.produced
+            }
+            let link = links[index - 1]
+            let pending = UnsafeRawBufferPointer(rebasing: link.storage.buffer[link.range])
+            let step = try layers[index].decode(pending, into: output)
+            links[index - 1].range = link.range.lowerBound + step.consumed..<link.range.upperBound
+            try account(index, step.produced)
+            // Progress inside the chain counts, or the caller would think that all is done.
+            guard consumed == 0, step.produced == 0, step.consumed > 0 else { return (consumed, step.produced) }
+        }
     }
 }
 

@@ -21,14 +21,16 @@ final class Inflate: ContentLayer, @unchecked Sendable {
     }
 
     private let format: Format
+    private let toleratesPadding: Bool
     /// zlib keeps a pointer back to it: it must not move.
     private let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
     private var isInitialized = false
     private var state = State.start
     private var prefix: [UInt8] = []
 
-    init(_ format: Format) {
+    init(_ format: Format, toleratesPadding: Bool = true) {
         self.format = format
+        self.toleratesPadding = toleratesPadding
         stream.initialize(to: z_stream())
     }
 
@@ -48,8 +50,13 @@ final class Inflate: ContentLayer, @unchecked Sendable {
         case .start: return try start(input, output)
         case .running: return try inflate(input, output)
         case .betweenMembers: return try nextMember(input, output)
-        case .ended: return (input.count, 0)
+        case .ended: return (try skipPadding(input), 0)
         }
+    }
+
+    private func skipPadding(_ input: UnsafeRawBufferPointer) throws(WireViolation) -> Int {
+        guard input.isEmpty || toleratesPadding else { throw Self.failure("RFC 9110 8.4") }
+        return input.count
     }
 
     private static func failure(_ section: String) -> WireViolation { .remote(.contentDecodingFailed, section) }
@@ -93,7 +100,7 @@ final class Inflate: ContentLayer, @unchecked Sendable {
             prefix.removeFirst(min(step.consumed, before))
             produced = step.produced
             // Two bytes can be a whole raw stream: then all the rest is a tail.
-            if state == .ended { return (input.count, produced) }
+            if state == .ended { return (try skipPadding(input), produced) }
             guard prefix.isEmpty else { return (0, produced) }
         }
         let rest = UnsafeMutableRawBufferPointer(rebasing: output[produced...])
@@ -135,7 +142,7 @@ final class Inflate: ContentLayer, @unchecked Sendable {
         guard let first = input.first else { return (0, 0) }
         guard first == 0x1F else {
             state = .ended
-            return (input.count, 0)
+            return (try skipPadding(input), 0)
         }
         guard inflateReset(stream) == Z_OK else { throw Self.failure("RFC 1952") }
         state = .running

@@ -39,7 +39,7 @@ package struct HTTP1Codec: Sendable, CustomStringConvertible {
 
     package init(role: Role, limits: HTTP1Limits = HTTP1Limits()) {
         self.role = role
-        self.limits = limits
+        self.limits = limits.clamped
         receiving = role == .client ? .idle : .head
         exchange.extensionAllowance = limits.chunkExtensionSize
     }

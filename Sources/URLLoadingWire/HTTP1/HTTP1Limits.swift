@@ -17,4 +17,16 @@ package struct HTTP1Limits: Sendable, Hashable {
     package var informationalCount = 16
 
     package init() {}
+
+    /// Numbers that can be added to without a thought: from nothing to a GiB.
+    var clamped: HTTP1Limits {
+        func clamp(_ number: Int) -> Int { min(max(0, number), 1 << 30) }
+        var limits = self
+        limits.headSize = clamp(headSize)
+        limits.fieldCount = clamp(fieldCount)
+        limits.chunkExtensionSize = clamp(chunkExtensionSize)
+        limits.trailerSize = clamp(trailerSize)
+        limits.informationalCount = clamp(informationalCount)
+        return limits
+    }
 }

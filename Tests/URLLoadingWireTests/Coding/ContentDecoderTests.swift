@@ -106,4 +106,15 @@ import Testing
         limits.outputSize = 1000
         #expect(violation { _ = try decode("gzip", Self.codings[0].1, limits: limits) } == .contentDecodingLimit)
     }
+
+    @Test("security 48: work that comes to nothing is bounded like content") func hiddenBombs() throws {
+        func wrapped(_ inner: [UInt8]) -> [UInt8] { Self.deflated(Self.deflated(Self.deflated(inner, bits: 31), bits: 31), bits: 31) }
+        let tiny = Self.deflated([1], bits: 31)
+        let padded = tiny + [UInt8](repeating: 0, count: 6 << 20)
+        #expect(try decode("gzip", padded).count == 1, "what is on the wire may be padded")
+        #expect(violation { _ = try decode("gzip, gzip, gzip, gzip", wrapped(padded)) } == .contentDecodingFailed)
+        let empty = Self.deflated([], bits: 31)
+        let members = [UInt8]((0..<(6 << 20) / empty.count).map { _ in empty }.joined())
+        #expect(violation { _ = try decode("gzip, gzip, gzip, gzip", wrapped(members)) } == .contentDecodingLimit)
+    }
 }
