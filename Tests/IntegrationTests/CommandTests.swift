@@ -10,7 +10,7 @@ struct CommandTests {
     @Test("exit codes", arguments: [
         ("NGINX", "/1k.txt", [], 0), ("NGINX", "/nope", [], 0), ("NGINX", "/nope", ["-f"], 22), ("NGINX", "/500", ["--fail"], 22),
         ("NGINX", "/loop", [], 47), ("NGINX", "/loop", ["--no-location"], 0), ("NGINX", "/r302", ["--max-redirects", "0"], 47),
-        ("NGINX", "/drop", [], 18), ("ORIGIN", "/short", [], 18), ("ORIGIN", "/reset", [], 56), ("ORIGIN", "/garbage", [], 8),
+        ("NGINX", "/drop", [], 56), ("ORIGIN", "/short", [], 18), ("ORIGIN", "/reset", [], 56), ("ORIGIN", "/garbage", [], 8),
         ("ORIGIN", "/badgzip", [], 61), ("ORIGIN", "/silent", ["--timeout", "0.3"], 28), ("ORIGIN", "/stall", ["-m", "0.3"], 28),
         ("NGINX_TLS", "/1k.txt", [], 60), ("NGINX_TLS", "/1k.txt", ["--cacert", "CA"], 0), ("NGINX_TLS", "/1k.txt", ["-k"], 0),
         ("NGINX_TLS", "/1k.txt", ["--cacert", "/nope"], 77), ("NGINX_TLS13", "/1k.txt", ["-k", "--tls-max", "1.2"], 35),
