@@ -89,6 +89,7 @@ final class HTTP1Connection: @unchecked Sendable {
         phase = .waiting
         answer = nil
         output.removeAll(keepingCapacity: true)
+        unreported = 0
         try write { codec, output throws(WireViolation) in
             if exchanges > 1 { try codec.startNextExchange() }
             let (method, target) = (request.request.method, request.destination.target)
@@ -119,11 +120,7 @@ final class HTTP1Connection: @unchecked Sendable {
             guard try await sendPiece(data, data.count, control) else { return }
             try await endBody(control)
         case .stream(_, let make):
-            let sent: Result<Void, LoadError>? = await Interruption.run(control) { [self] in
-                do throws(LoadError) { return .success(try await sendStream(make(), control)) } catch { return .failure(error) }
-            }
-            guard let sent else { throw LoadError(control.stopReason ?? .cancelled, phase: .sending) }
-            try sent.get()
+            try await sendStream(make(), control)
         }
     }
 
@@ -137,9 +134,10 @@ final class HTTP1Connection: @unchecked Sendable {
     }
 
     private func next(_ pieces: AnyChunkIterator, _ control: LoadControl) async throws(LoadError) -> [UInt8]? {
-        do { return try await pieces.next() } catch {
-            // A sequence that hears of the cancellation before we do says so in its own words.
-            if let reason = control.stopReason { throw LoadError(reason, phase: .sending) }
+        let pulled = await pieces.next(for: control)
+        // A sequence that hears of the cancellation before we do says so in its own words.
+        if let reason = control.stopReason { throw LoadError(reason, phase: .sending) }
+        do { return try pulled.get() } catch {
             throw LoadError(.requestBodyFailed, phase: .sending, party: .local, underlying: error)
         }
     }
@@ -155,9 +153,10 @@ final class HTTP1Connection: @unchecked Sendable {
             guard count <= Self.smallBody else { return }
             piece.withUnsafeBytes { output.append(contentsOf: $0) }
             codec.sendDataEnd(into: &output)
+            unreported += count
         }
         guard count > Self.smallBody else { return true }
-        guard try await flush(control), try await transmit(piece, count, control) else { return false }
+        guard try await flush(control), try await transmit(piece, count, control, isBody: true) else { return false }
         try write { codec, output throws(WireViolation) in codec.sendDataEnd(into: &output) }
         return true
     }
@@ -178,32 +177,39 @@ final class HTTP1Connection: @unchecked Sendable {
         let bytes = output
         output = []
         let isThrough = try await transmit(bytes, bytes.count, control)
+        if isThrough, unreported > 0 { control.sent(unreported) }
+        unreported = 0
         // The storage comes back: one buffer serves all requests of the connection.
         output = bytes
         output.removeAll(keepingCapacity: true)
         return isThrough
     }
 
+    /// Bytes of the body that go out with the next flush, among those of its framing.
+    private var unreported = 0
+
     private func transmit<Bytes: ContiguousBytes>(
-        _ bytes: Bytes, _ count: Int, _ control: LoadControl
+        _ bytes: Bytes, _ count: Int, _ control: LoadControl, isBody: Bool = false
     ) async throws(LoadError) -> Bool {
         var sent = 0
         while sent < count {
+            if control.isSuspended { await control.untilResumed() }
             if let reason = control.stopReason { throw LoadError(reason, phase: .sending) }
             switch bytes.withUnsafeBytes({ attempt(UnsafeRawBufferPointer(rebasing: $0[sent...])) }) {
             case .success(.moved(let moved)):
                 if let tap { bytes.withUnsafeBytes { tap(.sent([UInt8]($0[sent..<sent + moved]), connection: identifier)) } }
                 sent += moved
+                if isBody { control.sent(moved) }
             case .success(.blocked(let interest)):
                 transport.slot.hearReadsWhileWriting(true)
                 defer { transport.slot.hearReadsWhileWriting(false) }
-                if transport.hasPendingInput(askingKernel: false), try hasAnswer() { return cut() }
+                if transport.hasPendingInput(askingKernel: false), try hasAnswer(control) { return cut() }
                 await Poller.shared.park(transport.slot, interest, control)
             case .success(.end):
                 throw LoadError(.connectionLost, phase: .sending, party: .peer)
             case .failure(let failure):
                 // A peer that refuses the rest of a body says why before it closes.
-                if (try? hasAnswer()) == true { return cut() }
+                if (try? hasAnswer(control)) == true { return cut() }
                 throw LoadError(failure)
             }
         }
@@ -228,7 +234,7 @@ final class HTTP1Connection: @unchecked Sendable {
     private var answer: HTTP1ResponseHead?
 
     /// The head of the final response; `nil` if more must be read.
-    func bufferedResponse() throws(LoadError) -> HTTP1ResponseHead? {
+    func bufferedResponse(_ control: LoadControl) throws(LoadError) -> HTTP1ResponseHead? {
         if let answer {
             phase = .receiving
             return answer
@@ -238,7 +244,7 @@ final class HTTP1Connection: @unchecked Sendable {
             case .response(let head)?:
                 phase = .receiving
                 return head
-            case .informational?: continue
+            case .informational(let head)?: control.informed(head)
             case .data?, .end?, .request?, .upgraded?:
                 throw LoadError(.unexpectedUpgrade, phase: .waiting, party: .peer)
             case nil: return nil
@@ -246,13 +252,8 @@ final class HTTP1Connection: @unchecked Sendable {
         }
     }
 
-    enum Piece {
-        case chunk(Chunk)
-        case end
-    }
-
     /// The next piece of the body as far as it is here; `nil` if more must be read.
-    func bufferedData() throws(LoadError) -> Piece? {
+    func bufferedData() throws(LoadError) -> BodyPiece? {
         let base = unread.lowerBound
         switch try next() {
         case .data(let range)?:
@@ -270,13 +271,13 @@ final class HTTP1Connection: @unchecked Sendable {
     /// The fields after a chunked body, once it has ended.
     private(set) var trailers = Headers()
 
-    private func hasAnswer() throws(LoadError) -> Bool {
+    private func hasAnswer(_ control: LoadControl) throws(LoadError) -> Bool {
         while true {
             switch try next() {
             case .response(let head)?:
                 answer = head
                 return true
-            case .informational?: continue
+            case .informational(let head)?: control.informed(head)
             case .some: throw LoadError(.unexpectedUpgrade, phase: .sending, party: .peer)
             case nil: if try !read() { return false }
             }
@@ -298,12 +299,14 @@ final class HTTP1Connection: @unchecked Sendable {
     }
 
     /// Waits until something was received.
-    func fill(_ control: LoadControl) async throws(LoadError) {
+    /// - Parameter most: reads no more than so many bytes.
+    func fill(_ control: LoadControl, atMost most: Int = .max) async throws(LoadError) {
         // An answer takes its time: the first look would find nothing and cost a system call.
         if !hasReceived { await Poller.shared.park(transport.slot, .read, control) }
         while true {
+            if control.isSuspended { await control.untilResumed() }
             if let reason = control.stopReason { throw LoadError(reason, phase: phase) }
-            if try read() { return try await giveWay() }
+            if try read(atMost: most) { return try await giveWay() }
             await Poller.shared.park(transport.slot, blockedOn, control)
             receivedSinceWait = 0
         }
@@ -321,8 +324,9 @@ final class HTTP1Connection: @unchecked Sendable {
     private var blockedOn = PollSlot.Interest.read
 
     /// Returns false if nothing is there.
-    private func read() throws(LoadError) -> Bool {
-        let room = makeRoom()
+    private func read(atMost most: Int = .max) throws(LoadError) -> Bool {
+        var room = makeRoom()
+        if room.count > most { room = UnsafeMutableRawBufferPointer(rebasing: room[..<max(1, most)]) }
         let progress: Progress
         do throws(IOFailure) { progress = try transport.read(into: room) } catch {
             // After a reset nothing more comes: bytes received before it are judged like an early end.
@@ -333,7 +337,7 @@ final class HTTP1Connection: @unchecked Sendable {
             hasReceived = true
             receivedSinceWait += count
             unread = unread.lowerBound..<unread.upperBound + count
-            if count == room.count { capacity = min(capacity * 4, Self.largestBuffer) }
+            if count == room.count, count < most { capacity = min(capacity * 4, Self.largestBuffer) }
             noteFlood(count >= Self.flood)
             if let tap, let storage {
                 tap(.received([UInt8](storage.bytes(unread.upperBound - count..<unread.upperBound)), connection: identifier))

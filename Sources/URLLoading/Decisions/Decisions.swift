@@ -1,23 +1,48 @@
 /// A question put to the caller while a load goes on, and the closure that answers it.
 ///
-/// The load waits for the answer; cancelling the load cancels the closure. A closure that throws ends
-/// the load with ``LoadError/Reason/decisionFailed``, its error in ``LoadError/underlying``.
+/// The load waits for the answer. Whoever answers over a network, or asks a person, sets a deadline:
+///
+/// ```swift
+/// decisions.redirect = Decision(within: .seconds(2), otherwise: .deliver) { redirect in
+///     try await policy.allows(redirect.request.url) ? .follow : .cancel
+/// }
+/// ```
+/// The closure runs in a task of its own, with the priority and the task-local values of the load, off
+/// every actor unless it names one. It may throw: that ends the load with
+/// ``LoadError/Reason/decisionFailed``, the error in ``LoadError/underlying``. When the load ends or the
+/// deadline passes, the closure is cancelled and no longer waited for: what it answers then reaches
+/// nobody (``Session/abandonedClosures`` counts those that go on nevertheless).
 public struct Decision<Question: Sendable, Answer: Sendable>: Sendable {
+    let deadline: Duration?
+    let fallback: Answer?
     let decide: @Sendable (Question) async throws -> Answer
 
-    /// - Parameter decide: answers the question. It runs off every actor unless it names one.
-    public init(_ decide: @escaping @Sendable (Question) async throws -> Answer) {
+    /// - Parameters:
+    ///   - deadline: how long the closure may take, more than zero; `nil` for as long as the load lives.
+    ///     The time does not count as the peer's silence.
+    ///   - fallback: the answer when the deadline has passed; without one the load ends with
+    ///     ``LoadError/Reason/decisionTimeout``.
+    ///   - decide: answers the question.
+    public init(
+        within deadline: Duration? = nil, otherwise fallback: Answer? = nil,
+        _ decide: @escaping @Sendable (Question) async throws -> Answer
+    ) {
+        self.deadline = deadline
+        self.fallback = fallback
         self.decide = decide
     }
 }
 
 /// The decisions a caller wants to take itself. What is `nil` is decided by default; a load's own
-/// decision goes before its session's.
+/// decision goes before its session's. What is not given costs nothing.
 ///
 /// ```swift
 /// var decisions = Decisions()
 /// decisions.redirect = Decision { redirect in
 ///     redirect.request.url.host() == "example.org" ? .follow : .deliver
+/// }
+/// decisions.response = Decision { response in
+///     response.mediaType?.type == "image" ? .allow : .cancel
 /// }
 /// let (data, response) = try await session.data(for: request, decisions: decisions)
 /// ```
@@ -25,6 +50,8 @@ public struct Decisions: Sendable {
     /// Asked before each redirect is followed. By default all are, up to
     /// ``Configuration/maximumRedirects``.
     public var redirect: Decision<Redirect, RedirectDecision>?
+    /// Asked when the response is known and nothing of its body was read. By default it is taken.
+    public var response: Decision<Response, ResponseDisposition>?
 
     public init() {}
 }
@@ -49,5 +76,13 @@ public enum RedirectDecision: Sendable {
     /// Take the redirect response and its body as the result. This is no error.
     case deliver
     /// End the load as cancelled.
+    case cancel
+}
+
+/// What to do with a response.
+public enum ResponseDisposition: Sendable {
+    /// Go on to its body.
+    case allow
+    /// End the load as cancelled. The rest of the body is not read; its connection is closed.
     case cancel
 }

@@ -6,16 +6,18 @@ import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
-final class HTTPExchange: @unchecked Sendable {
+final class HTTPExchange: Exchange, @unchecked Sendable {
     let load: Load
     private let connection: HTTP1Connection
     private let url: URL
     /// The answer's head, once `start` has returned.
     private(set) var head: HTTPHead?
-    private var expectedLength: Int64?
+    private(set) var expectedLength: Int64?
     private var decoding: BodyDecoding?
     private var hasEnded = false
     private var isReleased = false
+    /// What was read beyond the limit of the last piece.
+    private var rest: Chunk?
 
     init(_ connection: HTTP1Connection, _ load: Load, _ url: URL) {
         self.connection = connection
@@ -35,7 +37,7 @@ final class HTTPExchange: @unchecked Sendable {
         if try !connection.begin(request) { try await connection.finishSending(request, load) }
         load.timeline?.mark(.requestSent)
         while true {
-            if let head = try connection.bufferedResponse() { return try receive(head, request) }
+            if let head = try connection.bufferedResponse(load) { return try receive(head, request) }
             try await connection.fill(load)
         }
     }
@@ -44,7 +46,7 @@ final class HTTPExchange: @unchecked Sendable {
         load.timeline?.mark(.responseReceived)
         if request.decodesContent { decoding = try BodyDecoding(head.headers, load.core.configuration.limits) }
         if decoding == nil { expectedLength = connection.expectedLength }
-        self.head = HTTPHead(status: head.status, version: head.version, headers: head.headers)
+        self.head = HTTPHead(head)
     }
 
     /// What the caller sees of it.
@@ -52,65 +54,27 @@ final class HTTPExchange: @unchecked Sendable {
 
     // MARK: The body
 
-    /// The next piece of the body, decoded; `nil` at its end, when the connection is given back.
-    func next() async throws(LoadError) -> Chunk? {
-        guard !hasEnded else { return nil }
-        do throws(LoadError) {
-            while true {
-                switch try buffered() {
-                case .chunk(let chunk)?: return chunk
-                case .end?: return endOfBody()
-                case nil: try await fillHearingCancellation()
-                }
-            }
-        } catch {
-            throw failed(error)
+    func buffered(atMost most: Int) throws(LoadError) -> BodyPiece? {
+        guard !hasEnded else { return .end }
+        let piece: BodyPiece
+        if let rest { piece = .chunk(rest) } else if let decoded = try decoded() { piece = decoded } else { return nil }
+        switch piece {
+        case .chunk(let chunk) where chunk.count > most:
+            let cut = chunk.range.lowerBound + most
+            rest = Chunk(storage: chunk.storage, range: cut..<chunk.range.upperBound)
+            return most == 0 ? nil : .chunk(Chunk(storage: chunk.storage, range: chunk.range.lowerBound..<cut))
+        case .chunk:
+            rest = nil
+            return piece
+        case .end:
+            hasEnded = true
+            // Once given back, the connection is somebody else's.
+            trailers = connection.trailers
+            return .end
         }
     }
 
-    /// Whoever iterates a body may be another task than the one whose cancellation the load hears of.
-    private func fillHearingCancellation() async throws(LoadError) {
-        let filled: Result<Void, LoadError> = await withTaskCancellationHandler {
-            do throws(LoadError) { return .success(try await connection.fill(load)) } catch { return .failure(error) }
-        } onCancel: {
-            load.stop(.cancelled)
-        }
-        try filled.get()
-    }
-
-    /// Collects the body for the load's own task: what is here already costs no wait.
-    func collect(upTo limit: Int) async throws(LoadError) -> Data {
-        var data = Data()
-        do throws(LoadError) {
-            while !hasEnded {
-                switch try buffered() {
-                case .chunk(let chunk)?:
-                    guard chunk.count <= limit - data.count else { throw Self.tooLarge(limit) }
-                    if data.isEmpty { data = begin(with: chunk, limit) } else { data.append(chunk) }
-                case .end?: _ = endOfBody()
-                case nil: try await connection.fill(load)
-                }
-            }
-        } catch {
-            throw failed(error)
-        }
-        return data
-    }
-
-    /// Room for what the peer announces, which is believed only so far.
-    private func begin(with chunk: Chunk, _ limit: Int) -> Data {
-        let expected = Int(min(expectedLength ?? 0, Int64(limit), 4 << 20))
-        guard expected > chunk.count else { return Data(chunk) }
-        var data = Data(capacity: expected)
-        data.append(chunk)
-        return data
-    }
-
-    static func tooLarge(_ limit: Int) -> LoadError {
-        LoadError(.bodyTooLarge, phase: .receiving, party: .local, detail: "more than \(limit) bytes")
-    }
-
-    private func buffered() throws(LoadError) -> HTTP1Connection.Piece? {
+    private func decoded() throws(LoadError) -> BodyPiece? {
         guard let decoding else { return try connection.bufferedData() }
         while true {
             if let chunk = try decoding.next() { return .chunk(chunk) }
@@ -124,18 +88,8 @@ final class HTTPExchange: @unchecked Sendable {
         }
     }
 
-    private func endOfBody() -> Chunk? {
-        hasEnded = true
-        // Once given back, the connection is somebody else's.
-        trailers = connection.trailers
-        release()
-        return nil
-    }
-
-    private func failed(_ error: LoadError) -> LoadError {
-        hasEnded = true
-        release()
-        return error.at(url)
+    func fill(atMost most: Int) async throws(LoadError) {
+        try await connection.fill(load, atMost: most)
     }
 
     /// The fields after a chunked body; empty before its end.
@@ -150,6 +104,7 @@ final class HTTPExchange: @unchecked Sendable {
         isReleased = true
         load.detach(connection.transport.slot)
         if !hasEnded { discardBuffered() }
+        hasEnded = true
         load.core.pool.giveBack(connection, reusable: connection.isReusable)
     }
 

@@ -7,28 +7,36 @@ import URLLoadingIO
 import URLLoadingWire
 
 /// One load: its request, and by inheritance the handle that ends it from outside.
-final class Load: LoadControl, @unchecked Sendable {
-    let core: Core
-    private let original: Request
+class Load: LoadControl, @unchecked Sendable {
+    final let core: Core
+    final let original: Request
     private let decisions: Decisions?
+    /// Who wants to hear of the load; `nil` if nobody does.
+    final let emission: Emission?
 
-    /// Enters the load, or says that the session takes none any more.
-    init(_ core: Core, _ request: Request, _ decisions: Decisions?) throws(LoadError) {
+    /// - Parameter isHandle: somebody holds a handle to it, and may listen.
+    init(_ core: Core, _ request: Request, _ decisions: Decisions?, isHandle: Bool) {
         self.core = core
         original = request
         self.decisions = decisions
         let configuration = core.configuration
+        emission = Emission.make(request, configuration.observers, isNeeded: isHandle)
         super.init(
             idle: request.idleTimeout ?? configuration.idleTimeout,
             resource: request.resourceTimeout ?? configuration.resourceTimeout,
             collectsTimeline: configuration.timeline != nil)
-        guard core.registry.enter(self) else {
-            throw LoadError(.sessionInvalidated, phase: .preparing, party: .local, url: request.url)
-        }
+    }
+
+    /// The load of a verb, whose time runs from now; an error if the session takes none any more.
+    static func begin(_ core: Core, _ request: Request, _ decisions: Decisions?) throws(LoadError) -> Load {
+        let load = Load(core, request, decisions, isHandle: false)
+        load.startClock()
+        guard core.registry.enter(load) else { throw .sessionInvalidated(request.url) }
+        return load
     }
 
     /// One of the requests a load sends: its own, or one that a redirect led to.
-    private struct Hop {
+    struct Hop {
         var request: Request
         var followed = 0
         /// Once away from the caller's origin, what was meant for it stays behind.
@@ -42,12 +50,16 @@ final class Load: LoadControl, @unchecked Sendable {
     // MARK: The line
 
     /// Runs the load to the head of its answer.
-    func run() async throws(LoadError) -> HTTPExchange {
+    final func run() async throws(LoadError) -> any Exchange {
         var hop = Hop(request: original)
         while true {
+            emission?.prepare(&hop.request)
             try checkCache(hop.request)
-            let exchange = try await exchange(hop)
-            guard let next = try await redirect(after: exchange, hop) else { return exchange }
+            let exchange = try await answer(hop)
+            guard let next = try await redirect(after: exchange, hop) else {
+                try await judge(exchange)
+                return exchange
+            }
             exchange.release()
             hop = next
         }
@@ -59,31 +71,12 @@ final class Load: LoadControl, @unchecked Sendable {
         throw LoadError(.notInCache, phase: .preparing, party: .local, url: request.url)
     }
 
-    /// One request, answered; sent again on a fresh connection if an idle one turned out to be stale.
-    private func exchange(_ hop: Hop) async throws(LoadError) -> HTTPExchange {
-        let request = hop.request
-        do throws(LoadError) {
-            let prepared = try PreparedRequest(request, core.defaultFields, isForeign: hop.isForeign)
-            var retries = RetryPlan(request)
-            while true {
-                let connection = try await core.pool.lease(prepared.destination.route, self, fresh: retries.wantsFresh)
-                let exchange = HTTPExchange(connection, self, request.url)
-                do throws(LoadError) {
-                    try await exchange.start(prepared)
-                    return exchange
-                } catch {
-                    let isStale = exchange.failedStale
-                    exchange.release()
-                    guard retries.retry(after: error, isStale: isStale) else { throw error }
-                }
-            }
-        } catch {
-            throw error.at(request.url)
-        }
+    private func answer(_ hop: Hop) async throws(LoadError) -> any Exchange {
+        try await HTTPHandler.exchange(hop, for: self)
     }
 
     /// The next hop; `nil` if the response is the result.
-    private func redirect(after exchange: HTTPExchange, _ hop: Hop) async throws(LoadError) -> Hop? {
+    private func redirect(after exchange: any Exchange, _ hop: Hop) async throws(LoadError) -> Hop? {
         guard let head = exchange.head else { return nil }
         do throws(LoadError) {
             let maximum = core.configuration.maximumRedirects
@@ -104,65 +97,146 @@ final class Load: LoadControl, @unchecked Sendable {
     }
 
     private func decide(
-        _ exchange: HTTPExchange, _ proposed: Request, _ hop: Hop, else refusal: LoadError?
+        _ exchange: any Exchange, _ proposed: Request, _ hop: Hop, else refusal: LoadError?
     ) async throws(LoadError) -> Hop? {
+        let redirect = Redirect(response: exchange.response, request: proposed, count: hop.followed)
         var answer = RedirectDecision.follow
-        if let decision = decisions?.redirect ?? core.decisions?.redirect {
-            answer = try await ask(
-                decision, Redirect(response: exchange.response, request: proposed, count: hop.followed))
-        }
+        if let decision = decisions?.redirect ?? core.decisions?.redirect { answer = try await ask(decision, redirect) }
         switch answer {
         case .follow:
             if let refusal { throw refusal }
+            emission?.emit(.redirected(redirect), self)
             return hop.next(proposed)
-        case .instead(let request): return hop.next(request)
+        case .instead(let request):
+            emission?.emit(.redirected(redirect.to(request)), self)
+            return hop.next(request)
         case .deliver: return nil
         case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
+        }
+    }
+
+    /// The last word on a response is the caller's: before it no event of the body, and no byte of it
+    /// is read (checklist 48).
+    private func judge(_ exchange: any Exchange) async throws(LoadError) {
+        do throws(LoadError) {
+            if let decision = decisions?.response ?? core.decisions?.response,
+                case .cancel = try await ask(decision, exchange.response)
+            {
+                throw LoadError(.cancelled, phase: .deciding, party: .local)
+            }
+            emission?.emit(.responded(exchange.response), self)
+        } catch {
+            throw exchange.failed(error)
         }
     }
 
     private func ask<Question: Sendable, Answer: Sendable>(
         _ decision: Decision<Question, Answer>, _ question: Question
     ) async throws(LoadError) -> Answer {
-        let result: Result<Answer, any Error>? = await Interruption.run(self) {
+        let ending = await Interruption.run(self, within: decision.deadline) { () -> Result<Answer, any Error> in
             do { return .success(try await decision.decide(question)) } catch { return .failure(error) }
         }
-        // Stopped meanwhile: the answer comes too late, whatever it is.
-        guard stopReason == nil, let result else { throw LoadError(stopReason ?? .cancelled, phase: .deciding) }
-        do { return try result.get() } catch {
+        switch ending {
+        case .answered(.success(let answer)): return answer
+        case .answered(.failure(let error)):
             throw LoadError(.decisionFailed, phase: .deciding, party: .local, underlying: error)
+        case .late:
+            if let fallback = decision.fallback { return fallback }
+            throw LoadError(.decisionTimeout, phase: .deciding, party: .local)
+        case .stopped: throw LoadError(stopReason ?? .cancelled, phase: .deciding)
         }
     }
 
     // MARK: Its two endings
 
     /// Runs the load to its end and collects the body.
-    func collect() async -> Result<(Data, Response), LoadError> {
-        defer { end() }
+    final func collect() async -> Result<(Data, Response), LoadError> {
         do throws(LoadError) {
             let exchange = try await run()
-            let data = try await exchange.collect(upTo: core.configuration.limits.collectedBodySize)
+            let data = try await collect(exchange)
+            end(nil)
             return .success((data, exchange.response))
         } catch {
+            end(error)
             return .failure(error)
         }
     }
 
-    /// Runs the load to its head, off the caller's actor. `finish` must follow, whatever comes of it.
-    @concurrent func head() async throws(LoadError) -> BodySource {
-        BodySource(try await run())
+    /// Collects a body in the load's own task: what is here already costs no wait.
+    private func collect(_ exchange: any Exchange) async throws(LoadError) -> Data {
+        let limit = core.configuration.limits.collectedBodySize
+        var data = Data()
+        do throws(LoadError) {
+            while true {
+                switch try exchange.buffered(atMost: .max) {
+                case .chunk(let chunk)?:
+                    try data.collect(chunk, exchange.expectedLength, limit)
+                    received(chunk.count)
+                case .end?:
+                    exchange.release()
+                    return data
+                case nil: try await exchange.fill(atMost: .max)
+                }
+            }
+        } catch {
+            throw exchange.failed(error)
+        }
     }
 
-    func finish(_ body: BodySource?) {
-        if body?.close() ?? true { end() }
+    /// Runs the load to its head, off the caller's actor. `finish` must follow, whatever comes of it.
+    @concurrent final func head() async throws(LoadError) -> ScopedBody {
+        ScopedBody(try await run())
+    }
+
+    final func finish(_ body: ScopedBody?, _ error: LoadError?) {
+        if body?.close() ?? true { end(error) }
     }
 
     /// Leaves the session: nothing of the load is left.
-    func end() {
+    final func end(_ error: LoadError?) {
         if let timeline {
             timeline.mark(.finished)
             core.configuration.timeline?(timeline)
         }
+        emission?.emit(.completed(error), self)
         core.registry.leave(self)
     }
+
+    // MARK: What is heard of it
+
+    /// So many bytes of the body have reached their reader.
+    final func received(_ count: Int) { emission?.received(count, self) }
+
+    final override func sent(_ count: Int) { emission?.sent(count, self) }
+
+    final override func informed(_ head: HTTP1ResponseHead) {
+        guard let emission else { return }
+        emission.emit(.informational(HTTPHead(head)), self)
+    }
+
+    final override var abandoned: AbandonedCount { core.abandoned }
+
+    /// Hears each event after the observers did.
+    func hear(_ event: LoadEvent) {}
+}
+
+extension Data {
+    /// Appends a chunk of a body that may have so many bytes; the first makes room for what the peer
+    /// announced, which is believed only so far.
+    fileprivate mutating func collect(_ chunk: Chunk, _ expectedLength: Int64?, _ limit: Int) throws(LoadError) {
+        guard chunk.count <= limit - count else { throw .tooLarge(limit) }
+        if isEmpty {
+            let expected = Int(Swift.min(expectedLength ?? 0, Int64(limit), 4 << 20))
+            guard expected > chunk.count else {
+                self = Data(chunk)
+                return
+            }
+            reserveCapacity(expected)
+        }
+        append(chunk)
+    }
+}
+
+extension Redirect {
+    fileprivate func to(_ request: Request) -> Redirect { Redirect(response: response, request: request, count: count) }
 }

@@ -1,23 +1,43 @@
-// The one handle by which a load is ended from outside: by its task's cancellation, by a timer, by
-// its session. See `StopToken` for how that wakes it.
+// The one handle by which a load is ended from outside (by its task's cancellation, by a timer, by
+// its session), and held up and let go again. See `StopToken` for how a stop wakes it.
 
-import URLLoadingIO
 import Synchronization
+import URLLoadingIO
+import URLLoadingWire
 
 class LoadControl: StopToken, @unchecked Sendable {
-    /// The moment the whole load must have ended; `.max` for none.
-    let deadline: Int64
+    /// The moment the whole load must have ended; `.max` for none, or while it has not begun.
+    let deadline = Atomic<Int64>(.max)
+    private let resourceLimit: Int64
     /// Where the registry keeps it. Reached only under the registry's lock.
     var registryIndex = -1
     /// When the stages of the load happened; `nil` unless somebody wants to know.
     let timeline: Timeline?
 
     init(idle: Duration?, resource: Duration?, collectsTimeline: Bool) {
-        let resource = resource.map(Self.nanoseconds) ?? .max
-        deadline = resource == .max ? .max : Poller.now().addingReportingOverflow(resource).partialValue
+        resourceLimit = resource.map(Self.nanoseconds) ?? .max
         timeline = collectsTimeline ? Timeline() : nil
         super.init(idleLimit: idle.map(Self.nanoseconds) ?? .max)
     }
+
+    /// From now on the time of the whole load runs.
+    final func startClock() {
+        guard resourceLimit != .max else { return }
+        deadline.store(Poller.now().addingReportingOverflow(resourceLimit).partialValue, ordering: .relaxed)
+    }
+
+    /// Whether a session that finishes its tasks waits for this one: not for a handle nobody resumed.
+    var isGoingOn: Bool { true }
+
+    /// So many bytes of the request's body have gone out.
+    func sent(_ count: Int) {}
+
+    /// An interim response has come.
+    func informed(_ head: HTTP1ResponseHead) {}
+
+    /// Where closures are counted that go on although the load no longer waits for them.
+    var abandoned: AbandonedCount { Self.abandoned }
+    private static let abandoned = AbandonedCount()
 
     /// At least one nanosecond, at most about 146 years.
     static func nanoseconds(_ duration: Duration) -> Int64 {
@@ -25,5 +45,43 @@ class LoadControl: StopToken, @unchecked Sendable {
         guard seconds >= 0 else { return 1 }
         guard seconds < Int64.max / 2_000_000_000 else { return .max / 2 }
         return max(1, seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
+    }
+
+    // MARK: Suspension
+
+    private let suspended = Atomic<Bool>(false)
+    /// Where the load waits to be let go: slots are immortal, so a late word is harmless.
+    private let gate = Atomic<UInt>(0)
+
+    /// While true no byte is read or written, and the peer's silence does not count.
+    final var isSuspended: Bool { suspended.load(ordering: .relaxed) }
+
+    final func setSuspended(_ isSuspended: Bool) {
+        guard suspended.exchange(isSuspended, ordering: .sequentiallyConsistent), !isSuspended else { return }
+        restartIdle()
+        if let pointer = UnsafeRawPointer(bitPattern: gate.load(ordering: .sequentiallyConsistent)) {
+            Unmanaged<PollSlot>.fromOpaque(pointer)._withUnsafeGuaranteedRef { $0.wake() }
+        }
+    }
+
+    /// What was not heard while we did not listen is not held against the peer.
+    private func restartIdle() {
+        let seen = idleDeadline.load(ordering: .relaxed)
+        guard seen != .max else { return }
+        _ = idleDeadline.compareExchange(expected: seen, desired: Poller.now() &+ idleLimit, ordering: .relaxed)
+    }
+
+    /// Returns when the load is not, or no longer, suspended, or was stopped.
+    final func untilResumed() async {
+        guard isSuspended else { return }
+        let slot = Poller.shared.borrowSlot()
+        attach(slot)
+        gate.store(UInt(bitPattern: Unmanaged.passUnretained(slot).toOpaque()), ordering: .sequentiallyConsistent)
+        while suspended.load(ordering: .sequentiallyConsistent), stopReason == nil {
+            await Poller.shared.park(slot, until: self)
+        }
+        gate.store(0, ordering: .sequentiallyConsistent)
+        detach(slot)
+        Poller.shared.returnSlot(slot)
     }
 }

@@ -43,9 +43,12 @@ final class LoadRegistry: Sendable {
             state.count += 1
             return true
         }
-        if entered { look(noLaterThan: due(load, Poller.coarseNow())) }
+        if entered { watch(load) }
         return entered
     }
+
+    /// The time of a load that entered before has begun to run.
+    func watch(_ load: LoadControl) { look(noLaterThan: due(load, Poller.coarseNow())) }
 
     func leave(_ load: LoadControl) {
         let emptied = state.withLock { state in
@@ -59,14 +62,15 @@ final class LoadRegistry: Sendable {
         if emptied { announceEmpty() }
     }
 
-    /// No load begins after this. Those going on are stopped if a reason is given.
+    /// No load begins after this. Those going on are stopped if a reason is given; handles that nobody
+    /// has resumed are stopped anyway.
     func close(stopping reason: StopReason?) {
-        let (going, emptied) = state.withLock { state in
+        let (entered, emptied) = state.withLock { state in
             let wasClosed = state.isClosed
             state.isClosed = true
-            return (reason == nil ? [] : state.loads.compactMap { $0 }, state.count == 0 && !wasClosed)
+            return (state.loads.compactMap { $0 }, state.count == 0 && !wasClosed)
         }
-        if let reason { for load in going { load.stop(reason) } }
+        for load in entered where reason != nil || !load.isGoingOn { load.stop(reason ?? .invalidated) }
         if emptied { announceEmpty() }
     }
 
@@ -103,9 +107,9 @@ final class LoadRegistry: Sendable {
     private static let secondLook: Int64 = 100_000_000
 
     private func due(_ load: LoadControl, _ now: Int64) -> Int64 {
-        let waiting = load.idleDeadline.load(ordering: .relaxed)
+        let waiting = load.isSuspended ? .max : load.idleDeadline.load(ordering: .relaxed)
         let idle = waiting != .max ? waiting : load.idleLimit == .max ? .max : now &+ load.idleLimit
-        return min(load.deadline, idle)
+        return min(load.deadline.load(ordering: .relaxed), idle)
     }
 
     private func look(noLaterThan moment: Int64) {
@@ -128,9 +132,9 @@ final class LoadRegistry: Sendable {
         let going = state.withLock { $0.loads.compactMap { $0 } }
         var next = Int64.max
         for load in going {
-            if load.deadline <= now {
+            if load.deadline.load(ordering: .relaxed) <= now {
                 load.stop(.deadline)
-            } else if load.idleDeadline.load(ordering: .relaxed) <= now {
+            } else if !load.isSuspended, load.idleDeadline.load(ordering: .relaxed) <= now {
                 // The peer was heard, and the load waits for a thread: that is not the peer's silence.
                 if load.isParked { load.stop(.idle) } else { next = min(next, now + Self.secondLook) }
             } else {

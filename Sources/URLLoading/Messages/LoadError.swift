@@ -61,6 +61,10 @@ public struct LoadError: Error, Sendable, CustomStringConvertible {
         case system
     }
 
+    static func sessionInvalidated(_ url: URL) -> LoadError {
+        LoadError(.sessionInvalidated, phase: .preparing, party: .local, url: url)
+    }
+
     func at(_ url: URL?) -> LoadError {
         guard self.url == nil else { return self }
         return LoadError(reason, phase: phase, party: party, url: url, detail: detail, underlying: underlying)
@@ -102,6 +106,8 @@ extension LoadError.Reason {
     public static let sessionInvalidated = Self("sessionInvalidated", -999)
     /// A decision closure threw; see ``LoadError/underlying``.
     public static let decisionFailed = Self("decisionFailed", -999)
+    /// A decision took longer than its deadline and had no fallback.
+    public static let decisionTimeout = Self("decisionTimeout", -1001)
     /// Nothing was heard from the peer for the idle timeout.
     public static let idleTimeout = Self("idleTimeout", -1001)
     /// The load as a whole took longer than the resource timeout.

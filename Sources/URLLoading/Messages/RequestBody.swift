@@ -43,5 +43,13 @@ final class AnyChunkIterator: @unchecked Sendable {
         pull = { try await iterator.next() }
     }
 
-    func next() async throws -> [UInt8]? { try await pull() }
+    /// The next piece; `nil` at the end. The sequence is the caller's code: stopping the load cancels
+    /// it, and does not wait for it.
+    func next(for load: LoadControl) async -> Result<[UInt8]?, any Error> {
+        let pulled = await Interruption.run(load) { [self] () -> Result<[UInt8]?, any Error> in
+            do { return .success(try await pull()) } catch { return .failure(error) }
+        }
+        guard case .answered(let piece) = pulled else { return .failure(CancellationError()) }
+        return piece
+    }
 }

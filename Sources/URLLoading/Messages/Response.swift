@@ -37,9 +37,14 @@ public struct HTTPHead: Sendable {
     public let version: HTTPVersion
     public let headers: Headers
 
-    package init(status: Status, version: HTTPVersion, headers: Headers) {
+    /// For responses that do not come from a server: stubs, handlers, tests.
+    public init(status: Status, version: HTTPVersion = .http11, headers: Headers = Headers()) {
         self.status = status
         self.version = version
         self.headers = headers
+    }
+
+    init(_ head: HTTP1ResponseHead) {
+        self.init(status: head.status, version: head.version, headers: head.headers)
     }
 }

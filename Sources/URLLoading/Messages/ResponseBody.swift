@@ -7,31 +7,33 @@ public import URLLoadingWire
 ///
 /// Nothing is read from the socket that was not asked for, so a slow consumer slows the peer and
 /// memory stays bounded. One consumer takes the body, once; a second gets
-/// ``LoadError/Reason/bodyUnavailable``. Valid inside the scope that received it.
+/// ``LoadError/Reason/bodyUnavailable``. A body that a closure received is valid inside that closure;
+/// one of a ``LoadTask``, as long as the load goes on.
 ///
 /// ```swift
 /// for try await chunk in body {
 ///     file.write(Data(chunk))
 /// }
 /// ```
-/// Cancelling the load ends the iteration with ``LoadError/Reason/cancelled``.
+/// ``lines`` gives lines of text, ``bytes`` single bytes. Cancelling the load, or the task that
+/// iterates, ends the iteration and the load with ``LoadError/Reason/cancelled``.
 public struct ResponseBody: AsyncSequence, Sendable {
     public typealias Element = Chunk
     public typealias Failure = LoadError
 
-    let source: BodySource
+    let source: any BodySource
 
-    init(_ source: BodySource) { self.source = source }
+    init(_ source: any BodySource) { self.source = source }
 
     public func makeAsyncIterator() -> Iterator { Iterator(source: source.claim() ? source : nil) }
 
     /// The pieces of one body.
     public struct Iterator: AsyncIteratorProtocol {
-        let source: BodySource?
+        let source: (any BodySource)?
 
         /// The next piece, never empty; `nil` at the end.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(LoadError) -> Chunk? {
-            guard let source else { throw BodySource.unavailable }
+            guard let source else { throw .bodyUnavailable }
             // In place where nobody is disturbed; off the actor where decoding would hold it up.
             if actor == nil { return try await source.next() }
             return try await Self.nextElsewhere(source)
@@ -39,11 +41,11 @@ public struct ResponseBody: AsyncSequence, Sendable {
 
         /// The next piece, never empty; `nil` at the end.
         public mutating func next() async throws(LoadError) -> Chunk? {
-            guard let source else { throw BodySource.unavailable }
+            guard let source else { throw .bodyUnavailable }
             return try await Self.nextElsewhere(source)
         }
 
-        @concurrent private static func nextElsewhere(_ source: BodySource) async throws(LoadError) -> Chunk? {
+        @concurrent private static func nextElsewhere(_ source: any BodySource) async throws(LoadError) -> Chunk? {
             try await source.next()
         }
     }
@@ -52,26 +54,47 @@ public struct ResponseBody: AsyncSequence, Sendable {
     /// - Parameter limit: the most bytes to collect, at least 0. A longer body throws
     ///   ``LoadError/Reason/bodyTooLarge``.
     @concurrent public func collect(upTo limit: Int) async throws(LoadError) -> Data {
-        guard source.claim() else { throw BodySource.unavailable }
-        return try await source.collect(upTo: limit)
+        guard source.claim() else { throw .bodyUnavailable }
+        var data = Data()
+        while let chunk = try await source.next() {
+            guard chunk.count <= limit - data.count else { throw .tooLarge(limit) }
+            data.append(chunk)
+        }
+        return data
     }
 
     /// The fields after a chunked body (RFC 9112 §7.1.2); empty until the body has been read to its end.
     public var trailers: Headers { source.trailers }
 }
 
+/// Where the chunks of a body come from, for one consumer.
+protocol BodySource: AnyObject, Sendable {
+    /// Returns true once.
+    func claim() -> Bool
+    /// The next piece; `nil` at the end.
+    func next() async throws(LoadError) -> Chunk?
+    var trailers: Headers { get }
+}
+
+extension LoadError {
+    static var bodyUnavailable: LoadError { LoadError(.bodyUnavailable, phase: .receiving, party: .local) }
+}
+
 /// Guards an exchange that a caller can pass around: one reader at a time, none after the scope.
-final class BodySource: Sendable {
-    private let exchange: HTTPExchange
+final class ScopedBody: BodySource {
+    private let exchange: any Exchange
+    /// Who counts what comes through: the load, unless a handler reads it to answer with something else.
+    private let countsBytes: Bool
     private let state = Atomic<UInt8>(State.idle.rawValue)
     private let isClaimed = Atomic<Bool>(false)
     private let finalTrailers = Lock(Headers())
 
     private enum State: UInt8 { case idle, reading, closed }
 
-    init(_ exchange: HTTPExchange) { self.exchange = exchange }
-
-    static var unavailable: LoadError { LoadError(.bodyUnavailable, phase: .receiving, party: .local) }
+    init(_ exchange: any Exchange, countsBytes: Bool = true) {
+        self.exchange = exchange
+        self.countsBytes = countsBytes
+    }
 
     var response: Response { exchange.response }
 
@@ -83,28 +106,23 @@ final class BodySource: Sendable {
         try enter()
         defer { leave() }
         let chunk = try await exchange.next()
-        if chunk == nil { keepTrailers() }
+        if let chunk {
+            if countsBytes { exchange.load.received(chunk.count) }
+        } else {
+            keepTrailers()
+        }
         return chunk
     }
 
-    func collect(upTo limit: Int) async throws(LoadError) -> Data {
-        var data = Data()
-        while let chunk = try await next() {
-            guard chunk.count <= limit - data.count else { throw HTTPExchange.tooLarge(limit) }
-            data.append(chunk)
-        }
-        return data
-    }
-
     private func enter() throws(LoadError) {
-        guard move(from: .idle, to: .reading) else { throw Self.unavailable }
+        guard move(from: .idle, to: .reading) else { throw .bodyUnavailable }
     }
 
     /// Closed while we read: the last one out releases, and ends the load.
     private func leave() {
         guard !move(from: .reading, to: .idle) else { return }
         exchange.release()
-        exchange.load.end()
+        exchange.load.end(LoadError(.cancelled, phase: .receiving, party: .local).at(response.url))
     }
 
     private func keepTrailers() {

@@ -52,6 +52,17 @@ public struct Configuration: Sendable {
     /// this default was sent: who asks for a coding himself gets the bytes as they came.
     public var acceptEncoding: String? = "gzip, deflate"
 
+    // MARK: Tasks
+
+    /// The most body bytes a resumed ``LoadTask`` reads before anybody asks for its body: what is small
+    /// is then complete, and its connection free for others. At least 0.
+    public var readAhead = 64 * 1024
+
+    // MARK: Observers
+
+    /// Hear of every load of the session, in this order.
+    public var observers: [any LoadObserver] = []
+
     // MARK: Redirects
 
     /// The most redirects one load follows; 0 refuses the first with

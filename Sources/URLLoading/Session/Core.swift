@@ -13,6 +13,7 @@ final class Core: Sendable {
     let isShared: Bool
     /// Configured headers as every request gets them, worked out once.
     let defaultFields: DefaultFields
+    let abandoned = AbandonedCount()
 
     init(_ configuration: Configuration, _ decisions: Decisions?, isShared: Bool) {
         self.configuration = configuration

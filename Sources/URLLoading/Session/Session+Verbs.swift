@@ -21,7 +21,7 @@ extension Session {
     public nonisolated func data(
         for request: Request, decisions: Decisions? = nil
     ) async throws(LoadError) -> (Data, Response) {
-        let load = try Load(core, request, decisions)
+        let load = try Load.begin(core, request, decisions)
         let result = await withTaskCancellationHandler {
             await load.collect()
         } onCancel: {
@@ -57,13 +57,19 @@ extension Session {
         _ request: Request, decisions: Decisions? = nil,
         _ use: nonisolated(nonsending) (Response, ResponseBody) async throws -> R
     ) async throws -> R {
-        let load = try Load(core, request, decisions)
+        let load = try Load.begin(core, request, decisions)
         return try await withTaskCancellationHandler {
-            var body: BodySource?
-            defer { load.finish(body) }
-            let source = try await load.head()
-            body = source
-            return try await use(source.response, ResponseBody(source))
+            var body: ScopedBody?
+            do {
+                let source = try await load.head()
+                body = source
+                let result = try await use(source.response, ResponseBody(source))
+                load.finish(source, nil)
+                return result
+            } catch {
+                load.finish(body, error as? LoadError ?? LoadError(.cancelled, phase: .receiving, party: .local))
+                throw error
+            }
         } onCancel: {
             load.stop(.cancelled)
         }

@@ -50,6 +50,10 @@ public actor Session {
         await core.registry.emptied()
     }
 
+    /// How many of the caller's closures (decisions, body sequences, handlers) still run although their
+    /// load has ended without them. More than a passing few: a closure ignores its cancellation.
+    public nonisolated var abandonedClosures: Int { core.abandoned.value }
+
     /// One line about the connections, such as `https://example.org 0 connecting 1 leased 2 idle 0 waiting`,
     /// or `empty`.
     public nonisolated var connectionsDescription: String { core.pool.description }

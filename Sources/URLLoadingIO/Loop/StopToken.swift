@@ -48,8 +48,12 @@ open class StopToken: @unchecked Sendable {
         let (first, others) = attached.withLock { ($0.first, $0.others) }
         first?.wake()
         for slot in others { slot.wake() }
+        didStop()
         return true
     }
+
+    /// Called once, by whoever stopped the work, after those who wait for it were woken.
+    open func didStop() {}
 
     /// From now on a stop wakes `slot`. A stop that came before is seen by the check before the wait.
     package final func attach(_ slot: PollSlot) {

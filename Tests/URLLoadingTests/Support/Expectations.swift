@@ -130,3 +130,11 @@ func closedPort() throws -> UInt16 {
     try #require(result == 0)
     return UInt16(bigEndian: address.sin_port)
 }
+
+/// What is loaded must be this. (See above: `#expect(try await …)` loses its errors.)
+nonisolated(nonsending) func expect<R: Equatable>(
+    _ load: nonisolated(nonsending) () async throws -> R, _ expected: R, sourceLocation: SourceLocation = #_sourceLocation
+) async throws {
+    let result = try await load()
+    #expect(result == expected, sourceLocation: sourceLocation)
+}

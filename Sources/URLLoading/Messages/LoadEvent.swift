@@ -1,0 +1,60 @@
+/// Something that happened to a load. In which order is legal, ``LoadEventOrder`` says.
+///
+/// ```swift
+/// let task = session.dataTask(request)
+/// let events = task.events
+/// task.resume()
+/// for await event in events {
+///     if case .received(let bytes) = event { bar.update(bytes.total, of: bytes.expected) }
+/// }
+/// ```
+public enum LoadEvent: Sendable {
+    /// A handler brought the request into its canonical form (``ProtocolHandler/canonical(_:)``).
+    case canonicalized(Request)
+    /// A piece of the request's body was handed to the system. Counted anew for each request sent.
+    case bodySent(ByteCount)
+    /// An interim (1xx) response came (RFC 9110 §15.2).
+    case informational(HTTPHead)
+    /// A redirect is followed: what comes next belongs to its request.
+    case redirected(Redirect)
+    /// The response is known, and the caller's decision has allowed it.
+    case responded(Response)
+    /// A piece of the body was received, and decoded.
+    case received(ByteCount)
+    /// The load is over; `nil` if nothing went wrong. The last event of every load, exactly once.
+    case completed(LoadError?)
+}
+
+/// How many bytes one event is about, and how many there were up to now.
+public struct ByteCount: Sendable, Hashable, CustomStringConvertible {
+    /// Since the last such event, at least 1.
+    public let count: Int
+    /// Since the beginning.
+    public let total: Int64
+    /// How many there will be, if that is known.
+    public let expected: Int64?
+
+    public init(count: Int, total: Int64, expected: Int64?) {
+        self.count = count
+        self.total = total
+        self.expected = expected
+    }
+
+    public var description: String { expected.map { "+\(count) \(total)/\($0)" } ?? "+\(count) \(total)" }
+}
+
+extension LoadEvent: CustomStringConvertible {
+    /// One line, without secrets: `responded HTTP/1.1 200 text/plain 5`.
+    public var description: String {
+        switch self {
+        case .canonicalized: "canonicalized"
+        case .bodySent(let bytes): "sent \(bytes)"
+        case .informational(let head): "informational \(head.status.code)"
+        case .redirected(let redirect): "redirected \(redirect.response.http.map { "\($0.status.code)" } ?? "-")"
+        case .responded(let response): "responded \(response)"
+        case .received(let bytes): "received \(bytes)"
+        case .completed(nil): "completed"
+        case .completed(let error?): "failed \(error)"
+        }
+    }
+}

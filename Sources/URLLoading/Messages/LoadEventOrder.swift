@@ -1,0 +1,92 @@
+// The legal order of a load's events (checklist 45), as a machine without a load: debug builds put
+// every event of every load through one, and tests can do the same with what they saw.
+
+/// Says whether events come in a legal order.
+///
+/// ```
+/// canonicalized* (bodySent* informational* redirected)* bodySent* informational* responded received* completed
+/// ```
+/// `completed` may come at any point, once, and nothing after it. Totals only grow; those of the body sent
+/// begin anew with each request.
+///
+/// ```swift
+/// var order = LoadEventOrder()
+/// for await event in task.events {
+///     let isLegal = order.accept(event)
+///     #expect(isLegal, "\(order)")
+/// }
+/// #expect(order.isComplete)
+/// ```
+public struct LoadEventOrder: Sendable, CustomStringConvertible {
+    private enum Stage: Int, Sendable, Comparable {
+        case canonicalizing, sending, responded, receiving, completed
+        static func < (a: Stage, b: Stage) -> Bool { a.rawValue < b.rawValue }
+    }
+    private var stage = Stage.canonicalizing
+    private var sent: Int64 = 0
+    private var received: Int64 = 0
+    /// A word per event; counts of bytes that follow each other are one.
+    private var words: [String] = []
+
+    public init() {}
+
+    /// Whether the load's last event was among those accepted.
+    public var isComplete: Bool { stage == .completed }
+
+    /// Takes the next event. Returns false if it may not come now; the machine then stays as it was.
+    public mutating func accept(_ event: LoadEvent) -> Bool {
+        guard stage != .completed else { return note(event, false) }
+        switch event {
+        case .canonicalized:
+            // Each request of a chain of redirects may be brought into form.
+            return move(event, if: stage <= .sending && sent == 0, to: stage)
+        case .bodySent(let bytes):
+            // Sent again on a fresh connection, a body begins anew.
+            let grows = bytes.total == sent + Int64(bytes.count) || bytes.total == Int64(bytes.count)
+            sent = bytes.total
+            return move(event, if: stage <= .sending && bytes.count > 0 && grows, to: .sending)
+        case .informational:
+            return move(event, if: stage <= .sending, to: .sending)
+        case .redirected:
+            sent = 0
+            return move(event, if: stage <= .sending, to: .sending)
+        case .responded:
+            return move(event, if: stage <= .sending, to: .responded)
+        case .received(let bytes):
+            let grows = bytes.total == received + Int64(bytes.count)
+            received = bytes.total
+            let isBody = stage == .responded || stage == .receiving
+            return move(event, if: isBody && bytes.count > 0 && grows, to: .receiving)
+        case .completed:
+            return move(event, if: true, to: .completed)
+        }
+    }
+
+    /// The events accepted, and the first that was not: `responded received completed !received`.
+    public var description: String { words.isEmpty ? "nothing" : words.joined(separator: " ") }
+
+    private mutating func move(_ event: LoadEvent, if isLegal: Bool, to next: Stage) -> Bool {
+        if isLegal { stage = next }
+        return note(event, isLegal)
+    }
+
+    private mutating func note(_ event: LoadEvent, _ isLegal: Bool) -> Bool {
+        let word = (isLegal ? "" : "!") + event.word
+        if words.last != word, words.count < 1_000 { words.append(word) }
+        return isLegal
+    }
+}
+
+extension LoadEvent {
+    fileprivate var word: String {
+        switch self {
+        case .canonicalized: "canonicalized"
+        case .bodySent: "bodySent"
+        case .informational: "informational"
+        case .redirected: "redirected"
+        case .responded: "responded"
+        case .received: "received"
+        case .completed: "completed"
+        }
+    }
+}

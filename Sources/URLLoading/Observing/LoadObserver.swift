@@ -1,0 +1,58 @@
+import FoundationEssentials
+import Synchronization
+
+/// Hears of every load of a session: for logs, metrics, traces.
+///
+/// ```swift
+/// struct Failures: LoadObserver {
+///     func observe(_ event: LoadEvent, of load: LoadIdentity) {
+///         if case .completed(let error?) = event { print(load, error) }
+///     }
+/// }
+/// configuration.observers = [Failures()]
+/// ```
+/// Called in the load's own task, where its task-local values can be read (a stop from outside may
+/// complete a load on the thread that stopped it). The load waits meanwhile: be quick, and never block.
+/// ``LoadLog``, ``LoadStatistics`` and ``LoadTracer`` are observers.
+public protocol LoadObserver: Sendable {
+    /// A request of the load is about to be answered: the first, and one for each redirect. Fields may
+    /// be added here, such as `traceparent`; the URL is not to be changed (handlers do that).
+    func willSend(_ request: inout Request, of load: LoadIdentity)
+    /// Something happened. Events of one load come one after the other, in the order of
+    /// ``LoadEventOrder``.
+    func observe(_ event: LoadEvent, of load: LoadIdentity)
+}
+
+extension LoadObserver {
+    public func willSend(_ request: inout Request, of load: LoadIdentity) {}
+}
+
+/// Which load an event belongs to.
+public struct LoadIdentity: Sendable, Identifiable, CustomStringConvertible {
+    /// Unique in this process.
+    public let id: UInt64
+    /// What the caller asked for.
+    public let request: Request
+    /// When it was made.
+    public let created: ContinuousClock.Instant
+
+    init(_ request: Request) {
+        id = Self.last.wrappingAdd(1, ordering: .relaxed).newValue
+        self.request = request
+        created = .now
+    }
+    private static let last = Atomic<UInt64>(0)
+
+    /// `load 7 GET https://example.org/`: no userinfo, no query.
+    public var description: String { "load \(id) \(request.method) \(request.url.withoutSecrets)" }
+}
+
+extension URL {
+    /// The URL as it may be shown: userinfo, query and fragment often carry secrets.
+    var withoutSecrets: String {
+        var text = "\(scheme ?? ""):"
+        if let host = host() { text += "//\(host)" }
+        if let port { text += ":\(port)" }
+        return text + path()
+    }
+}

@@ -1,0 +1,305 @@
+// The load behind a handle. `resume` makes the one task that drives it: to the head of the answer and
+// a little further, then whoever reads the body pulls it in his own task. The classic shape has the
+// whole body pushed into its sink instead.
+
+import FoundationEssentials
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+/// Where the classic shape hears of a load. One load calls it from one task at a time.
+package protocol LoadSink: AnyObject, Sendable {
+    /// In order; must not wait.
+    func emit(_ event: LoadEvent)
+    /// The load reads on when this returns.
+    func receive(_ chunk: Chunk) async
+}
+
+final class TaskLoad: Load, @unchecked Sendable {
+    let state = Lock(LoadTaskState())
+    private let sink: (any LoadSink)?
+    /// A session that finishes its tasks waits for this one although nobody has resumed it.
+    private let holdsSession: Bool
+
+    init(
+        _ core: Core, _ request: Request, _ decisions: Decisions?, sink: (any LoadSink)? = nil,
+        holdsSession: Bool = false
+    ) {
+        self.sink = sink
+        self.holdsSession = holdsSession
+        super.init(core, request, decisions, isHandle: true)
+        state.withLock { $0.counts.expectedToSend = request.body.map(\.length) ?? 0 }
+        guard !core.registry.enter(self), state.withLock({ $0.seize() }) != nil else { return }
+        complete(.failed(.sessionInvalidated(request.url)))
+    }
+
+    override var isGoingOn: Bool { holdsSession || state.withLock { $0.isBegun } }
+
+    // MARK: The controls
+
+    func resume() {
+        let begins = state.withLock { state in
+            let begins = state.resume(Task.currentPriority)
+            // Under the lock: the last call of several threads is what holds.
+            setSuspended(false)
+            return begins
+        }
+        guard begins else { return }
+        startClock()
+        core.registry.watch(self)
+        // Whoever prefers the loop has its loads driven there.
+        let prefersLoop = withUnsafeCurrentTask { $0?.unownedTaskExecutor == Poller.shared.asUnownedTaskExecutor() }
+        if prefersLoop { Task(executorPreference: Poller.shared) { await self.drive() } } else { Task { await self.drive() } }
+    }
+
+    func suspend() {
+        state.withLock { state in
+            state.suspend()
+            setSuspended(true)
+        }
+    }
+
+    override func didStop() {
+        guard let why = stopReason, let seized = state.withLock({ $0.seize() }) else { return }
+        seized.exchange?.release()
+        let phase: LoadError.Phase = seized.exchange == nil ? .preparing : .receiving
+        complete(.failed(LoadError(why, phase: phase).at(seized.exchange?.response.url ?? original.url)))
+    }
+
+    /// Nobody holds the handle any more. What was sent was sent; an answer nobody can read is not read.
+    func drop() {
+        guard sink == nil, state.withLock({ $0.drop() }) else { return }
+        stop(.cancelled)
+    }
+
+    // MARK: The driver
+
+    private func drive() async {
+        do throws(LoadError) {
+            let exchange = try await run()
+            wake(state.withLock { state in
+                state.respond(exchange.response)
+                return state.takeWaiting()
+            })
+            if let sink { try await push(exchange, into: sink) } else { try await read(exchange) }
+        } catch {
+            complete(.failed(error))
+        }
+    }
+
+    /// Reads as far as somebody wants, and leaves the rest to a reader.
+    private func read(_ exchange: any Exchange) async throws(LoadError) {
+        let (readAhead, limit) = (core.configuration.readAhead, core.configuration.limits.collectedBodySize)
+        do throws(LoadError) {
+            while true {
+                var most = 0
+                if case .read(let count) = state.withLock({ $0.demand(upTo: readAhead) }) { most = count }
+                switch try exchange.buffered(atMost: most) {
+                case .chunk(let chunk)?:
+                    received(chunk.count)
+                    wake(try keep(chunk, readAhead, limit))
+                case .end?:
+                    exchange.release()
+                    return complete(.finished, exchange.trailers)
+                case nil where most > 0: try await exchange.fill(atMost: most)
+                case nil: if try leave(exchange) { return }
+                }
+            }
+        } catch {
+            throw exchange.failed(error)
+        }
+    }
+
+    private func keep(_ chunk: Chunk, _ readAhead: Int, _ limit: Int) throws(LoadError) -> [PollSlot] {
+        try state.withLock { state throws(LoadError) in
+            try state.keep(chunk, readAhead: readAhead, limit: limit)
+            return state.takeWaiting()
+        }
+    }
+
+    /// Returns false if there is reason to stay.
+    private func leave(_ exchange: any Exchange) throws(LoadError) -> Bool {
+        let (leaving, waiting) = state.withLock { ($0.leave(exchange), $0.takeWaiting()) }
+        wake(waiting)
+        switch leaving {
+        case .stay: return false
+        case .pointless: throw LoadError(.cancelled, phase: .receiving, party: .local)
+        case .left:
+            // A stop that came before we left found an owner, and left the end to us.
+            if stopReason != nil { didStop() }
+            return true
+        }
+    }
+
+    private func push(_ exchange: any Exchange, into sink: any LoadSink) async throws(LoadError) {
+        do throws(LoadError) {
+            while true {
+                switch try exchange.buffered(atMost: .max) {
+                case .chunk(let chunk)?:
+                    received(chunk.count)
+                    await sink.receive(chunk)
+                case .end?:
+                    exchange.release()
+                    return complete(.finished, exchange.trailers)
+                case nil: try await exchange.fill(atMost: .max)
+                }
+            }
+        } catch {
+            throw exchange.failed(error)
+        }
+    }
+
+    private func complete(_ outcome: LoadTaskState.Outcome, _ trailers: Headers = Headers()) {
+        end(outcome.error)
+        wake(state.withLock { $0.end(outcome, trailers) })
+    }
+
+    // MARK: What is heard of it
+
+    override func hear(_ event: LoadEvent) {
+        let listeners = state.withLock { state in
+            state.counts.note(event)
+            return state.listeners
+        }
+        for listener in listeners { listener.append(event) }
+        sink?.emit(event)
+    }
+
+    /// A sequence of the events from now on; of the last one, if that has been.
+    func listen() -> EventQueue {
+        let queue = EventQueue()
+        let outcome = state.withLock { state in
+            if state.outcome == nil { state.listeners.append(queue) }
+            return state.outcome
+        }
+        if let outcome { queue.append(.completed(outcome.error)) }
+        return queue
+    }
+
+    // MARK: The reader
+
+    /// The next chunk, for the one who claimed the body.
+    func next() async throws(LoadError) -> Chunk? {
+        switch state.withLock({ $0.take(nil) }) {
+        case .chunk(let chunk): return chunk
+        case .end: return nil
+        case .failed(let error): throw error
+        case .pull(let exchange): return try await pull(exchange)
+        case .wait: return try await waitForChunk()
+        }
+    }
+
+    private func pull(_ exchange: any Exchange) async throws(LoadError) -> Chunk? {
+        do throws(LoadError) {
+            guard let chunk = try await exchange.next() else {
+                complete(.finished, exchange.trailers)
+                return nil
+            }
+            received(chunk.count)
+            let reason = stopReason
+            guard state.withLock({ $0.putBack(exchange, isStopped: reason != nil) }) else {
+                throw exchange.failed(LoadError(reason ?? .cancelled, phase: .receiving))
+            }
+            // A stop between the look and the word found an owner, and left the end to us.
+            if stopReason != nil { didStop() }
+            return chunk
+        } catch {
+            complete(.failed(error))
+            throw error
+        }
+    }
+
+    private func waitForChunk() async throws(LoadError) -> Chunk? {
+        let taken = await wait(stoppingOnCancel: true) { state, slot -> LoadTaskState.Taken? in
+            let taken = state.take(slot)
+            if case .wait = taken { return nil }
+            return taken
+        }
+        switch taken {
+        case .chunk(let chunk)?: return chunk
+        case .end?: return nil
+        case .failed(let error)?: throw error
+        case .pull(let exchange)?: return try await pull(exchange)
+        case .wait?, nil: throw LoadError(.cancelled, phase: .receiving, party: .local).at(original.url)
+        }
+    }
+
+    /// The whole body. The driver reads it; whoever waits may give up without ending the load.
+    func whole() async throws(LoadError) -> Data {
+        while true {
+            let seen = await wait { state, slot -> LoadTaskState.Whole? in
+                let seen = state.takeWhole(slot)
+                if case .wait = seen { return nil }
+                return seen
+            }
+            switch seen {
+            case .data(let data)?: return data
+            case .failed(let error)?: throw error
+            case .drive(let exchange)?: Task { await driveOn(exchange) }
+            case .wait?, nil: throw LoadError(.cancelled, phase: .waiting, party: .local).at(original.url)
+            }
+        }
+    }
+
+    private func driveOn(_ exchange: any Exchange) async {
+        do throws(LoadError) { try await read(exchange) } catch { complete(.failed(error)) }
+    }
+
+    /// The response, as soon as it is known.
+    func response() async throws(LoadError) -> Response {
+        let result = await wait { state, slot -> Result<Response, LoadError>? in
+            if let response = state.response { return .success(response) }
+            if let error = state.outcome?.error { return .failure(error) }
+            state.wait(slot)
+            return nil
+        }
+        guard let result else { throw LoadError(.cancelled, phase: .waiting, party: .local).at(original.url) }
+        return try result.get()
+    }
+
+    // MARK: Waiting
+
+    private func wake(_ slots: [PollSlot]) {
+        for slot in slots { slot.wake() }
+    }
+
+    /// Looks until there is something to see; `nil` if the calling task was cancelled before.
+    private func wait<R: Sendable>(
+        stoppingOnCancel: Bool = false,
+        _ look: @Sendable (inout LoadTaskState, PollSlot) -> R?
+    ) async -> R? {
+        let slot = Poller.shared.borrowSlot()
+        defer { Poller.shared.returnSlot(slot) }
+        let never = StopToken()
+        return await withTaskCancellationHandler {
+            while true {
+                let seen = state.withLock { state in
+                    state.forget(slot)
+                    let seen = look(&state, slot)
+                    if seen != nil { state.forget(slot) }
+                    return seen
+                }
+                if let seen { return seen }
+                if Task.isCancelled {
+                    state.withLock { $0.forget(slot) }
+                    return nil
+                }
+                await Poller.shared.park(slot, until: never)
+            }
+        } onCancel: {
+            if stoppingOnCancel { stop(.cancelled) }
+            slot.wake()
+        }
+    }
+}
+
+extension LoadTaskState.Counts {
+    mutating func note(_ event: LoadEvent) {
+        switch event {
+        case .bodySent(let bytes): (sent, expectedToSend) = (bytes.total, bytes.expected)
+        case .responded(let response): expectedToReceive = response.expectedLength
+        case .received(let bytes): received = bytes.total
+        case .canonicalized, .informational, .redirected, .completed: break
+        }
+    }
+}

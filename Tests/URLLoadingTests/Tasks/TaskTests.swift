@@ -1,0 +1,150 @@
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingTesting
+
+/// Handles: what they give, when they wait, how they end.
+@Suite(.timeLimit(.minutes(1)))
+struct TaskTests {
+    @Test("a task gives response, value and events in the legal order (checklist 34, 36, 47)")
+    func value() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("hello") }
+            try await withSession { session in
+                let task = session.dataTask(from: origin.url())
+                let events = task.events
+                #expect("\(task.snapshot)" == "suspended 0/?")
+                task.resume()
+                try await expect({ try await task.response.http?.status }, .ok)
+                try await expect({ try await task.value }, Data("hello".utf8))
+                try await expect({ try await task.value }, Data("hello".utf8))
+                var order = LoadEventOrder()
+                for await event in events {
+                    let isLegal = order.accept(event)
+                    #expect(isLegal, "\(order)")
+                }
+                #expect("\(order)" == "responded received completed")
+                #expect("\(task.snapshot)" == "completed 5/5")
+                await expectFailure(.bodyUnavailable) { for try await _ in try await task.body {} }
+            }
+        }
+    }
+
+    @Test("a task sends no byte before it is resumed, and waits for ever (checklist 33)")
+    func suspendedAtFirst() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("hello") }
+            try await withSession { session in
+                let task = session.dataTask(from: origin.url())
+                let waiting = Task { try await task.value }
+                try await Task.sleep(for: .milliseconds(20))
+                #expect(origin.requests.isEmpty && origin.counts.accepted == 0)
+                waiting.cancel()
+                await expectFailure(.cancelled) { try await waiting.value }
+                task.resume()
+                try await expect({ try await task.value.count }, 5)
+            }
+        }
+    }
+
+    @Test("a large body is read ahead so far and pulled by its reader, every byte", arguments: [0, 1, 1_000, 64 * 1024, 1 << 20])
+    func readAhead(_ readAhead: Int) async throws {
+        let bytes = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 7 ^ $0 >> 8) }
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.bytes(bytes)) }
+            var configuration = Configuration.default
+            configuration.readAhead = readAhead
+            try await withSession(configuration) { session in
+                let task = session.dataTask(from: origin.url())
+                task.resume()
+                _ = try await task.response
+                try await Task.sleep(for: .milliseconds(5))
+                #expect(task.snapshot.received <= max(readAhead, 0))
+                var body: [UInt8] = []
+                for try await chunk in try await task.body { body += [UInt8](chunk) }
+                #expect(body == bytes)
+                #expect("\(task.snapshot)" == "completed 300000/300000")
+
+                let whole = session.dataTask(from: origin.url())
+                whole.resume()
+                _ = try await whole.response
+                try await Task.sleep(for: .milliseconds(5))
+                try await expect({ try await [UInt8](whole.value) }, bytes)
+            }
+        }
+    }
+
+    @Test("cancel ends a task wherever it is (checklist 34)")
+    func cancel() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.repeated(count: 10_000_000)) }
+            origin.route("/stall", faults: [TestOrigin.Fault(.requestHead, .stall)]) { _ in .ok("") }
+            try await withSession { session in
+                let never = session.dataTask(from: origin.url())
+                never.cancel()
+                await expectFailure(.cancelled) { try await never.value }
+                never.resume()
+                #expect("\(never.snapshot)" == "failed(cancelled) 0/?")
+
+                let waiting = session.dataTask(from: origin.url("/stall"))
+                waiting.resume()
+                while origin.counts.stalled == 0 { try await Task.sleep(for: .milliseconds(1)) }
+                waiting.cancel()
+                await expectFailure(.cancelled) { try await waiting.response }
+
+                let resting = session.dataTask(from: origin.url())
+                resting.resume()
+                _ = try await resting.response
+                try await Task.sleep(for: .milliseconds(5))
+                resting.cancel()
+                await expectFailure(.cancelled) { try await resting.value }
+                #expect("\(resting.snapshot)".hasPrefix("failed(cancelled)"))
+            }
+        }
+    }
+
+    @Test("a handle that nobody holds lets go of its connection")
+    func dropped() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.repeated(count: 10_000_000)) }
+            try await withSession { session in
+                var task: LoadTask<Data>? = session.dataTask(from: origin.url())
+                let events = try #require(task?.events)
+                task?.resume()
+                _ = try await task?.response
+                task = nil
+                var last: LoadEvent?
+                for await event in events { last = event }
+                guard case .completed(let error?)? = last else {
+                    Issue.record("\(String(describing: last))")
+                    return
+                }
+                #expect(error.reason == .cancelled)
+                _ = session.dataTask(from: origin.url())
+            }
+        }
+    }
+
+    @Test("a suspended task moves no byte, and goes on where it was (checklist 34)")
+    func suspended() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.repeated(count: 1_000_000)) }
+            var configuration = Configuration.default
+            configuration.readAhead = 1 << 20
+            configuration.idleTimeout = .milliseconds(200)
+            try await withSession(configuration) { session in
+                let task = session.dataTask(from: origin.url())
+                task.resume()
+                task.suspend()
+                #expect("\(task.snapshot)".hasPrefix("suspended"))
+                // Longer than the idle timeout: the peer's silence does not count.
+                try await Task.sleep(for: .milliseconds(500))
+                let before = task.snapshot.received
+                try await Task.sleep(for: .milliseconds(20))
+                #expect(task.snapshot.received == before)
+                task.resume()
+                try await expect({ try await task.value.count }, 1_000_000)
+            }
+        }
+    }
+}
