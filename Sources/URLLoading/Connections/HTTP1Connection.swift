@@ -133,7 +133,7 @@ final class HTTP1Connection: @unchecked Sendable {
         try await endBody(control)
     }
 
-    private func next(_ pieces: AnyChunkIterator, _ control: LoadControl) async throws(LoadError) -> [UInt8]? {
+    private func next(_ pieces: AnyChunkIterator, _ control: LoadControl) async throws(LoadError) -> Chunk? {
         let pulled = await pieces.next(for: control)
         // A sequence that hears of the cancellation before we do says so in its own words.
         if let reason = control.stopReason { throw LoadError(reason, phase: .sending) }

@@ -52,6 +52,9 @@ public struct Decisions: Sendable {
     public var redirect: Decision<Redirect, RedirectDecision>?
     /// Asked when the response is known and nothing of its body was read. By default it is taken.
     public var response: Decision<Response, ResponseDisposition>?
+    /// Asked when a ``ProtocolHandler`` wants a credential. Default handling if there is none. `http` and
+    /// `https` do not ask yet.
+    public var challenge: Decision<Challenge, ChallengeDecision>?
 
     public init() {}
 }

@@ -13,7 +13,10 @@ protocol Exchange: AnyObject, Sendable {
     var expectedLength: Int64? { get }
     /// The fields after the body; empty before its end.
     var trailers: Headers { get }
-    var load: Load { get }
+    /// Whose it is; `nil` while a handler's answer is on its way.
+    var load: Load? { get }
+    /// Where a handler wants the load to go on.
+    var redirect: Request? { get }
 
     /// The next piece of the body as far as it is here, decoded; `nil` if more must be read.
     /// - Parameter most: a piece has no more bytes than this; 0 only asks for the end.
@@ -31,6 +34,8 @@ enum BodyPiece {
 }
 
 extension Exchange {
+    var redirect: Request? { nil }
+
     /// The next piece of the body; `nil` at its end, when the exchange is released.
     func next() async throws(LoadError) -> Chunk? {
         do throws(LoadError) {
@@ -53,7 +58,7 @@ extension Exchange {
         let filled: Result<Void, LoadError> = await withTaskCancellationHandler {
             do throws(LoadError) { return .success(try await fill(atMost: .max)) } catch { return .failure(error) }
         } onCancel: {
-            load.stop(.cancelled)
+            load?.stop(.cancelled)
         }
         try filled.get()
     }

@@ -7,7 +7,8 @@ import URLLoadingIO
 import URLLoadingWire
 
 final class HTTPExchange: Exchange, @unchecked Sendable {
-    let load: Load
+    private let owner: Load
+    var load: Load? { owner }
     private let connection: HTTP1Connection
     private let url: URL
     /// The answer's head, once `start` has returned.
@@ -21,7 +22,7 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
 
     init(_ connection: HTTP1Connection, _ load: Load, _ url: URL) {
         self.connection = connection
-        self.load = load
+        owner = load
         self.url = url
         load.attach(connection.transport.slot)
         if connection.exchanges > 0 { load.timeline?.markReused() }
@@ -30,21 +31,21 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
     deinit { release() }
 
     /// A failure that only says that the peer had closed an idle connection before we used it.
-    var failedStale: Bool { connection.exchanges > 1 && !connection.hasReceived && load.stopReason == nil }
+    var failedStale: Bool { connection.exchanges > 1 && !connection.hasReceived && owner.stopReason == nil }
 
     /// Sends the request and waits for the head of the answer.
     func start(_ request: PreparedRequest) async throws(LoadError) {
-        if try !connection.begin(request) { try await connection.finishSending(request, load) }
-        load.timeline?.mark(.requestSent)
+        if try !connection.begin(request) { try await connection.finishSending(request, owner) }
+        owner.timeline?.mark(.requestSent)
         while true {
-            if let head = try connection.bufferedResponse(load) { return try receive(head, request) }
-            try await connection.fill(load)
+            if let head = try connection.bufferedResponse(owner) { return try receive(head, request) }
+            try await connection.fill(owner)
         }
     }
 
     private func receive(_ head: HTTP1ResponseHead, _ request: PreparedRequest) throws(LoadError) {
-        load.timeline?.mark(.responseReceived)
-        if request.decodesContent { decoding = try BodyDecoding(head.headers, load.core.configuration.limits) }
+        owner.timeline?.mark(.responseReceived)
+        if request.decodesContent { decoding = try BodyDecoding(head.headers, owner.core.configuration.limits) }
         if decoding == nil { expectedLength = connection.expectedLength }
         self.head = HTTPHead(head)
     }
@@ -59,10 +60,13 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
         let piece: BodyPiece
         if let rest { piece = .chunk(rest) } else if let decoded = try decoded() { piece = decoded } else { return nil }
         switch piece {
+        case .chunk(let chunk) where most == 0:
+            rest = chunk
+            return nil
         case .chunk(let chunk) where chunk.count > most:
-            let cut = chunk.range.lowerBound + most
-            rest = Chunk(storage: chunk.storage, range: cut..<chunk.range.upperBound)
-            return most == 0 ? nil : .chunk(Chunk(storage: chunk.storage, range: chunk.range.lowerBound..<cut))
+            let (first, others) = chunk.split(at: most)
+            rest = others
+            return .chunk(first)
         case .chunk:
             rest = nil
             return piece
@@ -89,7 +93,7 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
     }
 
     func fill(atMost most: Int) async throws(LoadError) {
-        try await connection.fill(load, atMost: most)
+        try await connection.fill(owner, atMost: most)
     }
 
     /// The fields after a chunked body; empty before its end.
@@ -102,14 +106,14 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
     func release() {
         guard !isReleased else { return }
         isReleased = true
-        load.detach(connection.transport.slot)
+        owner.detach(connection.transport.slot)
         if !hasEnded { discardBuffered() }
         hasEnded = true
-        load.core.pool.giveBack(connection, reusable: connection.isReusable)
+        owner.core.pool.giveBack(connection, reusable: connection.isReusable)
     }
 
     private func discardBuffered() {
-        guard load.stopReason == nil else { return }
+        guard owner.stopReason == nil else { return }
         while case .chunk? = try? connection.bufferedData() {}
     }
 }

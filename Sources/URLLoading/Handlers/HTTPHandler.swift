@@ -3,7 +3,14 @@
 
 import URLLoadingWire
 
-enum HTTPHandler {
+struct HTTPHandler: DirectHandler {
+    /// The last in the line: what it cannot load it refuses in its own words.
+    func canHandle(_ request: Request) -> Bool { true }
+
+    func exchange(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> any Exchange {
+        try await Self.exchange(hop, for: load)
+    }
+
     static func exchange(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> HTTPExchange {
         let core = load.core
         let request = hop.request

@@ -13,6 +13,8 @@ class Load: LoadControl, @unchecked Sendable {
     private let decisions: Decisions?
     /// Who wants to hear of the load; `nil` if nobody does.
     final let emission: Emission?
+    /// Our own code in the tasks of handlers; `nil` until one is asked.
+    final private(set) var insiders: Insiders?
 
     /// - Parameter isHandle: somebody holds a handle to it, and may listen.
     init(_ core: Core, _ request: Request, _ decisions: Decisions?, isHandle: Bool) {
@@ -55,7 +57,7 @@ class Load: LoadControl, @unchecked Sendable {
         while true {
             emission?.prepare(&hop.request)
             try checkCache(hop.request)
-            let exchange = try await answer(hop)
+            let exchange = try await answer(&hop)
             guard let next = try await redirect(after: exchange, hop) else {
                 try await judge(exchange)
                 return exchange
@@ -71,16 +73,52 @@ class Load: LoadControl, @unchecked Sendable {
         throw LoadError(.notInCache, phase: .preparing, party: .local, url: request.url)
     }
 
-    private func answer(_ hop: Hop) async throws(LoadError) -> any Exchange {
-        try await HTTPHandler.exchange(hop, for: self)
+    /// Whoever can handle the request answers it. Where nobody is registered, http asks nobody.
+    private func answer(_ hop: inout Hop) async throws(LoadError) -> any Exchange {
+        if core.handlers.isPlain, case .success = hop.request.destination {
+            return try await HTTPHandler.exchange(hop, for: self)
+        }
+        let line = core.handlers.inOrder
+        if let canonical = line.first(where: { $0.canHandle(hop.request) })?.canonical(hop.request) {
+            emission?.emit(.canonicalized(canonical), self)
+            hop.request = canonical
+        }
+        return try await answer(hop, from: line, after: -1)
+    }
+
+    /// The first behind a place in the line that can handle the request.
+    final func answer(_ hop: Hop, from line: [any ProtocolHandler], after place: Int) async throws(LoadError) -> any Exchange {
+        guard let next = line.indices.dropFirst(place + 1).first(where: { line[$0].canHandle(hop.request) }) else {
+            throw LoadError(.unsupportedScheme, phase: .preparing, party: .local, url: hop.request.url)
+        }
+        if let direct = line[next] as? any DirectHandler { return try await direct.exchange(hop, for: self) }
+        return try await handled(by: line[next], ProtocolClient(load: self, hop: hop, line: line, position: next))
+    }
+
+    private func handled(by handler: any ProtocolHandler, _ client: ProtocolClient) async throws(LoadError) -> any Exchange {
+        let request = client.hop.request
+        insiders = insiders ?? Insiders()
+        let ending = await Interruption.run(self) { () -> Result<ProtocolAnswer, any Error> in
+            do { return .success(try await handler.load(request, client: client)) } catch { return .failure(error) }
+        }
+        switch ending {
+        case .answered(.success(let answer)):
+            (answer.exchange as? HandlerExchange)?.taken(by: self)
+            return answer.exchange
+        case .answered(.failure(let error)):
+            throw LoadError(stopReason, or: LoadError(handler: error, phase: .waiting)).at(request.url)
+        case .stopped, .late:
+            await insiders?.close()
+            throw LoadError(stopReason ?? .cancelled, phase: .waiting).at(request.url)
+        }
     }
 
     /// The next hop; `nil` if the response is the result.
     private func redirect(after exchange: any Exchange, _ hop: Hop) async throws(LoadError) -> Hop? {
-        guard let head = exchange.head else { return nil }
+        guard exchange.redirect != nil || exchange.head?.status.kind == .redirection else { return nil }
         do throws(LoadError) {
             let maximum = core.configuration.maximumRedirects
-            switch RedirectPlan.make(head, hop.request, followed: hop.followed, maximum: maximum) {
+            switch RedirectPlan.make(exchange, hop.request, followed: hop.followed, maximum: maximum) {
             case .deliver: return nil
             case .refuse(let error, nil): throw error
             case .refuse(let error, let proposed?):
@@ -128,6 +166,11 @@ class Load: LoadControl, @unchecked Sendable {
         } catch {
             throw exchange.failed(error)
         }
+    }
+
+    final func decide(_ challenge: Challenge) async throws(LoadError) -> ChallengeDecision {
+        guard let decision = decisions?.challenge ?? core.decisions?.challenge else { return .performDefaultHandling }
+        return try await ask(decision, challenge)
     }
 
     private func ask<Question: Sendable, Answer: Sendable>(

@@ -11,6 +11,29 @@ enum RedirectPlan {
     /// take the response as it is.
     case refuse(LoadError, Request?)
 
+    static func make(_ exchange: any Exchange, _ request: Request, followed: Int, maximum: Int) -> RedirectPlan {
+        var answered = request
+        // A handler may have had another request answered.
+        if let url = exchange.head.map({ _ in exchange.response.url }), url != request.url { answered.url = url }
+        if let proposed = exchange.redirect { return make(proposed, answered, followed: followed, maximum: maximum) }
+        guard let head = exchange.head else { return .deliver }
+        return make(head, answered, followed: followed, maximum: maximum)
+    }
+
+    /// A redirect that a handler proposes: sent as it is, if it may be sent at all.
+    private static func make(_ proposed: Request, _ request: Request, followed: Int, maximum: Int) -> RedirectPlan {
+        let (from, to) = (request.url.scheme?.lowercased(), proposed.url.scheme?.lowercased())
+        if to == "file" || to == "data", from != to {
+            return .refuse(LoadError(
+                .redirectRefused, phase: .redirecting, party: .local, detail: "only \(to ?? "") may redirect to it"), proposed)
+        }
+        return followed < maximum ? .follow(proposed) : .refuse(tooMany(followed), proposed)
+    }
+
+    private static func tooMany(_ followed: Int) -> LoadError {
+        LoadError(.tooManyRedirects, phase: .redirecting, party: .peer, detail: "\(followed) followed")
+    }
+
     static func make(_ head: HTTPHead, _ request: Request, followed: Int, maximum: Int) -> RedirectPlan {
         guard isRedirect(head.status), let location = head.headers.values(of: .location).first else { return .deliver }
         guard let next = resolve(location, request.url) else {
@@ -34,8 +57,7 @@ enum RedirectPlan {
         if target.route != origin.route { removeSecrets(&changed) }
         rewriteReferer(&changed, from: origin.route.origin, to: target.route.origin)
         guard followed < maximum else {
-            let error = LoadError(.tooManyRedirects, phase: .redirecting, party: .peer, detail: "\(followed) followed")
-            return .refuse(error, changed)
+            return .refuse(tooMany(followed), changed)
         }
         return .follow(changed)
     }

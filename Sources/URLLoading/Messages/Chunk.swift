@@ -17,13 +17,33 @@ public struct Chunk: Sendable {
     /// The number of bytes, at least 1.
     public var count: Int { range.count }
 
+    /// A copy of some bytes.
+    init(copying bytes: UnsafeRawBufferPointer) {
+        storage = ChunkStorage(capacity: max(1, bytes.count))
+        range = 0..<bytes.count
+        if let start = bytes.baseAddress { storage.base.copyMemory(from: start, byteCount: bytes.count) }
+    }
+
+    init(storage: ChunkStorage, range: Range<Int>) {
+        self.storage = storage
+        self.range = range
+    }
+
+    /// The same bytes as two chunks.
+    func split(at count: Int) -> (Chunk, Chunk) {
+        let cut = range.lowerBound + count
+        return (Chunk(storage: storage, range: range.lowerBound..<cut), Chunk(storage: storage, range: cut..<range.upperBound))
+    }
+
     /// Lends the bytes for the length of the call.
     public func withBytes<R, E: Error>(_ use: (RawSpan) throws(E) -> R) throws(E) -> R {
         try use(unsafe RawSpan(_unsafeBytes: storage.bytes(range)))
     }
 
-    /// Lends the bytes to C. They must not be used after the call.
-    public func withUnsafeBytes<R, E: Error>(_ use: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {
+}
+
+extension Chunk: ContiguousBytes {
+    public func withUnsafeBytes<R>(_ use: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
         try use(storage.bytes(range))
     }
 }

@@ -13,6 +13,11 @@ extension LoadError {
         self.init(why, phase: phase, party: party)
     }
 
+    /// The reason the load was stopped for, or else another error.
+    init(_ reason: StopReason?, or error: LoadError) {
+        if let reason { self.init(reason, phase: error.phase) } else { self = error }
+    }
+
     init(_ failure: IOFailure, _ phase: Phase? = nil) {
         let phase = phase ?? Phase(failure.operation)
         switch failure.code {

@@ -106,6 +106,8 @@ extension LoadError.Reason {
     public static let sessionInvalidated = Self("sessionInvalidated", -999)
     /// A decision closure threw; see ``LoadError/underlying``.
     public static let decisionFailed = Self("decisionFailed", -999)
+    /// A protocol handler threw; see ``LoadError/underlying``.
+    public static let handlerFailed = Self("handlerFailed", -1002)
     /// A decision took longer than its deadline and had no fallback.
     public static let decisionTimeout = Self("decisionTimeout", -1001)
     /// Nothing was heard from the peer for the idle timeout.

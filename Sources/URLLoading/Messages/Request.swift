@@ -48,6 +48,12 @@ public struct Request: Sendable {
         set { mutable.cachePolicy = newValue }
     }
 
+    /// What the caller or a handler attached to it. Kept when a redirect leads to another request.
+    public var properties: Properties {
+        get { storage.properties }
+        set { mutable.properties = newValue }
+    }
+
     public init(url: URL, method: Method = .get, headers: Headers = Headers(), body: RequestBody? = nil) {
         storage = Storage(url: url, method: method, headers: headers, body: body)
     }
@@ -90,6 +96,7 @@ public struct Request: Sendable {
         var idleTimeout: Duration?
         var resourceTimeout: Duration?
         var cachePolicy = CachePolicy.useProtocol
+        var properties = Properties()
         var destination: Result<Destination, WireViolation>
 
         init(url: URL, method: Method, headers: Headers, body: RequestBody?) {
@@ -108,6 +115,7 @@ public struct Request: Sendable {
             idleTimeout = other.idleTimeout
             resourceTimeout = other.resourceTimeout
             cachePolicy = other.cachePolicy
+            properties = other.properties
             destination = other.destination
         }
 

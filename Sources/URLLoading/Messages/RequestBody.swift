@@ -22,7 +22,7 @@ public struct RequestBody: Sendable {
     ///   - make: makes a fresh sequence each time.
     public static func stream<S: AsyncSequence & Sendable>(
         length: Int64? = nil, _ make: @escaping @Sendable () -> S
-    ) -> RequestBody where S.Element == [UInt8] {
+    ) -> RequestBody where S.Element: ContiguousBytes {
         RequestBody(content: .stream(length: length) { AnyChunkIterator(make()) })
     }
 
@@ -36,17 +36,20 @@ public struct RequestBody: Sendable {
 
 /// The iterator of a body sequence whose type nobody needs to know. Used by one task.
 final class AnyChunkIterator: @unchecked Sendable {
-    private let pull: () async throws -> [UInt8]?
+    private let pull: () async throws -> Chunk?
 
-    init<S: AsyncSequence>(_ sequence: S) where S.Element == [UInt8] {
+    init<S: AsyncSequence>(_ sequence: S) where S.Element: ContiguousBytes {
         nonisolated(unsafe) var iterator = sequence.makeAsyncIterator()
-        pull = { try await iterator.next() }
+        pull = {
+            guard let piece = try await iterator.next() else { return nil }
+            return piece as? Chunk ?? piece.withUnsafeBytes { Chunk(copying: $0) }
+        }
     }
 
     /// The next piece; `nil` at the end. The sequence is the caller's code: stopping the load cancels
     /// it, and does not wait for it.
-    func next(for load: LoadControl) async -> Result<[UInt8]?, any Error> {
-        let pulled = await Interruption.run(load) { [self] () -> Result<[UInt8]?, any Error> in
+    func next(for load: LoadControl) async -> Result<Chunk?, any Error> {
+        let pulled = await Interruption.run(load) { [self] () -> Result<Chunk?, any Error> in
             do { return .success(try await pull()) } catch { return .failure(error) }
         }
         guard case .answered(let piece) = pulled else { return .failure(CancellationError()) }

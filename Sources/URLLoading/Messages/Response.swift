@@ -17,10 +17,30 @@ public struct Response: Sendable, CustomStringConvertible {
     /// The name of the text encoding, from the media type's charset.
     public var textEncodingName: String? { mediaType?.charset }
 
-    package init(url: URL, mediaType: MediaType? = nil, expectedLength: Int64?, http: HTTPHead?) {
+    /// What a handler attached to it.
+    public var properties = Properties()
+    /// Whether a cache may keep it, if a handler says so; otherwise the protocol decides. Sessions do not
+    /// store responses yet.
+    public var storagePolicy: StoragePolicy?
+
+    /// What a cache may do with a response, whatever the protocol says.
+    public enum StoragePolicy: Sendable, Hashable {
+        case allowed
+        /// In memory, never in a file.
+        case allowedInMemoryOnly
+        case notAllowed
+    }
+
+    /// For handlers: sessions make the responses of servers.
+    /// - Parameters:
+    ///   - url: where it came from.
+    ///   - mediaType: of the body; `nil` takes it from the Content-Type of `http`.
+    ///   - expectedLength: bytes of the body, at least 0; `nil` if nobody knows.
+    ///   - http: status and fields, if there are any.
+    public init(url: URL, mediaType: MediaType? = nil, expectedLength: Int64? = nil, http: HTTPHead? = nil) {
         self.url = url
         statedMediaType = mediaType
-        self.expectedLength = expectedLength
+        self.expectedLength = expectedLength.map { max(0, $0) }
         self.http = http
     }
 

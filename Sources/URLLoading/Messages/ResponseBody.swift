@@ -83,17 +83,17 @@ extension LoadError {
 /// Guards an exchange that a caller can pass around: one reader at a time, none after the scope.
 final class ScopedBody: BodySource {
     private let exchange: any Exchange
-    /// Who counts what comes through: the load, unless a handler reads it to answer with something else.
-    private let countsBytes: Bool
+    /// A handler reads it, to answer with something else: what comes through is not the load's body.
+    private let isInside: Bool
     private let state = Atomic<UInt8>(State.idle.rawValue)
     private let isClaimed = Atomic<Bool>(false)
     private let finalTrailers = Lock(Headers())
 
     private enum State: UInt8 { case idle, reading, closed }
 
-    init(_ exchange: any Exchange, countsBytes: Bool = true) {
+    init(_ exchange: any Exchange, isInside: Bool = false) {
         self.exchange = exchange
-        self.countsBytes = countsBytes
+        self.isInside = isInside
     }
 
     var response: Response { exchange.response }
@@ -103,15 +103,23 @@ final class ScopedBody: BodySource {
     var trailers: Headers { finalTrailers.withLock { $0 } }
 
     func next() async throws(LoadError) -> Chunk? {
+        guard let load = exchange.load else { throw .bodyUnavailable }
         try enter()
-        defer { leave() }
-        let chunk = try await exchange.next()
-        if let chunk {
-            if countsBytes { exchange.load.received(chunk.count) }
-        } else {
-            keepTrailers()
-        }
+        defer { leave(load) }
+        let chunk = try await next(load)
+        if chunk == nil { keepTrailers() }
         return chunk
+    }
+
+    private func next(_ load: Load) async throws(LoadError) -> Chunk? {
+        guard isInside else {
+            let chunk = try await exchange.next()
+            if let chunk { load.received(chunk.count) }
+            return chunk
+        }
+        guard load.insiders?.enter() == true else { throw LoadError(load.stopReason ?? .cancelled, phase: .receiving) }
+        defer { load.insiders?.leave() }
+        return try await exchange.next()
     }
 
     private func enter() throws(LoadError) {
@@ -119,10 +127,10 @@ final class ScopedBody: BodySource {
     }
 
     /// Closed while we read: the last one out releases, and ends the load.
-    private func leave() {
+    private func leave(_ load: Load) {
         guard !move(from: .reading, to: .idle) else { return }
         exchange.release()
-        exchange.load.end(LoadError(.cancelled, phase: .receiving, party: .local).at(response.url))
+        load.end(LoadError(.cancelled, phase: .receiving, party: .local).at(response.url))
     }
 
     private func keepTrailers() {
@@ -134,7 +142,7 @@ final class ScopedBody: BodySource {
     func close() -> Bool {
         switch State(rawValue: state.exchange(State.closed.rawValue, ordering: .acquiringAndReleasing)) {
         case .reading:
-            exchange.load.stop(.cancelled)
+            exchange.load?.stop(.cancelled)
             return false
         case .idle: exchange.release()
         case .closed, nil: break

@@ -58,6 +58,12 @@ public struct Configuration: Sendable {
     /// is then complete, and its connection free for others. At least 0.
     public var readAhead = 64 * 1024
 
+    // MARK: Handlers
+
+    /// Answer requests in the place of those behind them; the last is asked first. See
+    /// ``ProtocolHandler``.
+    public var handlers: [any ProtocolHandler] = []
+
     // MARK: Observers
 
     /// Hear of every load of the session, in this order.

@@ -14,12 +14,14 @@ final class Core: Sendable {
     /// Configured headers as every request gets them, worked out once.
     let defaultFields: DefaultFields
     let abandoned = AbandonedCount()
+    let handlers: HandlerLine
 
     init(_ configuration: Configuration, _ decisions: Decisions?, isShared: Bool) {
         self.configuration = configuration
         self.decisions = decisions
         self.isShared = isShared
         defaultFields = DefaultFields(configuration)
+        handlers = HandlerLine(configuration)
         let pool = ConnectionPool(configuration)
         self.pool = pool
         registry = LoadRegistry { pool.drain() }
