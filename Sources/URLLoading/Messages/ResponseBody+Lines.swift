@@ -1,0 +1,136 @@
+extension ResponseBody {
+    /// The body as lines of UTF-8 text, each without its end: LF, CRLF or CR. Empty lines count; what is no
+    /// UTF-8 is repaired. Takes the body, as iterating it would.
+    ///
+    /// ```swift
+    /// for try await line in body.lines { print(line) }
+    /// ```
+    /// A line longer than 1 MiB throws ``LoadError/Reason/bodyTooLarge``; ``lines(upTo:)`` sets
+    /// another limit.
+    public var lines: Lines { lines(upTo: 1 << 20) }
+
+    /// The same with another limit.
+    /// - Parameter limit: the most bytes of one line, at least 0.
+    public func lines(upTo limit: Int) -> Lines { Lines(body: self, limit: limit) }
+
+    /// Single bytes: convenient for small bodies, slow for large ones. Chunks and ``lines`` are the fast
+    /// ways.
+    public var bytes: Bytes { Bytes(body: self) }
+
+    /// The lines of a body.
+    public struct Lines: AsyncSequence, Sendable {
+        public typealias Element = String
+        public typealias Failure = LoadError
+
+        let body: ResponseBody
+        let limit: Int
+
+        public func makeAsyncIterator() -> Iterator { Iterator(chunks: body.makeAsyncIterator(), splitter: LineSplitter(limit: limit)) }
+
+        public struct Iterator: AsyncIteratorProtocol {
+            var chunks: ResponseBody.Iterator
+            var splitter: LineSplitter
+
+            /// The next line; `nil` at the end.
+            public mutating func next(isolation actor: isolated (any Actor)?) async throws(LoadError) -> String? {
+                while true {
+                    if let line = try splitter.next() { return line }
+                    guard let chunk = try await chunks.next(isolation: actor) else { return splitter.end() }
+                    splitter.feed(chunk)
+                }
+            }
+
+            /// The next line; `nil` at the end.
+            public mutating func next() async throws(LoadError) -> String? { try await next(isolation: nil) }
+        }
+    }
+
+    /// The bytes of a body.
+    public struct Bytes: AsyncSequence, Sendable {
+        public typealias Element = UInt8
+        public typealias Failure = LoadError
+
+        let body: ResponseBody
+
+        public func makeAsyncIterator() -> Iterator { Iterator(chunks: body.makeAsyncIterator()) }
+
+        public struct Iterator: AsyncIteratorProtocol {
+            var chunks: ResponseBody.Iterator
+            private var chunk: Chunk?
+            private var position = 0
+
+            init(chunks: ResponseBody.Iterator) { self.chunks = chunks }
+
+            /// The next byte; `nil` at the end.
+            public mutating func next(isolation actor: isolated (any Actor)?) async throws(LoadError) -> UInt8? {
+                if chunk == nil || chunk?.count == position {
+                    chunk = try await chunks.next(isolation: actor)
+                    position = 0
+                }
+                defer { position += 1 }
+                return chunk?.storage.bytes(chunk?.range ?? 0..<0)[position]
+            }
+
+            /// The next byte; `nil` at the end.
+            public mutating func next() async throws(LoadError) -> UInt8? { try await next(isolation: nil) }
+        }
+    }
+}
+
+/// Cuts chunks into lines. A line that ends with its chunk is given at once: whoever waits for it need
+/// not wait for the next.
+struct LineSplitter: Sendable {
+    let limit: Int
+    private var chunk: Chunk?
+    private var position = 0
+    /// The beginning of a line whose end is yet to come.
+    private var beginning: [UInt8] = []
+    /// The last line ended with CR: an LF behind it belongs to it.
+    private var skipsLF = false
+
+    private static let lf = UInt8(ascii: "\n"), cr = UInt8(ascii: "\r")
+
+    init(limit: Int) { self.limit = limit }
+
+    mutating func feed(_ chunk: Chunk) {
+        self.chunk = chunk
+        position = 0
+    }
+
+    /// The next line that has ended; `nil` if more is wanted.
+    mutating func next() throws(LoadError) -> String? {
+        guard let chunk else { return nil }
+        let bytes = UnsafeRawBufferPointer(chunk.storage.bytes(chunk.range))
+        if skipsLF, position < bytes.count {
+            skipsLF = false
+            if bytes[position] == Self.lf { position += 1 }
+        }
+        let rest = UnsafeRawBufferPointer(rebasing: bytes[position...])
+        let end = rest.firstIndex { $0 == Self.lf || $0 == Self.cr }
+        guard beginning.count + (end ?? rest.count) <= limit else { throw .lineTooLong(limit) }
+        guard let end else {
+            beginning += rest
+            self.chunk = nil
+            return nil
+        }
+        skipsLF = rest[end] == Self.cr
+        position += end + 1
+        let line = UnsafeRawBufferPointer(rebasing: rest[..<end])
+        guard !beginning.isEmpty else { return String(decoding: line, as: UTF8.self) }
+        defer { beginning = [] }
+        return String(decoding: beginning + line, as: UTF8.self)
+    }
+
+    /// What was left without an end, if anything was.
+    mutating func end() -> String? {
+        guard !beginning.isEmpty else { return nil }
+        defer { beginning = [] }
+        return String(decoding: beginning, as: UTF8.self)
+    }
+}
+
+extension LoadError {
+    fileprivate static func lineTooLong(_ limit: Int) -> LoadError {
+        LoadError(.bodyTooLarge, phase: .receiving, party: .local, detail: "a line of more than \(limit) bytes")
+    }
+}

@@ -1,0 +1,125 @@
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+/// Where in a distributed trace a piece of work stands (W3C Trace Context, §3.2).
+public struct TraceContext: Sendable, Hashable, CustomStringConvertible {
+    /// Names the whole trace; not 0.
+    public let traceID: UInt128
+    /// Names this piece of work; not 0.
+    public let spanID: UInt64
+    /// Whether whoever began the trace records it.
+    public let isSampled: Bool
+
+    /// The context of the current task: loads that it begins become its children. A server sets it from
+    /// the `traceparent` of the request it handles.
+    @TaskLocal public static var current: TraceContext?
+
+    public init(traceID: UInt128, spanID: UInt64, isSampled: Bool) {
+        self.traceID = traceID
+        self.spanID = spanID
+        self.isSampled = isSampled
+    }
+
+    /// From a `traceparent` field; `nil` if it is none (§3.2.2). Versions after 00 are read as 00, as §4
+    /// says.
+    public init?(traceparent: String) {
+        let parts = traceparent.split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.count >= 4, traceparent.utf8.allSatisfy(Self.isLegal), parts[0].utf8.count == 2, parts[0] != "ff",
+            parts[0] != "00" || parts.count == 4,
+            parts[1].utf8.count == 32, let trace = UInt128(parts[1], radix: 16), trace != 0,
+            parts[2].utf8.count == 16, let span = UInt64(parts[2], radix: 16), span != 0,
+            parts[3].utf8.count == 2, let flags = UInt8(parts[3], radix: 16)
+        else { return nil }
+        self.init(traceID: trace, spanID: span, isSampled: flags & 1 == 1)
+    }
+
+    private static func isLegal(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"), UInt8(ascii: "-"): true
+        default: false
+        }
+    }
+
+    /// The value of a `traceparent` field: `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`.
+    public var traceparent: String { "00-\(traceID.hex(32))-\(spanID.hex(16))-\(isSampled ? "01" : "00")" }
+
+    public var description: String { traceparent }
+}
+
+/// Makes each load a span of a trace: sends `traceparent` with every request, and tells at the end how
+/// long the load took and how it went.
+///
+/// ```swift
+/// configuration.observers = [LoadTracer { span in exporter.add(span) }]
+/// try await TraceContext.$current.withValue(context) { try await session.data(from: url) }
+/// ```
+/// A field of that name in the caller's request stays as it is.
+public final class LoadTracer: LoadObserver {
+    /// One load as a piece of a trace.
+    public struct Span: Sendable {
+        public let context: TraceContext
+        /// Whose child it is; `nil` if it began the trace.
+        public let parent: TraceContext?
+        public let load: LoadIdentity
+        public let ended: ContinuousClock.Instant
+        /// The status of the final response, if it came.
+        public let status: Status?
+        public let error: LoadError?
+    }
+    private struct Open: Sendable {
+        let context: TraceContext
+        let parent: TraceContext?
+        var status: Status?
+    }
+    private let open = Lock<[UInt64: Open]>([:])
+    private let isSampled: @Sendable (LoadIdentity) -> Bool
+    private let finish: @Sendable (Span) -> Void
+
+    /// - Parameters:
+    ///   - isSampled: whether a trace that begins with a load is recorded; every one by default. With a
+    ///     parent, the parent's word counts.
+    ///   - finish: takes a span when its load is over. Must not block.
+    public init(
+        isSampled: @escaping @Sendable (LoadIdentity) -> Bool = { _ in true },
+        _ finish: @escaping @Sendable (Span) -> Void
+    ) {
+        self.isSampled = isSampled
+        self.finish = finish
+    }
+
+    public func willSend(_ request: inout Request, of load: LoadIdentity) {
+        guard !load.request.headers.contains("traceparent") else { return }
+        request.headers["traceparent"] = span(of: load).context.traceparent
+    }
+
+    public func observe(_ event: LoadEvent, of load: LoadIdentity) {
+        switch event {
+        case .responded(let response): open.withLock { $0[load.id]?.status = response.http?.status }
+        case .completed(let error):
+            guard let span = open.withLock({ $0.removeValue(forKey: load.id) }) else { return }
+            finish(Span(
+                context: span.context, parent: span.parent, load: load, ended: .now, status: span.status, error: error))
+        case .canonicalized, .bodySent, .informational, .redirected, .received: break
+        }
+    }
+
+    /// The span of a load, opened with its first request.
+    private func span(of load: LoadIdentity) -> Open {
+        if let span = open.withLock({ $0[load.id] }) { return span }
+        let parent = TraceContext.current
+        let context = TraceContext(
+            traceID: parent?.traceID ?? .random(in: 1 ... .max), spanID: .random(in: 1 ... .max),
+            isSampled: parent?.isSampled ?? isSampled(load))
+        let span = Open(context: context, parent: parent)
+        open.withLock { $0[load.id] = span }
+        return span
+    }
+}
+
+extension FixedWidthInteger {
+    fileprivate func hex(_ digits: Int) -> String {
+        let text = String(self, radix: 16)
+        return String(repeating: "0", count: Swift.max(0, digits - text.count)) + text
+    }
+}
