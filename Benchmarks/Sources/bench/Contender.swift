@@ -21,6 +21,12 @@ struct Contender {
         Contender(name: "fnet", executable: "fnet", weight: 0.06),
     ]
 
+    /// Our own ways to make the same request, to compare with the verb.
+    static let shapes: [Contender] = [Contender(name: "rawc", executable: "rawc")]
+        + ["verb", "hop", "task", "body", "events", "decision", "observer"].map {
+            Contender(name: $0, executable: "ours", environment: ["OURS_SHAPE": $0])
+        }
+
     static let directory = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
         .deletingLastPathComponent().path
 

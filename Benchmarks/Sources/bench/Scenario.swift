@@ -17,6 +17,8 @@ struct Scenario {
     var unit = Unit.request
     /// Syscalls are counted between a short and a long run; where that means nothing there is a dash.
     var countsSyscalls = true
+    /// Compares our own shapes instead of the clients.
+    var comparesShapes = false
 
     /// One request at a time: client and server take turns, on one core, or the numbers jump between
     /// two modes with the scheduler.
@@ -50,7 +52,15 @@ struct Scenario {
         Scenario(
             name: "start", title: "Process start to first response and exit, http", kind: .start, server: .plain,
             path: "/1k", connections: 1, requests: 1, bytesEach: 1024, unit: .process),
+        .shapes("shapes-1", "Our shapes, GET 1 KB, one connection, client and server on one core", connections: 1, requests: 20_000),
+        .shapes("shapes-64", "Our shapes, GET 1 KB, 64 connections", connections: 64, requests: 60_000),
     ]
+
+    private static func shapes(_ name: String, _ title: String, connections: Int, requests: Int) -> Scenario {
+        var scenario = get(name, title, .plain, connections: connections, requests: requests)
+        scenario.comparesShapes = true
+        return scenario
+    }
 
     static func get(_ name: String, _ title: String, _ server: Server, connections: Int, requests: Int) -> Scenario {
         Scenario(

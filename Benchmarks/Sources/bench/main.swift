@@ -54,7 +54,8 @@ do {
     defer { servers.stop() }
     let measurement = Measurement(servers: servers, rounds: options.rounds, scale: options.scale)
     for scenario in options.scenarios {
-        let table = page.table(scenario, measurement.measure(scenario, options.contenders))
+        let contenders = scenario.comparesShapes ? Contender.shapes.filter(\.isBuilt) : options.contenders
+        let table = page.table(scenario, measurement.measure(scenario, contenders))
         parts.append(table)
         show("\n" + table)
     }

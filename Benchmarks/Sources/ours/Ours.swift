@@ -1,5 +1,5 @@
 // URLLoading: its async verbs, a task for each connection. OURS_EXECUTOR=1 runs the same code on
-// the loop's executor, entered once.
+// the loop's executor, entered once. OURS_SHAPE chooses another shape than the verb.
 
 import BenchMeasure
 import FoundationEssentials
@@ -12,6 +12,24 @@ struct Ours {
     let session: Session
     let connections: Int
     let discards: Bool
+    let shape: Shape
+
+    /// How one request is made, in the scenarios that compare the ways.
+    enum Shape: String {
+        case verb
+        /// The verb, and an empty task awaited: what one hop costs.
+        case hop
+        /// A handle, resumed and awaited.
+        case task
+        /// A handle whose events are read.
+        case events
+        /// A handle whose body is iterated.
+        case body
+        /// The verb with a decision upon the response.
+        case decision
+        /// The verb in a session with an observer.
+        case observer
+    }
 
     static func main() async throws {
         let options = bench_parse(CommandLine.argc, CommandLine.unsafeArgv, "URLLoading")
@@ -22,9 +40,11 @@ struct Ours {
         var configuration = Configuration.ephemeral
         configuration.maximumConnectionsPerHost = options.connections
         if let cafile = options.cafile { configuration.tls.roots = .file(String(cString: cafile)) }
+        let shape = getenv("OURS_SHAPE").flatMap { Shape(rawValue: String(cString: $0)) } ?? .verb
+        if shape == .observer { configuration.observers = [LoadStatistics()] }
         let ours = Ours(
             session: Session(configuration), connections: options.connections,
-            discards: String(cString: options.scenario) == "bulk")
+            discards: String(cString: options.scenario) == "bulk", shape: shape)
 
         if getenv("OURS_EXECUTOR") != nil {
             try await withTaskExecutorPreference(URLLoading.loopExecutor) {
@@ -61,11 +81,41 @@ struct Ours {
     }
 
     func get(_ request: Request) async throws -> Int64 {
-        let (data, response) = try await session.data(for: request)
+        let (data, response) = try await data(request)
         guard response.http?.status.code == 200 else { bench_fail("not a 200") }
         bench_in_flight()
         return Int64(data.count)
     }
+
+    func data(_ request: Request) async throws -> (Data, Response) {
+        switch shape {
+        case .verb, .observer: return try await session.data(for: request)
+        case .hop:
+            await Task {}.value
+            return try await session.data(for: request)
+        case .decision: return try await session.data(for: request, decisions: Self.allowing)
+        case .task:
+            let task = session.dataTask(request)
+            task.resume()
+            return (try await task.value, try await task.response)
+        case .events:
+            let task = session.dataTask(request)
+            let events = task.events
+            task.resume()
+            for await _ in events {}
+            return (try await task.value, try await task.response)
+        case .body:
+            let task = session.dataTask(request)
+            task.resume()
+            return (try await task.body.collect(upTo: 1 << 20), try await task.response)
+        }
+    }
+
+    static let allowing: Decisions = {
+        var decisions = Decisions()
+        decisions.response = Decision { _ in .allow }
+        return decisions
+    }()
 
     func discard(_ request: Request) async throws -> Int64 {
         try await session.load(request) { response, body in

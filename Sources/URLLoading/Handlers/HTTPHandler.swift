@@ -12,26 +12,34 @@ struct HTTPHandler: DirectHandler {
     }
 
     static func exchange(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> HTTPExchange {
-        let core = load.core
-        let request = hop.request
         do throws(LoadError) {
-            let prepared = try PreparedRequest(request, core.defaultFields, isForeign: hop.isForeign)
-            var retries = RetryPlan(request)
+            let prepared = try PreparedRequest(hop.request, load.core.defaultFields, isForeign: hop.isForeign)
+            var retries = RetryPlan(hop.request)
             while true {
-                let connection = try await core.pool.lease(prepared.destination.route, load, fresh: retries.wantsFresh)
-                let exchange = HTTPExchange(connection, load, request.url)
-                do throws(LoadError) {
-                    load.emission?.begin(request)
-                    try await exchange.start(prepared)
-                    return exchange
-                } catch {
-                    let isStale = exchange.failedStale
-                    exchange.release()
-                    guard retries.retry(after: error, isStale: isStale) else { throw error }
-                }
+                let exchange = try await lease(prepared, for: load, fresh: retries.wantsFresh)
+                guard let error = await failure(of: exchange, prepared) else { return exchange }
+                let isStale = exchange.failedStale
+                exchange.release()
+                guard retries.retry(after: error, isStale: isStale) else { throw error }
             }
         } catch {
-            throw error.at(request.url)
+            throw error.at(hop.request.url)
         }
+    }
+
+    @inline(never)
+    private static func lease(
+        _ request: PreparedRequest, for load: Load, fresh: Bool
+    ) async throws(LoadError) -> HTTPExchange {
+        let connection = try await load.core.pool.lease(request.destination.route, load, fresh: fresh)
+        load.emission?.begin(request.request)
+        return HTTPExchange(connection, load, request.request.url)
+    }
+
+    /// Sends the request and waits for the head of its answer; `nil` if it came.
+    @inline(never)
+    private static func failure(of exchange: HTTPExchange, _ request: PreparedRequest) async -> LoadError? {
+        do throws(LoadError) { try await exchange.start(request) } catch { return error }
+        return nil
     }
 }

@@ -103,14 +103,13 @@ final class Insiders: Sendable {
         }
         guard !isEmpty else { return }
         let slot = Poller.shared.borrowSlot()
-        let never = StopToken()
         while true {
             let isEmpty = state.withLock { state in
                 state.waiting = state.count == 0 ? nil : slot
                 return state.count == 0
             }
             if isEmpty { break }
-            await Poller.shared.park(slot, until: never)
+            await Poller.shared.park(slot, until: .never)
         }
         Poller.shared.returnSlot(slot)
     }

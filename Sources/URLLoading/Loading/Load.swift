@@ -52,18 +52,22 @@ class Load: LoadControl, @unchecked Sendable {
     // MARK: The line
 
     /// Runs the load to the head of its answer.
+    @inline(never)
     final func run() async throws(LoadError) -> any Exchange {
         var hop = Hop(request: original)
         while true {
             emission?.prepare(&hop.request)
             try checkCache(hop.request)
             let exchange = try await answer(&hop)
-            guard let next = try await redirect(after: exchange, hop) else {
-                try await judge(exchange)
-                return exchange
+            // Asked first: what waits has a frame of its own, and these are large.
+            if mayRedirect(exchange), let next = try await redirect(after: exchange, hop) {
+                exchange.release()
+                hop = next
+                continue
             }
-            exchange.release()
-            hop = next
+            if let decision = decisions?.response ?? core.decisions?.response { try await judge(exchange, decision) }
+            emission?.emit(.responded(exchange.response), self)
+            return exchange
         }
     }
 
@@ -113,9 +117,12 @@ class Load: LoadControl, @unchecked Sendable {
         }
     }
 
+    private func mayRedirect(_ exchange: any Exchange) -> Bool {
+        exchange.head?.status.kind == .redirection || exchange.redirect != nil
+    }
+
     /// The next hop; `nil` if the response is the result.
     private func redirect(after exchange: any Exchange, _ hop: Hop) async throws(LoadError) -> Hop? {
-        guard exchange.redirect != nil || exchange.head?.status.kind == .redirection else { return nil }
         do throws(LoadError) {
             let maximum = core.configuration.maximumRedirects
             switch RedirectPlan.make(exchange, hop.request, followed: hop.followed, maximum: maximum) {
@@ -134,6 +141,7 @@ class Load: LoadControl, @unchecked Sendable {
         }
     }
 
+    @inline(never)  // One frame less in the common case.
     private func decide(
         _ exchange: any Exchange, _ proposed: Request, _ hop: Hop, else refusal: LoadError?
     ) async throws(LoadError) -> Hop? {
@@ -155,14 +163,12 @@ class Load: LoadControl, @unchecked Sendable {
 
     /// The last word on a response is the caller's: before it no event of the body, and no byte of it
     /// is read (checklist 48).
-    private func judge(_ exchange: any Exchange) async throws(LoadError) {
+    private func judge(
+        _ exchange: any Exchange, _ decision: Decision<Response, ResponseDisposition>
+    ) async throws(LoadError) {
         do throws(LoadError) {
-            if let decision = decisions?.response ?? core.decisions?.response,
-                case .cancel = try await ask(decision, exchange.response)
-            {
-                throw LoadError(.cancelled, phase: .deciding, party: .local)
-            }
-            emission?.emit(.responded(exchange.response), self)
+            guard case .cancel = try await ask(decision, exchange.response) else { return }
+            throw LoadError(.cancelled, phase: .deciding, party: .local)
         } catch {
             throw exchange.failed(error)
         }
@@ -173,6 +179,7 @@ class Load: LoadControl, @unchecked Sendable {
         return try await ask(decision, challenge)
     }
 
+    @inline(never)
     private func ask<Question: Sendable, Answer: Sendable>(
         _ decision: Decision<Question, Answer>, _ question: Question
     ) async throws(LoadError) -> Answer {
@@ -206,6 +213,7 @@ class Load: LoadControl, @unchecked Sendable {
     }
 
     /// Collects a body in the load's own task: what is here already costs no wait.
+    @inline(never)
     private func collect(_ exchange: any Exchange) async throws(LoadError) -> Data {
         let limit = core.configuration.limits.collectedBodySize
         var data = Data()

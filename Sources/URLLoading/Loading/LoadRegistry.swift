@@ -78,7 +78,6 @@ final class LoadRegistry: Sendable {
     func emptied() async {
         let slot = Poller.shared.borrowSlot()
         defer { Poller.shared.returnSlot(slot) }
-        let never = StopToken()
         while true {
             let isEmpty = state.withLock { state in
                 state.waiting.removeAll { $0 === slot }
@@ -87,7 +86,7 @@ final class LoadRegistry: Sendable {
                 return false
             }
             if isEmpty { return }
-            await Poller.shared.park(slot, until: never)
+            await Poller.shared.park(slot, until: .never)
         }
     }
 

@@ -11,6 +11,7 @@ enum RedirectPlan {
     /// take the response as it is.
     case refuse(LoadError, Request?)
 
+    @inline(never)  // What is inlined into the line makes its frame, and every load's, larger.
     static func make(_ exchange: any Exchange, _ request: Request, followed: Int, maximum: Int) -> RedirectPlan {
         var answered = request
         // A handler may have had another request answered.

@@ -54,7 +54,6 @@ final class EventQueue: Sendable {
         if let ready = state.withLock({ $0.take() }) { return ready.event }
         let slot = Poller.shared.borrowSlot()
         defer { Poller.shared.returnSlot(slot) }
-        let never = StopToken()
         return await withTaskCancellationHandler {
             while true {
                 let ready = state.withLock { state in
@@ -63,7 +62,7 @@ final class EventQueue: Sendable {
                     return ready
                 }
                 if let ready { return ready.event }
-                await Poller.shared.park(slot, until: never)
+                await Poller.shared.park(slot, until: .never)
             }
         } onCancel: {
             slot.wake()

@@ -39,7 +39,7 @@ struct LoadTaskState: Sendable {
     /// Nobody holds the handle any more.
     private var isDropped = false
     private(set) var trailers = Headers()
-    private var waiting: [PollSlot] = []
+    private var waiting = Waiting()
     var counts = Counts()
     var priority: TaskPriority?
     var listeners: [EventQueue] = []
@@ -74,7 +74,10 @@ struct LoadTaskState: Sendable {
     // MARK: The driver
 
     /// The head has come.
-    mutating func respond(_ response: Response) { self.response = response }
+    mutating func respond(_ response: Response) -> Waiting {
+        self.response = response
+        return waiting.take { $0 == .response }
+    }
 
     enum Demand: Sendable {
         /// Read at most so many bytes; 0: only look for the end.
@@ -93,11 +96,15 @@ struct LoadTaskState: Sendable {
     /// - Parameters:
     ///   - readAhead: how much may come before anybody asks.
     ///   - limit: how much the whole may be.
-    mutating func keep(_ chunk: Chunk, readAhead: Int, limit: Int) throws(LoadError) {
-        guard isWhole else { return append(chunk, readAhead) }
+    mutating func keep(_ chunk: Chunk, readAhead: Int, limit: Int) throws(LoadError) -> Waiting {
+        guard isWhole else {
+            append(chunk, readAhead)
+            return waiting.take { $0 == .chunk }
+        }
         gather()
         guard chunk.count <= limit - (whole?.count ?? 0) else { throw .tooLarge(limit) }
         whole?.append(chunk)
+        return Waiting()
     }
 
     private mutating func append(_ chunk: Chunk, _ readAhead: Int) {
@@ -179,7 +186,7 @@ struct LoadTaskState: Sendable {
             owner = .reader
             return .pull(exchange)
         }
-        wait(slot)
+        waiting.add(.chunk, slot)
         return .wait
     }
 
@@ -216,7 +223,7 @@ struct LoadTaskState: Sendable {
         case nil: break
         }
         isWhole = true
-        wait(slot)
+        waiting.add(.end, slot)
         guard owner == .nobody, let exchange else { return .wait }
         self.exchange = nil
         owner = .driver
@@ -238,14 +245,14 @@ struct LoadTaskState: Sendable {
     }
 
     /// Returns whom to wake.
-    mutating func end(_ outcome: Outcome, _ trailers: Headers) -> [PollSlot] {
+    mutating func end(_ outcome: Outcome, _ trailers: Headers) -> Waiting {
         owner = .ending
         self.outcome = outcome
         exchange = nil
         self.trailers = trailers
         if outcome.error?.reason == .cancelled { (ahead, aheadCount) = (nil, 0) }
         listeners = []
-        return takeWaiting()
+        return waiting.take { _ in true }
     }
 
     /// Nobody holds the handle any more. Returns true if the load has no reason to go on.
@@ -256,14 +263,42 @@ struct LoadTaskState: Sendable {
 
     // MARK: Waiting
 
-    mutating func wait(_ slot: PollSlot?) {
-        if let slot { waiting.append(slot) }
-    }
+    mutating func waitForResponse(_ slot: PollSlot) { waiting.add(.response, slot) }
+    mutating func takeReaders() -> Waiting { waiting.take { $0 == .chunk } }
+    mutating func forget(_ slot: PollSlot) { waiting.forget(slot) }
 
-    mutating func takeWaiting() -> [PollSlot] {
-        defer { waiting = [] }
-        return waiting
-    }
+    /// Those who wait, and for what: a wake-up that brings nothing costs as much as one that does. One is
+    /// the rule.
+    struct Waiting: Sendable {
+        enum Kind: Sendable { case response, chunk, end }
+        private var first: (kind: Kind, slot: PollSlot)?
+        private var others: [(kind: Kind, slot: PollSlot)] = []
 
-    mutating func forget(_ slot: PollSlot) { waiting.removeAll { $0 === slot } }
+        mutating func add(_ kind: Kind, _ slot: PollSlot?) {
+            guard let slot else { return }
+            if first == nil { first = (kind, slot) } else { others.append((kind, slot)) }
+        }
+
+        mutating func take(_ isWanted: (Kind) -> Bool) -> Waiting {
+            var taken = Waiting()
+            if let first, isWanted(first.kind) {
+                taken.first = first
+                self.first = nil
+            }
+            guard !others.isEmpty else { return taken }
+            taken.others = others.filter { isWanted($0.kind) }
+            others.removeAll { isWanted($0.kind) }
+            return taken
+        }
+
+        mutating func forget(_ slot: PollSlot) {
+            if first?.slot === slot { first = nil }
+            if !others.isEmpty { others.removeAll { $0.slot === slot } }
+        }
+
+        func wake() {
+            first?.slot.wake()
+            for other in others { other.slot.wake() }
+        }
+    }
 }

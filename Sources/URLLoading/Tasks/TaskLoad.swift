@@ -49,7 +49,9 @@ final class TaskLoad: Load, @unchecked Sendable {
         core.registry.watch(self)
         // Whoever prefers the loop has its loads driven there.
         let prefersLoop = withUnsafeCurrentTask { $0?.unownedTaskExecutor == Poller.shared.asUnownedTaskExecutor() }
-        if prefersLoop { Task(executorPreference: Poller.shared) { await self.drive() } } else { Task { await self.drive() } }
+        // Immediate: what needs no waiting, such as sending on a connection that rests, is done when this
+        // returns. Closures of the caller's run in tasks of their own.
+        Task.immediate(executorPreference: prefersLoop ? Poller.shared : nil) { await self.drive() }
     }
 
     func suspend() {
@@ -74,13 +76,13 @@ final class TaskLoad: Load, @unchecked Sendable {
 
     // MARK: The driver
 
+    // Each handle has a task of its own, whose stack grows by about 1 KB at a time; a frame beyond that
+    // costs an allocation of its size. Hence what is not inlined here.
+
     private func drive() async {
         do throws(LoadError) {
             let exchange = try await run()
-            wake(state.withLock { state in
-                state.respond(exchange.response)
-                return state.takeWaiting()
-            })
+            state.withLock { $0.respond(exchange.response) }.wake()
             if let sink { try await push(exchange, into: sink) } else { try await read(exchange) }
         } catch {
             complete(.failed(error))
@@ -88,16 +90,16 @@ final class TaskLoad: Load, @unchecked Sendable {
     }
 
     /// Reads as far as somebody wants, and leaves the rest to a reader.
+    @inline(never)
     private func read(_ exchange: any Exchange) async throws(LoadError) {
-        let (readAhead, limit) = (core.configuration.readAhead, core.configuration.limits.collectedBodySize)
+        let readAhead = core.configuration.readAhead
         do throws(LoadError) {
             while true {
                 var most = 0
                 if case .read(let count) = state.withLock({ $0.demand(upTo: readAhead) }) { most = count }
                 switch try exchange.buffered(atMost: most) {
                 case .chunk(let chunk)?:
-                    received(chunk.count)
-                    wake(try keep(chunk, readAhead, limit))
+                    try keep(chunk)
                 case .end?:
                     exchange.release()
                     return complete(.finished, exchange.trailers)
@@ -110,17 +112,20 @@ final class TaskLoad: Load, @unchecked Sendable {
         }
     }
 
-    private func keep(_ chunk: Chunk, _ readAhead: Int, _ limit: Int) throws(LoadError) -> [PollSlot] {
+    @inline(never)
+    private func keep(_ chunk: Chunk) throws(LoadError) {
+        received(chunk.count)
+        let readAhead = core.configuration.readAhead, limit = core.configuration.limits.collectedBodySize
         try state.withLock { state throws(LoadError) in
             try state.keep(chunk, readAhead: readAhead, limit: limit)
-            return state.takeWaiting()
-        }
+        }.wake()
     }
 
     /// Returns false if there is reason to stay.
+    @inline(never)
     private func leave(_ exchange: any Exchange) throws(LoadError) -> Bool {
-        let (leaving, waiting) = state.withLock { ($0.leave(exchange), $0.takeWaiting()) }
-        wake(waiting)
+        let (leaving, readers) = state.withLock { ($0.leave(exchange), $0.takeReaders()) }
+        readers.wake()
         switch leaving {
         case .stay: return false
         case .pointless: throw LoadError(.cancelled, phase: .receiving, party: .local)
@@ -131,6 +136,7 @@ final class TaskLoad: Load, @unchecked Sendable {
         }
     }
 
+    @inline(never)
     private func push(_ exchange: any Exchange, into sink: any LoadSink) async throws(LoadError) {
         do throws(LoadError) {
             while true {
@@ -149,9 +155,10 @@ final class TaskLoad: Load, @unchecked Sendable {
         }
     }
 
+    @inline(never)
     private func complete(_ outcome: LoadTaskState.Outcome, _ trailers: Headers = Headers()) {
         end(outcome.error)
-        wake(state.withLock { $0.end(outcome, trailers) })
+        state.withLock { $0.end(outcome, trailers) }.wake()
     }
 
     // MARK: What is heard of it
@@ -250,7 +257,7 @@ final class TaskLoad: Load, @unchecked Sendable {
         let result = await wait { state, slot -> Result<Response, LoadError>? in
             if let response = state.response { return .success(response) }
             if let error = state.outcome?.error { return .failure(error) }
-            state.wait(slot)
+            state.waitForResponse(slot)
             return nil
         }
         guard let result else { throw LoadError(.cancelled, phase: .waiting, party: .local).at(original.url) }
@@ -259,10 +266,6 @@ final class TaskLoad: Load, @unchecked Sendable {
 
     // MARK: Waiting
 
-    private func wake(_ slots: [PollSlot]) {
-        for slot in slots { slot.wake() }
-    }
-
     /// Looks until there is something to see; `nil` if the calling task was cancelled before.
     private func wait<R: Sendable>(
         stoppingOnCancel: Bool = false,
@@ -270,7 +273,6 @@ final class TaskLoad: Load, @unchecked Sendable {
     ) async -> R? {
         let slot = Poller.shared.borrowSlot()
         defer { Poller.shared.returnSlot(slot) }
-        let never = StopToken()
         return await withTaskCancellationHandler {
             while true {
                 let seen = state.withLock { state in
@@ -284,7 +286,7 @@ final class TaskLoad: Load, @unchecked Sendable {
                     state.withLock { $0.forget(slot) }
                     return nil
                 }
-                await Poller.shared.park(slot, until: never)
+                await Poller.shared.park(slot, until: .never)
             }
         } onCancel: {
             if stoppingOnCancel { stop(.cancelled) }

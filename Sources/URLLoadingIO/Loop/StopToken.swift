@@ -30,6 +30,9 @@ open class StopToken: @unchecked Sendable {
         var others: [PollSlot] = []
     }
 
+    /// For waits that nothing ends from outside.
+    package static let never = StopToken()
+
     package init(idleLimit: Int64 = .max) { self.idleLimit = idleLimit }
 
     package final var stopReason: StopReason? {
