@@ -271,6 +271,8 @@ class Load: LoadControl, @unchecked Sendable {
         emission.emit(.informational(HTTPHead(head)), self)
     }
 
+    final override func setResting(_ isResting: Bool, _ route: Route) { core.pool.setResting(isResting, route) }
+
     final override var abandoned: AbandonedCount { core.abandoned }
 
     /// Hears each event after the observers did.
