@@ -12,6 +12,7 @@ final class HTTP1Connection: @unchecked Sendable {
     let identifier: Int
     private var codec: HTTP1Codec
     private let tap: (@Sendable (WireTapEvent) -> Void)?
+    private let clock: LoopClock
 
     /// What was received and not consumed: `unread` of `storage`.
     private var storage: ChunkStorage?
@@ -42,6 +43,7 @@ final class HTTP1Connection: @unchecked Sendable {
         self.identifier = identifier
         codec = HTTP1Codec(role: .client, limits: HTTP1Limits(configuration.limits))
         tap = configuration.wireTap
+        clock = configuration.clock
     }
 
     func close() {
@@ -56,7 +58,7 @@ final class HTTP1Connection: @unchecked Sendable {
     /// One that rested for long is looked at by the kernel's word: the system call is cheaper than a
     /// request sent for nothing.
     var isClean: Bool {
-        let restedLong = Poller.coarseNow() - restsSince > Self.longRest
+        let restedLong = clock.manual != nil || clock.coarseNow() - restsSince > Self.longRest
         return unread.isEmpty && !transport.hasPendingInput(askingKernel: restedLong)
     }
     private var restsSince: Int64 = 0

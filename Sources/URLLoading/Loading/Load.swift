@@ -26,7 +26,7 @@ class Load: LoadControl, @unchecked Sendable {
         super.init(
             idle: request.idleTimeout ?? configuration.idleTimeout,
             resource: request.resourceTimeout ?? configuration.resourceTimeout,
-            collectsTimeline: configuration.timeline != nil)
+            collectsTimeline: configuration.timeline != nil, clock: configuration.clock)
     }
 
     /// The load of a verb, whose time runs from now; an error if the session takes none any more.

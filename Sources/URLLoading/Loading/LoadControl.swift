@@ -14,16 +14,16 @@ class LoadControl: StopToken, @unchecked Sendable {
     /// When the stages of the load happened; `nil` unless somebody wants to know.
     let timeline: Timeline?
 
-    init(idle: Duration?, resource: Duration?, collectsTimeline: Bool) {
+    init(idle: Duration?, resource: Duration?, collectsTimeline: Bool, clock: LoopClock = .system) {
         resourceLimit = resource.map(Self.nanoseconds) ?? .max
         timeline = collectsTimeline ? Timeline() : nil
-        super.init(idleLimit: idle.map(Self.nanoseconds) ?? .max)
+        super.init(idleLimit: idle.map(Self.nanoseconds) ?? .max, clock: clock)
     }
 
     /// From now on the time of the whole load runs.
     final func startClock() {
         guard resourceLimit != .max else { return }
-        deadline.store(Poller.now().addingReportingOverflow(resourceLimit).partialValue, ordering: .relaxed)
+        deadline.store(clock.now().addingReportingOverflow(resourceLimit).partialValue, ordering: .relaxed)
     }
 
     /// Whether a session that finishes its tasks waits for this one: not for a handle nobody resumed.
@@ -74,7 +74,7 @@ class LoadControl: StopToken, @unchecked Sendable {
     private func restartIdle() {
         let seen = idleDeadline.load(ordering: .relaxed)
         guard seen != .max else { return }
-        _ = idleDeadline.compareExchange(expected: seen, desired: Poller.now() &+ idleLimit, ordering: .relaxed)
+        _ = idleDeadline.compareExchange(expected: seen, desired: clock.now() &+ idleLimit, ordering: .relaxed)
     }
 
     /// Returns when the load is not, or no longer, suspended, or was stopped.

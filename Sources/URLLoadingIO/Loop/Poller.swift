@@ -155,18 +155,7 @@ package final class Poller: Sendable {
 
     /// Sleeps until `moment`, or less if the token is stopped.
     package func sleep(until moment: Int64, _ token: StopToken) async throws(IOFailure) {
-        let slot = borrowSlot()
-        token.attach(slot)
-        defer {
-            token.detach(slot)
-            returnSlot(slot)
-        }
-        schedule(slot, at: moment)
-        while Self.now() < moment {
-            try token.check(.sleep)
-            await park(slot, until: token)
-        }
-        try token.check(.sleep)
+        try await LoopClock.system.sleep(until: moment, token)
     }
 
     // MARK: The thread

@@ -3,7 +3,6 @@
 // set once and checked before and after every wait.
 
 package import Synchronization
-import URLLoadingCSystem
 
 package enum StopReason: UInt8, Sendable {
     case cancelled = 1
@@ -30,10 +29,16 @@ open class StopToken: @unchecked Sendable {
         var others: [PollSlot] = []
     }
 
+    /// Whose time its limits are taken from.
+    package let clock: LoopClock
+
     /// For waits that nothing ends from outside.
     package static let never = StopToken()
 
-    package init(idleLimit: Int64 = .max) { self.idleLimit = idleLimit }
+    package init(idleLimit: Int64 = .max, clock: LoopClock = .system) {
+        self.idleLimit = idleLimit
+        self.clock = clock
+    }
 
     package final var stopReason: StopReason? {
         StopReason(rawValue: reason.load(ordering: .sequentiallyConsistent))
@@ -82,12 +87,14 @@ open class StopToken: @unchecked Sendable {
     }
 
     /// The idle clock runs only while we wait for the peer.
-    final func beginIdle() {
+    package final func beginIdle() {
+        clock.manual?.beganWaiting(self)
         guard idleLimit != .max else { return }
-        idleDeadline.store(csys_now_coarse() &+ idleLimit, ordering: .relaxed)
+        idleDeadline.store(clock.coarseNow() &+ idleLimit, ordering: .relaxed)
     }
 
     final func endIdle() {
+        clock.manual?.endedWaiting(self)
         guard idleLimit != .max else { return }
         idleDeadline.store(.max, ordering: .relaxed)
     }
