@@ -75,6 +75,11 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         scheduleReaping(at: now + idleLifetime)
     }
 
+    /// A leased connection gives its place away, and takes one again.
+    func setResting(_ isResting: Bool, _ route: Route) {
+        if isResting { act(on: state.withLock { $0.pool.rest(route) }) } else { state.withLock { $0.pool.goOn(route) } }
+    }
+
     /// Nothing is kept any more; what is leased closes when it comes back.
     func drain() {
         for connection in state.withLock({ $0.pool.drain() }) { connection.close() }

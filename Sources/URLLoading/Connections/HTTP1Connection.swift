@@ -195,7 +195,7 @@ final class HTTP1Connection: @unchecked Sendable {
     ) async throws(LoadError) -> Bool {
         var sent = 0
         while sent < count {
-            if control.isSuspended { await control.untilResumed() }
+            if control.isSuspended { await pause(control) }
             if let reason = control.stopReason { throw LoadError(reason, phase: .sending) }
             switch bytes.withUnsafeBytes({ attempt(UnsafeRawBufferPointer(rebasing: $0[sent...])) }) {
             case .success(.moved(let moved)):
@@ -216,6 +216,13 @@ final class HTTP1Connection: @unchecked Sendable {
             }
         }
         return true
+    }
+
+    /// While its task is suspended the connection takes up no place.
+    private func pause(_ control: LoadControl) async {
+        control.setResting(true, route)
+        await control.untilResumed()
+        control.setResting(false, route)
     }
 
     private func cut() -> Bool {
@@ -306,7 +313,7 @@ final class HTTP1Connection: @unchecked Sendable {
         // An answer takes its time: the first look would find nothing and cost a system call.
         if !hasReceived { await Poller.shared.park(transport.slot, .read, control) }
         while true {
-            if control.isSuspended { await control.untilResumed() }
+            if control.isSuspended { await pause(control) }
             if let reason = control.stopReason { throw LoadError(reason, phase: phase) }
             if try read(atMost: most) { return try await giveWay() }
             await Poller.shared.park(transport.slot, blockedOn, control)

@@ -35,6 +35,9 @@ class LoadControl: StopToken, @unchecked Sendable {
     /// An interim response has come.
     func informed(_ head: HTTP1ResponseHead) {}
 
+    /// Its connection moves no byte for now, or does again.
+    func setResting(_ isResting: Bool, _ route: Route) {}
+
     /// Where closures are counted that go on although the load no longer waits for them.
     var abandoned: AbandonedCount { Self.abandoned }
     private static let abandoned = AbandonedCount()
@@ -57,7 +60,10 @@ class LoadControl: StopToken, @unchecked Sendable {
     final var isSuspended: Bool { suspended.load(ordering: .relaxed) }
 
     final func setSuspended(_ isSuspended: Bool) {
-        guard suspended.exchange(isSuspended, ordering: .sequentiallyConsistent), !isSuspended else { return }
+        let wasSuspended = suspended.exchange(isSuspended, ordering: .sequentiallyConsistent)
+        guard wasSuspended != isSuspended else { return }
+        // Whoever waits for the peer looks again, and waits for us instead.
+        guard !isSuspended else { return wake() }
         restartIdle()
         if let pointer = UnsafeRawPointer(bitPattern: gate.load(ordering: .sequentiallyConsistent)) {
             Unmanaged<PollSlot>.fromOpaque(pointer)._withUnsafeGuaranteedRef { $0.wake() }

@@ -53,11 +53,16 @@ open class StopToken: @unchecked Sendable {
     package final func stop(_ why: StopReason) -> Bool {
         guard reason.compareExchange(expected: 0, desired: why.rawValue, ordering: .sequentiallyConsistent).exchanged
         else { return false }
+        wake()
+        didStop()
+        return true
+    }
+
+    /// Whoever waits looks again at what he waits for.
+    package final func wake() {
         let (first, others) = attached.withLock { ($0.first, $0.others) }
         first?.wake()
         for slot in others { slot.wake() }
-        didStop()
-        return true
     }
 
     /// Called once, by whoever stopped the work, after those who wait for it were woken.

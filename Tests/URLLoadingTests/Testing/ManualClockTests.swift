@@ -173,7 +173,10 @@ struct ManualClockTests {
             task.suspend()
             clock.advance(by: .seconds(600))
             #expect("\(task.snapshot)".hasPrefix("suspended"))
+            // It waits for nobody but us.
+            while clock.time.waiting.count > 0 { try await Task.sleep(for: .microseconds(200)) }
             task.resume()
+            try await clock.untilWaiting()
             clock.advance(by: .seconds(59))
             #expect("\(task.snapshot)".hasPrefix("running"))
             clock.advance(by: .seconds(1))
