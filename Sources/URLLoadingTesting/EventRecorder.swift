@@ -12,7 +12,7 @@ import URLLoadingIO
 /// …
 /// try await recorder.wait(for: .received)          // some load has received something
 /// let events = recorder.events(of: task)
-/// #expect(recorder.loads.allSatisfy(\.isLegal), "\(recorder)")
+/// #expect(recorder.loads.allSatisfy { $0.isLegal }, "\(recorder)")
 /// ```
 /// For one task of a session that has no such observer, ``follow(_:)`` records ``LoadTask/events``.
 /// Everything is kept until the recorder is dropped: it is made for tests.

@@ -14,8 +14,9 @@ package import URLLoadingIO
 /// configuration.use(clock)
 /// let session = Session(configuration)
 /// async let loaded = session.data(from: origin.url("/stalls"))
-/// try await clock.untilWaiting()          // the load waits for its server
-/// clock.advance(by: .seconds(60))         // and has waited long enough
+/// try await origin.wait { $0.stalled == 1 }   // the server says no more,
+/// try await clock.untilWaiting()              // the load has heard all it said,
+/// clock.advance(by: .seconds(60))             // and has waited long enough
 /// ```
 /// A session takes from it: ``Configuration/idleTimeout`` and ``Configuration/resourceTimeout``,
 /// deadlines of decisions, the life of idle connections, and the timing of a ``ReplayHandler``. An origin
@@ -42,7 +43,7 @@ public final class ManualClock: Clock, Sendable {
     public func advance(by duration: Duration) { time.advance(by: duration.inNanoseconds) }
 
     /// Returns when loads of sessions with this clock wait for their peers, and nothing that has come
-    /// for them was left unheard: from now on they can only be idle.
+    /// for them was left unheard. What the peers have yet to say is another matter: wait for that first.
     ///
     /// Waiting for a connection, a decision or a handler does not count.
     /// - Parameter count: how many at least; more than 0.
@@ -58,6 +59,13 @@ public final class ManualClock: Clock, Sendable {
             }
             try await Task.sleep(for: .microseconds(200))
         }
+    }
+
+    /// Returns when tasks sleep on this clock: handlers, decisions, replays, pauses of origins.
+    /// - Parameter count: how many at least; more than 0.
+    /// - Throws: `CancellationError` if the calling task is cancelled first.
+    public nonisolated(nonsending) func untilSleeping(_ count: Int = 1) async throws {
+        while time.sleeping < count { try await Task.sleep(for: .microseconds(200)) }
     }
 
     // MARK: Clock

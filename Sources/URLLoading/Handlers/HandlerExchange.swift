@@ -12,20 +12,25 @@ final class HandlerExchange: Exchange, @unchecked Sendable {
     let redirect: Request?
     private var pieces: AnyChunkIterator?
     private var pending: Chunk?
+    private let makeTrailers: (@Sendable () -> Headers)?
     /// Its body is the load's, not read by another handler.
     var isOutermost = false
     /// Set by the load when it takes the answer.
     private let taker = Lock<Load?>(nil)
 
-    init(_ response: Response, _ pieces: AnyChunkIterator?, redirect: Request? = nil) {
+    init(
+        _ response: Response, _ pieces: AnyChunkIterator?, redirect: Request? = nil,
+        trailers: (@Sendable () -> Headers)? = nil
+    ) {
         self.response = response
         self.pieces = pieces
         self.redirect = redirect
+        makeTrailers = trailers
     }
 
     var head: HTTPHead? { response.http }
     var expectedLength: Int64? { response.expectedLength }
-    var trailers: Headers { Headers() }
+    var trailers: Headers { makeTrailers?() ?? Headers() }
     var load: Load? { taker.withLock { $0 } }
 
     func taken(by load: Load) { taker.withLock { $0 = load } }

@@ -32,6 +32,7 @@ package struct LoopClock: Sendable {
 
     /// Sleeps until `moment`, or less if the token is stopped.
     package func sleep(until moment: Int64, _ token: StopToken) async throws(IOFailure) {
+        guard now() < moment else { return try token.check(.sleep) }
         let slot = Poller.shared.borrowSlot()
         token.attach(slot)
         defer {
@@ -39,6 +40,8 @@ package struct LoopClock: Sendable {
             Poller.shared.returnSlot(slot)
         }
         schedule(slot, at: moment)
+        manual?.beganSleeping()
+        defer { manual?.endedSleeping() }
         while now() < moment {
             try token.check(.sleep)
             await Poller.shared.park(slot, until: token)

@@ -16,6 +16,8 @@ package final class ManualTime: Sendable {
         var timers: [Timer] = []
         /// Work that has begun to wait for its peer.
         var waiting: [ObjectIdentifier: StopToken] = [:]
+        /// Tasks that sleep.
+        var sleeping = 0
         /// Counts waits begun.
         var waits = 0
     }
@@ -60,6 +62,10 @@ package final class ManualTime: Sendable {
     }
 
     // MARK: Who waits
+
+    func beganSleeping() { state.withLock { $0.sleeping += 1 } }
+    func endedSleeping() { state.withLock { $0.sleeping -= 1 } }
+    package var sleeping: Int { state.withLock { $0.sleeping } }
 
     func beganWaiting(_ token: StopToken) {
         state.withLock {

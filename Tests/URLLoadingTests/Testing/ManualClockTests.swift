@@ -188,7 +188,7 @@ struct ManualClockTests {
     func sleeping() async throws {
         let clock = ManualClock()
         let sleeper = Task { try await clock.sleep(for: .seconds(10)) }
-        while clock.time.scheduled == 0 { await Task.yield() }
+        try await clock.untilSleeping()
         clock.advance(by: .seconds(10))
         try await sleeper.value
         try await clock.sleep(until: clock.now)
