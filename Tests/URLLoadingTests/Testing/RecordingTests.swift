@@ -279,5 +279,12 @@ struct RecordingTests {
         let (data, response) = try await Self.session(ReplayHandler(recording)).data(from: HandlerTests.url)
         #expect(data == Data("there".utf8) && response.url.absoluteString == "stub://mirror/")
         #expect(response.mediaType == MediaType("text/plain") && response.http == nil)
+
+        let built = RecordingHandler()
+        let text = try url("data:text/plain;charset=utf-8,a%20b")
+        try await Self.session(built).expect(text, "a b")
+        let again = try Recording(text: try await built.finished().description)
+        let same = try await Self.session(ReplayHandler(again)).data(from: text)
+        #expect(same.0 == Data("a b".utf8) && same.1.textEncodingName == "utf-8")
     }
 }
