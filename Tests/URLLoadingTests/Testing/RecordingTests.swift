@@ -144,6 +144,12 @@ struct RecordingTests {
             try await session.expect(request(origin.url(), "three", streamed: true), "got 5")
             try await session.expect(request(origin.url(), "too long"), "got 8")
         }
+        let pieces = try await Self.record { origin in
+            origin.route("/") { request in .ok("got \(request.body.count)") }
+        } _: { session, origin in
+            try await session.expect(request(origin.url(), String(repeating: "ab", count: 1_000), streamed: true), "got 2000")
+        }
+        #expect(pieces.exchanges[0].body?.bytes == Array(String(repeating: "ab", count: 1_000).utf8))
         #expect(recording.exchanges.map { $0.body?.bytes.count } == [3, 5, 6])
         #expect(recording.exchanges.map { $0.body?.isCut } == [false, false, true])
         let url = recording.exchanges[0].url
