@@ -191,8 +191,9 @@ struct RecordingTests {
                 return 0
             }
             #expect(left == 3)
+            try await origin.wait { $0.open == 0 }
             let load = RunningLoad(session, Request(url: origin.url()))
-            try await origin.wait { $0.faults == 2 }
+            try await origin.wait { $0.stalled == 1 }
             try await clock.untilWaiting()
             clock.advance(by: .seconds(60))
             #expect(await load.reason == .idleTimeout)
