@@ -90,6 +90,12 @@ public struct Recording: Sendable, Hashable {
             self.whole = whole.count > bytes.count ? whole : nil
         }
 
+        /// In place: a body may come in many small pieces.
+        mutating func add(_ more: UnsafeRawBufferPointer, upTo limit: Int, of whole: BodySum) {
+            bytes += more.prefix(max(0, limit - bytes.count))
+            self.whole = whole.count > bytes.count ? whole : nil
+        }
+
         /// How long all of it was, in bytes.
         public var count: Int64 { sum.count }
         /// Whether bytes are missing at the end.

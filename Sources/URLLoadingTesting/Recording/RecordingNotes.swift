@@ -50,7 +50,7 @@ final class Note: Sendable {
     private let secrets: RecordedSecrets
 
     private struct State: Sendable {
-        var sent: (bytes: [UInt8], sum: BodySum) = ([], BodySum())
+        var sent = BodySum()
         var received: Int64 = 0
         var trailers = Headers()
     }
@@ -73,17 +73,16 @@ final class Note: Sendable {
 
     /// The body is sent, perhaps again.
     func beginBody() {
-        state.withLock { $0.sent = ([], BodySum()) }
+        state.withLock { $0.sent = BodySum() }
         change { exchange, _ in exchange.body = Recording.RequestBytes([]) }
     }
 
     func send(_ bytes: UnsafeRawBufferPointer) {
-        let body = state.withLock { state in
-            state.sent.sum.add(bytes)
-            state.sent.bytes += bytes.prefix(bodyLimit - state.sent.bytes.count)
-            return Recording.RequestBytes(state.sent.bytes, of: state.sent.sum)
+        let sum = state.withLock { state in
+            state.sent.add(bytes)
+            return state.sent
         }
-        change { exchange, _ in exchange.body = body }
+        change { exchange, _ in exchange.body?.add(bytes, upTo: bodyLimit, of: sum) }
     }
 
     // MARK: The answer

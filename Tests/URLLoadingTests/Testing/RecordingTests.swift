@@ -144,6 +144,12 @@ struct RecordingTests {
             try await session.expect(request(origin.url(), "three", streamed: true), "got 5")
             try await session.expect(request(origin.url(), "too long"), "got 8")
         }
+        let pieces = try await Self.record { origin in
+            origin.route("/") { request in .ok("got \(request.body.count)") }
+        } _: { session, origin in
+            try await session.expect(request(origin.url(), String(repeating: "ab", count: 1_000), streamed: true), "got 2000")
+        }
+        #expect(pieces.exchanges[0].body?.bytes == Array(String(repeating: "ab", count: 1_000).utf8))
         #expect(recording.exchanges.map { $0.body?.bytes.count } == [3, 5, 6])
         #expect(recording.exchanges.map { $0.body?.isCut } == [false, false, true])
         let url = recording.exchanges[0].url
@@ -185,8 +191,9 @@ struct RecordingTests {
                 return 0
             }
             #expect(left == 3)
+            try await origin.wait { $0.open == 0 }
             let load = RunningLoad(session, Request(url: origin.url()))
-            try await origin.wait { $0.faults == 2 }
+            try await origin.wait { $0.stalled == 1 }
             try await clock.untilWaiting()
             clock.advance(by: .seconds(60))
             #expect(await load.reason == .idleTimeout)
@@ -279,5 +286,12 @@ struct RecordingTests {
         let (data, response) = try await Self.session(ReplayHandler(recording)).data(from: HandlerTests.url)
         #expect(data == Data("there".utf8) && response.url.absoluteString == "stub://mirror/")
         #expect(response.mediaType == MediaType("text/plain") && response.http == nil)
+
+        let built = RecordingHandler()
+        let text = try url("data:text/plain;charset=utf-8,a%20b")
+        try await Self.session(built).expect(text, "a b")
+        let again = try Recording(text: try await built.finished().description)
+        let same = try await Self.session(ReplayHandler(again)).data(from: text)
+        #expect(same.0 == Data("a b".utf8) && same.1.textEncodingName == "utf-8")
     }
 }
