@@ -53,7 +53,7 @@ public final class ManualClock: Clock, Sendable {
             let (waiting, waits) = time.waiting
             if waiting >= count {
                 // Twice, so that the poller has looked at every socket in between.
-                for _ in 0..<2 { try? await Poller.shared.sleep(until: Poller.now() + 20_000, .never) }
+                for _ in 0..<2 { await PollerRound().finished() }
                 let later = time.waiting
                 if later.count >= count, later.waits == waits { return }
             }
@@ -91,6 +91,23 @@ public final class ManualClock: Clock, Sendable {
     /// - Throws: `CancellationError` if the calling task is cancelled first.
     public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
         try await LoopClock(time).sleep(until: ManualTime.beginning + deadline.offset.inNanoseconds)
+    }
+}
+
+/// One way of the poller through its loop: it fires what is due, then looks at its sockets.
+private final class PollerRound: TimerTarget {
+    private let isDone = Atomic<Bool>(false)
+    private let slot = Poller.shared.borrowSlot()
+    deinit { Poller.shared.returnSlot(slot) }
+
+    func timerFired(now: Int64) {
+        isDone.store(true, ordering: .releasing)
+        slot.wake()
+    }
+
+    func finished() async {
+        Poller.shared.schedule(self, at: 0)
+        while !isDone.load(ordering: .acquiring) { await Poller.shared.park(slot, until: .never) }
     }
 }
 

@@ -81,9 +81,10 @@ open class StopToken: @unchecked Sendable {
         }
     }
 
-    /// Whether its work waits at this moment. Not so once it was woken, though it may not run yet.
+    /// Whether its work waits for the peer at this moment. Not so once it was woken, though it may not run
+    /// yet; nor if it waits for work of its own that was.
     package final var isParked: Bool {
-        attached.withLock { $0.first?.hasWaiter == true || $0.others.contains { $0.hasWaiter } }
+        attached.withLock { $0.first?.awaitsPeer == true || $0.others.contains { $0.awaitsPeer } }
     }
 
     /// The idle clock runs only while we wait for the peer.

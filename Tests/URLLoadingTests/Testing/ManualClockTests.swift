@@ -164,6 +164,36 @@ struct ManualClockTests {
         registry.leave(load)
     }
 
+    /// Seen with a handler: the load waits for it, in a task of its own the handler waits for the peer,
+    /// was woken, and has not run yet.
+    @Test("a load that waits for work of its own, which was woken, is not idle either")
+    func wokenWithinAHandler() async throws {
+        let time = LoopClock(ManualClock().time)
+        let registry = LoadRegistry(time) {}
+        let load = LoadControl(idle: .seconds(1), resource: nil, collectsTimeline: false, clock: time)
+        #expect(registry.enter(load))
+        let outer = Poller.shared.borrowSlot(), inner = Poller.shared.borrowSlot()
+        load.attach(outer)
+        load.attach(inner)
+        let waiting = Task { await Poller.shared.park(outer, until: load) }
+        while !outer.hasWaiter { try await Task.sleep(for: .microseconds(200)) }
+        load.beginIdle()
+        registry.look(now: ManualTime.beginning + 2_000_000_000)
+        #expect(load.stopReason == nil)
+        // And one whose peer is silent is.
+        let idle = Task { await Poller.shared.park(inner, .read, load) }
+        while !inner.hasWaiter { try await Task.sleep(for: .microseconds(200)) }
+        registry.look(now: ManualTime.beginning + 4_000_000_000)
+        #expect(load.stopReason == .idle)
+        await waiting.value
+        await idle.value
+        registry.leave(load)
+        for slot in [outer, inner] {
+            load.detach(slot)
+            Poller.shared.returnSlot(slot)
+        }
+    }
+
     @Test("suspended, a load is not idle; let go, it has its time again")
     func suspension() async throws {
         try await Self.withStall { clock, session, origin in
