@@ -23,6 +23,7 @@ let package = Package(
     name: "URLLoading",
     products: [
         .library(name: "URLLoading", targets: ["URLLoading"]),
+        .library(name: "URLLoadingCompatibility", targets: ["URLLoadingCompatibility"]),
         .library(name: "URLLoadingTesting", targets: ["URLLoadingTesting"]),
         .executable(name: "urlload", targets: ["urlload"]),
     ],
@@ -41,6 +42,11 @@ let package = Package(
 
         // What people import.
         .target(name: "URLLoading", dependencies: ["URLLoadingWire", "URLLoadingIO"], swiftSettings: strict),
+        // The classic shape over it: classes, delegates, completion handlers. The one target with all of Foundation.
+        .target(
+            name: "URLLoadingCompatibility",
+            dependencies: ["URLLoading", "URLLoadingWire", "URLLoadingIO"],
+            swiftSettings: strict),
         .target(
             name: "URLLoadingTesting",
             dependencies: ["URLLoading", "URLLoadingWire", "URLLoadingIO", "URLLoadingCOpenSSL"],
@@ -58,6 +64,10 @@ let package = Package(
         .testTarget(
             name: "URLLoadingTests",
             dependencies: ["URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "URLLoadingCompatibilityTests",
+            dependencies: ["URLLoadingCompatibility", "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO"],
             swiftSettings: strict),
         .testTarget(
             name: "urlloadTests",

@@ -46,6 +46,9 @@ public final class LoadTask<Output: Sendable>: Sendable, Identifiable, CustomStr
     /// Begins the load, or lets it go on. Resuming a running or completed task does nothing.
     public func resume() { load.resume() }
 
+    /// The same; if the load begins with this, it does so with that priority.
+    package func resume(priority: TaskPriority?) { load.resume(priority) }
+
     /// Holds the load up: from now on no byte is read or written, and the idle timeout stands still; the
     /// resource timeout does not. One ``resume()`` undoes any number of these.
     public func suspend() { load.suspend() }

@@ -13,6 +13,10 @@ package protocol LoadSink: AnyObject, Sendable {
     func emit(_ event: LoadEvent)
     /// The load reads on when this returns.
     func receive(_ chunk: Chunk) async
+    /// The load begins to wait for the body to go on: what has come so far should be heard now.
+    func pause()
+    /// The load was stopped: a wait in `receive` must end.
+    func stopped()
 }
 
 final class TaskLoad: Load, @unchecked Sendable {
@@ -37,9 +41,10 @@ final class TaskLoad: Load, @unchecked Sendable {
 
     // MARK: The controls
 
-    func resume() {
+    /// - Parameter wanted: `nil` for the priority of whoever calls.
+    func resume(_ wanted: TaskPriority? = nil) {
         let begins = state.withLock { state in
-            let begins = state.resume(Task.currentPriority)
+            let begins = state.resume(wanted ?? Task.currentPriority)
             // Under the lock: the last call of several threads is what holds.
             setSuspended(false)
             return begins
@@ -51,7 +56,7 @@ final class TaskLoad: Load, @unchecked Sendable {
         let prefersLoop = withUnsafeCurrentTask { $0?.unownedTaskExecutor == Poller.shared.asUnownedTaskExecutor() }
         // Immediate: what needs no waiting, such as sending on a connection that rests, is done when this
         // returns. Closures of the caller's run in tasks of their own.
-        Task.immediate(executorPreference: prefersLoop ? Poller.shared : nil) { await self.drive() }
+        Task.immediate(priority: wanted, executorPreference: prefersLoop ? Poller.shared : nil) { await self.drive() }
     }
 
     func suspend() {
@@ -62,6 +67,7 @@ final class TaskLoad: Load, @unchecked Sendable {
     }
 
     override func didStop() {
+        sink?.stopped()
         guard let why = stopReason, let seized = state.withLock({ $0.seize() }) else { return }
         seized.exchange?.release()
         let phase: LoadError.Phase = seized.exchange == nil ? .preparing : .receiving
@@ -150,7 +156,9 @@ final class TaskLoad: Load, @unchecked Sendable {
                 case .end?:
                     exchange.release()
                     return complete(.finished, exchange.trailers)
-                case nil: try await exchange.fill(atMost: .max)
+                case nil:
+                    sink.pause()
+                    try await exchange.fill(atMost: .max)
                 }
             }
         } catch {

@@ -1,0 +1,58 @@
+// The completion handlers that delegates get. Each is to be called once; one that is dropped without a
+// call, or called again, is reported (checklist 55), and a load that waits for it never hangs.
+
+import Synchronization
+import URLLoading
+
+/// What a completion handler given to a delegate holds on to: when the last copy of the handler goes, so
+/// does this.
+final class Answer<Value: Sendable>: Sendable {
+    enum Fate: Sendable {
+        case given(Value)
+        case givenAgain
+        case dropped
+    }
+    private let isGiven = Atomic<Bool>(false)
+    private let deliver: @Sendable (Fate) -> Void
+
+    init(_ deliver: @escaping @Sendable (Fate) -> Void) { self.deliver = deliver }
+
+    deinit {
+        if !isGiven.load(ordering: .acquiring) { deliver(.dropped) }
+    }
+
+    func give(_ value: Value) {
+        deliver(isGiven.exchange(true, ordering: .acquiringAndReleasing) ? .givenAgain : .given(value))
+    }
+}
+
+/// A load that waits to hear what to do with a redirect.
+final class RedirectQuestion: Sendable {
+    enum Reply: Sendable {
+        case request(URLRequest?)
+        /// The handler was dropped.
+        case none
+        /// The load has ended; nobody waits for an answer.
+        case withdrawn
+    }
+    let response: HTTPURLResponse
+    let proposed: URLRequest
+    private let isAnswered = Atomic<Bool>(false)
+    private let continuation: UnsafeContinuation<Reply, Never>
+
+    init(_ response: HTTPURLResponse, _ proposed: URLRequest, _ continuation: UnsafeContinuation<Reply, Never>) {
+        self.response = response
+        self.proposed = proposed
+        self.continuation = continuation
+    }
+
+    /// Returns whether the load has waited for it.
+    @discardableResult
+    func answer(_ reply: Reply) -> Bool {
+        guard !isAnswered.exchange(true, ordering: .acquiringAndReleasing) else { return false }
+        continuation.resume(returning: reply)
+        return true
+    }
+
+    func withdraw() { answer(.withdrawn) }
+}

@@ -1,0 +1,98 @@
+// Between the values of the classic shape and those of the core.
+
+import Foundation
+import URLLoading
+import URLLoadingWire
+
+extension Request {
+    /// - Parameter policy: of the session, for requests that have none of their own.
+    static func make(
+        _ request: URLRequest, _ policy: URLRequest.CachePolicy = .useProtocolCachePolicy
+    ) -> Result<Request, LoadError> {
+        guard let url = request.url else { return .failure(LoadError(.badURL, phase: .preparing, party: .local)) }
+        var made = Request(url: url)
+        if let method = request.httpMethod, method != "GET" { made.method = Method(method) }
+        if let fields = request.allHTTPHeaderFields, !fields.isEmpty { made.headers = Headers(fields) }
+        if let body = request.httpBody { made.body = .data(body) }
+        if made.method == .post, made.body != nil, !made.headers.contains(.contentType) {
+            made.headers[.contentType] = "application/x-www-form-urlencoded"
+        }
+        if let timeout = request.ownTimeout { made.idleTimeout = Duration(timeout: timeout) ?? .seconds(Int64.max) }
+        let own = request.cachePolicy == .useProtocolCachePolicy ? policy : request.cachePolicy
+        if own != .useProtocolCachePolicy { made.cachePolicy = Request.CachePolicy(own) }
+        return .success(made)
+    }
+}
+
+extension Request.CachePolicy {
+    init(_ policy: URLRequest.CachePolicy) {
+        self = switch policy {
+        case .useProtocolCachePolicy: .useProtocol
+        case .reloadIgnoringLocalCacheData, .reloadIgnoringLocalAndRemoteCacheData, .reloadRevalidatingCacheData: .reload
+        case .returnCacheDataElseLoad: .storedElseLoad
+        case .returnCacheDataDontLoad: .storedOnly
+        }
+    }
+}
+
+extension URLRequest {
+    /// What a redirect makes of a request. A body, where there still is one, is the same.
+    init(_ request: Request, like other: URLRequest) {
+        self = other
+        url = request.url
+        httpMethod = request.method.rawValue
+        if request.body == nil { httpBody = nil }
+        var fields: [String: String] = [:]
+        for field in request.headers { fields[field.name.description] = request.headers[field.name] }
+        allHTTPHeaderFields = fields.isEmpty ? nil : fields
+    }
+}
+
+extension URLResponse {
+    static func make(_ response: Response) -> URLResponse {
+        guard let head = response.http else { return URLResponse(loaded: response) }
+        return HTTPURLResponse(response, head)
+    }
+}
+
+extension Configuration {
+    init(_ values: URLSessionConfiguration.Values) {
+        self = values.isEphemeral ? .ephemeral : .default
+        idleTimeout = Duration(timeout: values.requestTimeout)
+        resourceTimeout = Duration(timeout: values.resourceTimeout)
+        maximumConnectionsPerHost = max(1, values.connectionsPerHost)
+        let fields = (values.headers ?? [:]).map { ("\($0.key.base)", "\($0.value)") }
+        headers = Headers(Dictionary(fields) { first, _ in first })
+    }
+}
+
+extension Duration {
+    /// `nil` for no limit.
+    init?(timeout: TimeInterval) {
+        guard timeout > 0, timeout < 1e9 else { return nil }
+        self = .nanoseconds(Int64((timeout * 1e9).rounded(.up)))
+    }
+}
+
+extension TaskPriority {
+    /// `nil` for the priority of whoever resumes the task.
+    init?(_ priority: Float) {
+        if priority == URLSessionTask.defaultPriority { return nil }
+        self = priority < URLSessionTask.defaultPriority ? .utility : .high
+    }
+}
+
+extension URLError {
+    /// The number of the reason in `NSURLErrorDomain`, the `LoadError` beneath it.
+    init(_ error: LoadError) {
+        var information: [String: Any] = [
+            NSUnderlyingErrorKey: error, NSLocalizedDescriptionKey: error.description,
+        ]
+        if let url = error.url {
+            information[NSURLErrorFailingURLErrorKey] = url
+            // NSURLErrorFailingURLStringErrorKey: deprecated, and read by old programs.
+            information["NSErrorFailingURLStringKey"] = url.absoluteString
+        }
+        self.init(_nsError: NSError(domain: NSURLErrorDomain, code: error.code, userInfo: information))
+    }
+}

@@ -1,0 +1,176 @@
+// What a task's delegate is to hear next, as a value. The order of events is fixed (checklist 45), so
+// each kind has one place, and what comes while another waits is put together with it. Every
+// transition is one method, called under the lock of `TaskBridge`.
+//
+// Rule 1: the answer to `response` comes before any piece of the body; see `isHeld`.
+// Rule 2: `finished` is the last call, and made once.
+
+import Foundation
+import URLLoading
+
+struct Mailbox: Sendable {
+    enum Call: Sendable {
+        case sent(ByteCount)
+        case redirect(RedirectQuestion)
+        case response(URLResponse)
+        case data(Data)
+        case finished(LoadError?)
+    }
+
+    /// Bytes of the body that may wait for the delegate.
+    static let capacity = 1 << 20
+
+    /// A completion handler takes the whole body at the end, and hears of nothing before.
+    private let collects: Bool
+    private var sent: ByteCount?
+    private var redirect: RedirectQuestion?
+    /// The delegate has been asked.
+    private var asked: RedirectQuestion?
+    private var response: URLResponse?
+    private var body = Data()
+    private var outcome: LoadError??
+    /// Outweighs how the load ended.
+    private var failure: LoadError?
+    /// The delegate hears of response and body.
+    private var isHeard = true
+    /// The delegate has not answered yet.
+    private(set) var isHeld = false
+    /// Body bytes to come, if that is known.
+    private var missing: Int64?
+    /// The lane makes our calls, or will.
+    private var isScheduled = false
+    /// The last call is made.
+    private(set) var isOver = false
+    private var waiter: UnsafeContinuation<Void, Never>?
+
+    init(collects: Bool) { self.collects = collects }
+
+    // MARK: What comes in
+
+    mutating func put(_ bytes: ByteCount) {
+        let restarted = bytes.total < sent?.total ?? 0
+        let count = bytes.count + (restarted ? 0 : sent?.count ?? 0)
+        sent = ByteCount(count: count, total: bytes.total, expected: bytes.expected)
+    }
+
+    /// Returns false if nobody will answer any more.
+    mutating func put(_ question: RedirectQuestion) -> Bool {
+        guard failure == nil, outcome == nil else { return false }
+        redirect = question
+        return true
+    }
+
+    /// - Parameter isHeard: there is a delegate for it, or it is kept for the handler.
+    mutating func put(_ response: URLResponse, isHeard: Bool) {
+        asked = nil
+        guard failure == nil else { return }
+        self.isHeard = isHeard
+        missing = response.expectedContentLength >= 0 ? response.expectedContentLength : nil
+        if isHeard, !collects { self.response = response }
+    }
+
+    /// Takes a piece of the body. Returns false if the next should wait until this one was heard.
+    mutating func put(_ chunk: Chunk) -> Bool {
+        guard isHeard, failure == nil else { return true }
+        missing? -= Int64(chunk.count)
+        if collects, body.isEmpty, let missing, missing > 0 { body.reserveCapacity(chunk.count + Int(min(missing, 4 << 20))) }
+        if body.isEmpty, missing ?? 0 <= 0 { body = Data(chunk) } else { body.append(chunk) }
+        if collects || missing == 0 { return true }
+        // Before the answer one piece: it may be all there is.
+        if isHeld || response != nil { return body.count == chunk.count }
+        return body.count + chunk.count <= Self.capacity
+    }
+
+    /// The load has.
+    var hasEnded: Bool { outcome != nil }
+
+    var collectedCount: Int { collects ? body.count : 0 }
+
+    mutating func finish(_ error: LoadError?) {
+        guard outcome == nil else { return }
+        outcome = .some(failure ?? error)
+    }
+
+    /// The task is over for its caller: what has not been heard is not heard any more.
+    mutating func fail(_ error: LoadError) -> Released {
+        guard !isOver else { return Released() }
+        failure = failure ?? error
+        if outcome != nil { outcome = .some(failure) }
+        (sent, response, body, isHeld) = (nil, nil, Data(), false)
+        return release()
+    }
+
+    // MARK: Those who wait
+
+    /// Returns false if there is no reason to wait.
+    mutating func wait(_ continuation: UnsafeContinuation<Void, Never>) -> Bool {
+        guard failure == nil, isHeld || response != nil || !body.isEmpty else { return false }
+        waiter = continuation
+        return true
+    }
+
+    /// Whoever waits for the delegate must not any more.
+    mutating func release() -> Released {
+        defer { (waiter, redirect, asked) = (nil, nil, nil) }
+        return Released(waiter: waiter, question: redirect ?? asked)
+    }
+
+    struct Released: Sendable {
+        var waiter: UnsafeContinuation<Void, Never>?
+        var question: RedirectQuestion?
+
+        /// Outside of the lock.
+        func settle() {
+            waiter?.resume()
+            question?.withdraw()
+        }
+    }
+
+    // MARK: What goes out
+
+    /// Returns whether the lane must be told.
+    mutating func schedule() -> Bool {
+        defer { isScheduled = true }
+        return !isScheduled && !isOver
+    }
+
+    mutating func answered() { isHeld = false }
+
+    /// The next call and whom to wake when it is made; `nil` if there is none now.
+    mutating func next() -> (call: Call, waiter: UnsafeContinuation<Void, Never>?)? {
+        guard let call = nextCall() else {
+            isScheduled = false
+            return nil
+        }
+        guard case .data = call else { return (call, nil) }
+        defer { waiter = nil }
+        return (call, waiter)
+    }
+
+    private mutating func nextCall() -> Call? {
+        guard !isOver else { return nil }
+        if let sent = sent.take() { return .sent(sent) }
+        if let redirect = redirect.take() {
+            asked = redirect
+            return .redirect(redirect)
+        }
+        guard !isHeld else { return nil }
+        if let response = response.take() {
+            isHeld = true
+            return .response(response)
+        }
+        if !collects, !body.isEmpty {
+            defer { body = Data() }
+            return .data(body)
+        }
+        guard let outcome else { return nil }
+        isOver = true
+        return .finished(outcome)
+    }
+
+    /// The whole body, for the handler.
+    mutating func takeCollected() -> Data {
+        defer { body = Data() }
+        return body
+    }
+}

@@ -1,0 +1,270 @@
+// Between a load and the task object of the classic shape. Events come in from whoever drives the
+// load, and go into the mailbox; calls go out on the lane. No lock is held while calling out, and
+// nobody waits for anybody on a thread.
+
+import Foundation
+import Synchronization
+import URLLoading
+import URLLoadingIO
+
+final class TaskBridge: LoadSink, Sendable {
+    typealias Handler = @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+
+    let identifier: Int
+    let original: URLRequest
+    private let lane: DelegateLane
+    private let hasHandler: Bool
+    /// Bytes that a handler gets at most.
+    private let limit: Int
+    let state: Lock<State>
+
+    struct State: Sendable {
+        var mailbox: Mailbox
+        /// Until the last call is made: whoever has a task that goes on has its session.
+        var session: URLSession?
+        var task: URLSessionDataTask?
+        var handler: Handler?
+        /// Until the last call is made; `nil` also for a load that cannot begin.
+        var load: LoadTask<Data>?
+        /// How it stood at the end.
+        var last: LoadSnapshot?
+        /// Why the load cannot begin.
+        var fate: LoadError?
+        var isCanceled = false
+        var current: URLRequest
+        var response: URLResponse?
+        var error: URLError?
+    }
+
+    init(_ session: URLSession, _ identifier: Int, _ request: URLRequest, _ handler: Handler?) {
+        self.identifier = identifier
+        original = request
+        lane = session.lane.isSerial ? session.lane : DelegateLane(session.lane.queue)
+        limit = session.core.configuration.limits.collectedBodySize
+        hasHandler = handler != nil
+        let mailbox = Mailbox(collects: hasHandler)
+        state = Lock(State(mailbox: mailbox, session: session, handler: handler, current: request))
+    }
+
+    // MARK: The controls
+
+    func begin(_ load: Result<LoadTask<Data>, LoadError>) {
+        let stopped = state.withLock { state -> LoadTask<Data>? in
+            guard !state.mailbox.isOver else { return nil }
+            switch load {
+            case .success(let load): state.load = load
+            case .failure(let error): state.fate = error
+            }
+            // Invalidated while it was made.
+            return state.isCanceled ? state.load : nil
+        }
+        stopped?.cancel()
+    }
+
+    func resume(_ priority: Float) {
+        let (load, fate) = state.withLock { ($0.load, $0.fate) }
+        load?.resume(priority: TaskPriority(priority))
+        if let fate { finish(fate) }
+    }
+
+    func suspend() { state.withLock { $0.load }?.suspend() }
+
+    func cancel() { cancel(LoadError(.cancelled, phase: .deciding, party: .local, url: original.url)) }
+
+    /// What the delegate has not heard by now it does not hear any more, but that the task is over.
+    private func cancel(_ error: LoadError) {
+        let (released, load, fate, hasEnded) = state.withLock { state in
+            state.isCanceled = true
+            return (state.mailbox.fail(error), state.load, state.fate, state.mailbox.hasEnded)
+        }
+        released.settle()
+        load?.cancel()
+        if fate != nil { finish(error) }
+        // The load had ended, and waited for an answer.
+        if hasEnded { schedule() }
+    }
+
+    private func finish(_ error: LoadError?) {
+        state.withLock { $0.mailbox.finish(error) }
+        schedule()
+    }
+
+    private func schedule() {
+        if state.withLock({ $0.mailbox.schedule() }) { lane.append(.bridge(self)) }
+    }
+
+    // MARK: From the load
+
+    func emit(_ event: LoadEvent) {
+        switch event {
+        case .canonicalized, .informational, .received: return
+        case .redirected(let redirect):
+            return state.withLock { $0.current = URLRequest(redirect.request, like: $0.current) }
+        case .responded(let response): return respond(URLResponse.make(response))
+        case .bodySent(let bytes): state.withLock { $0.mailbox.put(bytes) }
+        case .completed(let error): state.withLock { $0.mailbox.finish(error) }
+        }
+        schedule()
+    }
+
+    /// Heard with what comes next: mostly the body is already here.
+    private func respond(_ response: URLResponse) {
+        let isHeard = hasHandler || dataDelegate != nil
+        state.withLock { state in
+            state.response = response
+            state.mailbox.put(response, isHeard: isHeard)
+        }
+    }
+
+    func receive(_ chunk: Chunk) async {
+        let (goesOn, count) = state.withLock { ($0.mailbox.put(chunk), $0.mailbox.collectedCount) }
+        if count > limit { cancel(LoadError(.bodyTooLarge, phase: .receiving, party: .local, url: original.url)) }
+        guard !goesOn else { return }
+        schedule()
+        await withUnsafeContinuation { continuation in
+            if !state.withLock({ $0.mailbox.wait(continuation) }) { continuation.resume() }
+        }
+    }
+
+    func pause() { schedule() }
+
+    func stopped() { state.withLock { $0.mailbox.release() }.settle() }
+
+    // MARK: To the delegate
+
+    /// How many calls one task may make before the others of its session have their turn.
+    private static let callsPerTurn = 16
+
+    /// On the lane.
+    func makeCalls() {
+        for _ in 0..<Self.callsPerTurn {
+            guard let (call, waiter) = state.withLock({ $0.mailbox.next() }) else { return }
+            make(call)
+            waiter?.resume()
+        }
+        lane.append(.bridge(self))
+    }
+
+    private func make(_ call: Mailbox.Call) {
+        let (session, task) = state.withLock { ($0.session, $0.task) }
+        guard let session, let task else { return }
+        switch call {
+        case .sent(let bytes):
+            taskDelegate?.urlSession(
+                session, task: task, didSendBodyData: Int64(bytes.count), totalBytesSent: bytes.total,
+                totalBytesExpectedToSend: bytes.expected ?? -1)
+        case .redirect(let question): ask(question, session, task)
+        case .response(let response): ask(response, session, task)
+        case .data(let data): dataDelegate?.urlSession(session, dataTask: task, didReceive: data)
+        case .finished(let error): end(error, session, task)
+        }
+    }
+
+    private func end(_ error: LoadError?, _ session: URLSession, _ task: URLSessionDataTask) {
+        let error = error.map { URLError($0) }
+        let (handler, response, body) = state.withLock { state in
+            state.error = error
+            defer { state.handler = nil }
+            return (state.handler, state.response, state.mailbox.takeCollected())
+        }
+        if let handler {
+            handler(error == nil ? body : nil, response, error)
+        } else {
+            taskDelegate?.urlSession(session, task: task, didCompleteWithError: error)
+        }
+        state.withLock { state in
+            state.last = state.load?.snapshot
+            (state.load, state.task, state.session) = (nil, nil, nil)
+        }
+        task.forgetDelegate()
+        session.left(identifier)
+    }
+
+    // MARK: Questions
+
+    /// The decision upon redirects, for the load.
+    var decisions: Decisions {
+        var decisions = Decisions()
+        decisions.redirect = Decision { [self] redirect in try await decide(redirect) }
+        return decisions
+    }
+
+    private func decide(_ redirect: Redirect) async throws -> RedirectDecision {
+        guard taskDelegate != nil, let head = redirect.response.http else { return .follow }
+        let response = HTTPURLResponse(redirect.response, head)
+        let proposed = state.withLock { URLRequest(redirect.request, like: $0.current) }
+        let reply = await withUnsafeContinuation { continuation in
+            let question = RedirectQuestion(response, proposed, continuation)
+            guard state.withLock({ $0.mailbox.put(question) }) else { return question.withdraw() }
+            schedule()
+        }
+        switch reply {
+        case .withdrawn: return .cancel
+        case .none: throw DroppedAnswer()
+        case .request(nil): return .deliver
+        case .request(proposed?): return .follow
+        case .request(let other?): return try .instead(Request.make(other).get())
+        }
+    }
+
+    private func ask(_ question: RedirectQuestion, _ session: URLSession, _ task: URLSessionDataTask) {
+        guard let delegate = taskDelegate else { return _ = question.answer(.request(question.proposed)) }
+        let answer = Answer<URLRequest?> { [self] fate in
+            switch fate {
+            case .given(let request): question.answer(.request(request))
+            case .givenAgain: report(.completionHandlerCalledAgain, "willPerformHTTPRedirection", task)
+            case .dropped: if question.answer(.none) { report(.completionHandlerDropped, "willPerformHTTPRedirection", task) }
+            }
+        }
+        delegate.urlSession(
+            session, task: task, willPerformHTTPRedirection: question.response, newRequest: question.proposed
+        ) { answer.give($0) }
+    }
+
+    private func ask(_ response: URLResponse, _ session: URLSession, _ task: URLSessionDataTask) {
+        guard let delegate = dataDelegate else { return allow() }
+        let answer = Answer<URLSession.ResponseDisposition> { [self] fate in
+            switch fate {
+            case .given(.allow): allow()
+            case .given(.cancel): if isHeld { cancel() }
+            case .givenAgain: report(.completionHandlerCalledAgain, "didReceive response", task)
+            case .dropped:
+                guard isHeld else { return }
+                report(.completionHandlerDropped, "didReceive response", task)
+                cancel(LoadError(
+                    .decisionFailed, phase: .deciding, party: .local, url: response.url, underlying: DroppedAnswer()))
+            }
+        }
+        delegate.urlSession(session, dataTask: task, didReceive: response) { answer.give($0) }
+    }
+
+    private var isHeld: Bool { state.withLock { $0.mailbox.isHeld } }
+
+    private func allow() {
+        state.withLock { $0.mailbox.answered() }
+        schedule()
+    }
+
+    private func report(_ kind: URLSessionMisuse.Kind, _ method: String, _ task: URLSessionTask) {
+        URLSession.misuseHandler(URLSessionMisuse(kind: kind, method: method, task: task))
+    }
+
+    // MARK: Delegates
+
+    /// The task's own delegate, or that of the session.
+    private var taskDelegate: (any URLSessionTaskDelegate)? {
+        let (session, task) = state.withLock { ($0.session, $0.task) }
+        return task?.ownDelegate ?? session?.delegates.task
+    }
+
+    private var dataDelegate: (any URLSessionDataDelegate)? {
+        let (session, task) = state.withLock { ($0.session, $0.task) }
+        if let own = task?.ownDelegate as? any URLSessionDataDelegate { return own }
+        return session?.delegates.data
+    }
+}
+
+/// A delegate has dropped a completion handler.
+struct DroppedAnswer: Error, CustomStringConvertible {
+    var description: String { "the delegate dropped the completion handler without calling it" }
+}

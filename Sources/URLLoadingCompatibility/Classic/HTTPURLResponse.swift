@@ -1,0 +1,107 @@
+public import Foundation
+import URLLoading
+import URLLoadingWire
+
+/// The head of an HTTP response.
+///
+/// ```swift
+/// if let http = response as? HTTPURLResponse, http.statusCode == 200 {
+///     print(http.value(forHTTPHeaderField: "content-type") ?? "")
+/// }
+/// ```
+open class HTTPURLResponse: URLResponse, @unchecked Sendable {
+    /// The status, such as 404.
+    public let statusCode: Int
+    private let fields: Headers
+
+    /// For responses that were not loaded: stubs, tests. Media type and length are taken from the fields.
+    public init?(url: URL, statusCode: Int, httpVersion: String?, headerFields: [String: String]?) {
+        self.statusCode = statusCode
+        fields = Headers(headerFields ?? [:])
+        let type = fields[.contentType].flatMap { MediaType($0) }
+        let length = fields[.contentLength].flatMap { Int($0) } ?? -1
+        super.init(
+            url: url, mimeType: type?.essence, expectedContentLength: max(-1, length), textEncodingName: type?.charset)
+    }
+
+    init(_ response: Response, _ head: HTTPHead) {
+        statusCode = head.status.code
+        fields = head.headers
+        super.init(loaded: response)
+    }
+
+    /// The fields by name, in the case the server wrote them; several of one name are joined with commas.
+    /// To look one up, ``value(forHTTPHeaderField:)`` does not care for case.
+    public var allHeaderFields: [AnyHashable: Any] {
+        var all: [AnyHashable: Any] = [:]
+        for field in fields where all[field.name.description] == nil {
+            all[field.name.description] = fields.joined(field.name)
+        }
+        return all
+    }
+
+    /// The value of a field, whatever the case of its name; several are joined with commas.
+    public func value(forHTTPHeaderField field: String) -> String? {
+        let name = FieldName(field)
+        return fields.contains(name) ? fields.joined(name) : nil
+    }
+
+    /// What a status means, in words for people, such as `not found`.
+    open class func localizedString(forStatusCode statusCode: Int) -> String {
+        guard statusCode != 200 else { return "no error" }
+        guard let status = Status(statusCode) else { return "server error" }
+        guard status.reasonPhrase.isEmpty else { return status.reasonPhrase.lowercased() }
+        return switch status.kind {
+        case .informational: "informational"
+        case .successful: "success"
+        case .redirection: "redirected"
+        case .clientError: "client error"
+        case .serverError: "server error"
+        }
+    }
+
+    open override var suggestedFilename: String? {
+        SuggestedFilename.make(stated: fields.values(of: "Content-Disposition").first, url)
+    }
+
+    /// One line: `<HTTPURLResponse 404 text/html http://example.org/>`.
+    open override var description: String {
+        "<HTTPURLResponse \(statusCode) \(mimeType ?? "-") \(url?.absoluteString ?? "-")>"
+    }
+
+    // MARK: Comparing, archiving
+
+    open override func isEqual(_ value: Any?) -> Bool {
+        guard super.isEqual(value), let other = value as? HTTPURLResponse else { return false }
+        return statusCode == other.statusCode && fields == other.fields
+    }
+
+    public required init?(coder aDecoder: NSCoder) {
+        statusCode = aDecoder.decodeInteger(forKey: "statusCode")
+        let names = aDecoder.decodeObject(of: [NSArray.self, NSString.self], forKey: "names") as? [String] ?? []
+        let values = aDecoder.decodeObject(of: [NSArray.self, NSString.self], forKey: "values") as? [String] ?? []
+        var fields = Headers()
+        for (name, value) in zip(names, values) { fields.append(FieldName(name), value) }
+        self.fields = fields
+        super.init(coder: aDecoder)
+    }
+
+    open override func encode(with aCoder: NSCoder) {
+        super.encode(with: aCoder)
+        aCoder.encode(statusCode, forKey: "statusCode")
+        aCoder.encode(fields.map(\.name.description) as NSArray, forKey: "names")
+        aCoder.encode(fields.map(\.value) as NSArray, forKey: "values")
+    }
+}
+
+extension Headers {
+    /// In an order that does not depend on hashing.
+    init(_ fields: [String: String]) {
+        self.init()
+        for (name, value) in fields.sorted(by: { $0.key < $1.key }) { append(FieldName(name), value) }
+    }
+
+    /// Set-Cookie too, though commas within its values make that ambiguous: the classic shape has a
+    /// dictionary and nothing else.
+    fileprivate func joined(_ name: FieldName) -> String { values(of: name).joined(separator: ", ") }
+}

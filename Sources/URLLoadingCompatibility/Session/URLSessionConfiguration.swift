@@ -1,0 +1,85 @@
+public import Foundation
+import Synchronization
+import URLLoadingIO
+
+/// How a session behaves. A session takes a copy when it is made: later changes do not reach it.
+///
+/// ```swift
+/// let configuration = URLSessionConfiguration.default
+/// configuration.timeoutIntervalForRequest = 10
+/// configuration.httpAdditionalHeaders = ["Accept-Language": "de"]
+/// let session = URLSession(configuration: configuration)
+/// ```
+/// It has the options that have an effect; see docs/guides/classic.md for the others.
+open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
+    struct Values: Sendable {
+        var isEphemeral = false
+        var requestTimeout: TimeInterval = 60
+        var resourceTimeout: TimeInterval = 7 * 24 * 60 * 60
+        var cachePolicy = URLRequest.CachePolicy.useProtocolCachePolicy
+        var connectionsPerHost = 6
+        nonisolated(unsafe) var headers: [AnyHashable: Any]?
+    }
+    private let state: Lock<Values>
+
+    /// The same as ``default``.
+    @available(*, deprecated, message: "Use URLSessionConfiguration.default")
+    public override init() { state = Lock(Values()) }
+
+    init(_ values: Values) { state = Lock(values) }
+
+    var values: Values { state.withLock { $0 } }
+
+    /// A new configuration with the usual behaviour.
+    open class var `default`: URLSessionConfiguration { URLSessionConfiguration(Values()) }
+
+    /// A new configuration with which nothing is ever written to a file.
+    open class var ephemeral: URLSessionConfiguration {
+        var values = Values()
+        values.isEphemeral = true
+        return URLSessionConfiguration(values)
+    }
+
+    /// An independent copy.
+    open override func copy() -> Any { copy(with: nil) }
+    /// An independent copy.
+    open func copy(with zone: NSZone?) -> Any { URLSessionConfiguration(values) }
+
+    final var ownCopy: URLSessionConfiguration { copy() as? URLSessionConfiguration ?? URLSessionConfiguration(values) }
+
+    /// The policy of requests that have none of their own.
+    open var requestCachePolicy: URLRequest.CachePolicy {
+        get { values.cachePolicy }
+        set { state.withLock { $0.cachePolicy = newValue } }
+    }
+
+    /// How long the peer may be silent, in seconds; 60 by default. Zero, less, or infinity: no limit. A
+    /// request may set its own.
+    open var timeoutIntervalForRequest: TimeInterval {
+        get { values.requestTimeout }
+        set { state.withLock { $0.requestTimeout = newValue } }
+    }
+
+    /// How long a task may take as a whole, in seconds; seven days by default. Zero, less, or infinity: no
+    /// limit.
+    open var timeoutIntervalForResource: TimeInterval {
+        get { values.resourceTimeout }
+        set { state.withLock { $0.resourceTimeout = newValue } }
+    }
+
+    /// Fields sent with every request that does not set them itself: names and values as strings.
+    /// Credentials among them do not follow a redirect to another server.
+    open var httpAdditionalHeaders: [AnyHashable: Any]? {
+        get { values.headers }
+        set {
+            nonisolated(unsafe) let newValue = newValue
+            state.withLock { $0.headers = newValue }
+        }
+    }
+
+    /// The most connections to one host at a time, at least 1; 6 by default.
+    open var httpMaximumConnectionsPerHost: Int {
+        get { values.connectionsPerHost }
+        set { state.withLock { $0.connectionsPerHost = newValue } }
+    }
+}

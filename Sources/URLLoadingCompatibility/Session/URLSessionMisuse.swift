@@ -1,0 +1,42 @@
+import Foundation
+import Glibc
+import Synchronization
+import URLLoadingIO
+
+/// A mistake in how a program uses the classic shape, which would otherwise show only as a load that
+/// ends strangely.
+public struct URLSessionMisuse: Sendable, CustomStringConvertible {
+    public enum Kind: String, Sendable {
+        /// The delegate dropped a completion handler without calling it. The task was cancelled.
+        case completionHandlerDropped = "was dropped without being called; the task is cancelled"
+        /// The delegate called a completion handler again. Only the first call counts.
+        case completionHandlerCalledAgain = "was called again, without effect"
+    }
+    public let kind: Kind
+    /// The delegate method whose completion handler it is about.
+    public let method: String
+    public let task: URLSessionTask
+
+    /// One line: `task 3: the completion handler of willPerformHTTPRedirection was called again, without effect`.
+    public var description: String {
+        "task \(task.taskIdentifier): the completion handler of \(method) \(kind.rawValue)"
+    }
+}
+
+extension URLSession {
+    private static let misuseState = Lock<@Sendable (URLSessionMisuse) -> Void>({ misuse in
+        let line = "URLLoading: \(misuse)\n"
+        _ = line.withCString { write(STDERR_FILENO, $0, strlen($0)) }
+    })
+
+    /// Told of every misuse in the process, on the thread where it happened. By default each is a line on
+    /// standard error.
+    ///
+    /// ```swift
+    /// URLSession.misuseHandler = { misuse in logger.error("\(misuse)") }
+    /// ```
+    public static var misuseHandler: @Sendable (URLSessionMisuse) -> Void {
+        get { misuseState.withLock { $0 } }
+        set { misuseState.withLock { $0 = newValue } }
+    }
+}

@@ -1,0 +1,137 @@
+public import Foundation
+import Synchronization
+import URLLoading
+import URLLoadingIO
+
+/// One load of a ``URLSession``. Made suspended; ``resume()`` begins it.
+///
+/// All of it may be used from any thread.
+open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
+    /// Where a task stands.
+    public enum State: Int, Sendable {
+        case running = 0
+        /// Not begun, or held up.
+        case suspended = 1
+        /// Cancelled; the last call is on its way to the delegate.
+        case canceling = 2
+        case completed = 3
+    }
+
+    private struct Own: Sendable {
+        var description: String?
+        var priority = URLSessionTask.defaultPriority
+        var delegate: (any URLSessionTaskDelegate)?
+        var isOver = false
+    }
+    private let own = Lock(Own())
+    /// `nil` for a task without a session.
+    let bridge: TaskBridge?
+
+    /// For stand-ins in tests, which override what they need: a task that belongs to no session and does
+    /// nothing.
+    public override init() { bridge = nil }
+
+    init(_ bridge: TaskBridge) { self.bridge = bridge }
+
+    /// The same object.
+    open override func copy() -> Any { self }
+    /// The same object.
+    open func copy(with zone: NSZone?) -> Any { self }
+
+    // MARK: What it is
+
+    /// Unique in its session.
+    open var taskIdentifier: Int { bridge?.identifier ?? 0 }
+    /// What was asked for.
+    open var originalRequest: URLRequest? { bridge?.original }
+    /// What is loaded: after redirects, the last request.
+    open var currentRequest: URLRequest? { bridge?.state.withLock { $0.current } }
+    /// For the program's own use.
+    open var taskDescription: String? {
+        get { own.withLock { $0.description } }
+        set { own.withLock { $0.description = newValue } }
+    }
+
+    /// Hears of this task in the place of the session's delegate, which hears what this one does not
+    /// implement. Held until the task is over. To be set before ``resume()``.
+    open var delegate: (any URLSessionTaskDelegate)? {
+        get { ownDelegate }
+        set {
+            own.withLock { own in
+                if !own.isOver { own.delegate = newValue }
+            }
+        }
+    }
+
+    final var ownDelegate: (any URLSessionTaskDelegate)? { own.withLock { $0.delegate } }
+
+    final func forgetDelegate() {
+        let delegate = own.withLock { own in
+            own.isOver = true
+            return own.delegate.take()
+        }
+        withExtendedLifetime(delegate) {}  // Its end may run code of the program's: not under the lock.
+    }
+
+    // MARK: Controls
+
+    /// Begins the load, or lets it go on.
+    open func resume() { bridge?.resume(own.withLock { $0.priority }) }
+
+    /// Holds the load up: no byte is read or written. One ``resume()`` undoes any number of these.
+    open func suspend() { bridge?.suspend() }
+
+    /// Ends the load with `URLError.cancelled`, resumed or not. What the delegate has not heard by now it does
+    /// not hear any more, but that the task is over. Returns at once.
+    open func cancel() { bridge?.cancel() }
+
+    /// How important the task is, from 0 to 1: a hint, taken when it is resumed first.
+    open var priority: Float {
+        get { own.withLock { $0.priority } }
+        set { own.withLock { $0.priority = newValue } }
+    }
+    public static let defaultPriority: Float = 0.5
+    public static let lowPriority: Float = 0.25
+    public static let highPriority: Float = 0.75
+
+    // MARK: How it stands
+
+    open var state: State { bridge?.taskState ?? .suspended }
+    /// The response, as soon as it is known.
+    open var response: URLResponse? { bridge?.state.withLock { $0.response } }
+    /// Why it failed, a `URLError`; `nil` before its end, and if nothing went wrong.
+    open var error: (any Error)? { bridge?.state.withLock { $0.error } }
+    /// Bytes of the response's body received, decoded.
+    open var countOfBytesReceived: Int64 { bridge?.snapshot?.received ?? 0 }
+    /// Bytes of the request's body handed to the system.
+    open var countOfBytesSent: Int64 { bridge?.snapshot?.sent ?? 0 }
+    /// The length of the request's body; 0 if it has none, -1 if nobody knows.
+    open var countOfBytesExpectedToSend: Int64 { bridge?.snapshot.map { $0.expectedToSend ?? -1 } ?? 0 }
+    /// The length of the response's body; -1 if nobody knows, 0 before there is a response.
+    open var countOfBytesExpectedToReceive: Int64 {
+        guard response != nil else { return 0 }
+        return bridge?.snapshot?.expectedToReceive ?? -1
+    }
+}
+
+/// A task that loads a body into memory, whole or in pieces.
+open class URLSessionDataTask: URLSessionTask, @unchecked Sendable {}
+
+/// The length nobody knows.
+public let NSURLSessionTransferSizeUnknown: Int64 = -1
+
+extension TaskBridge {
+    var snapshot: LoadSnapshot? { state.withLock { $0.last ?? $0.load?.snapshot } }
+
+    var taskState: URLSessionTask.State {
+        let (isOver, isCanceled) = state.withLock { ($0.mailbox.isOver, $0.isCanceled) }
+        if isOver { return .completed }
+        if isCanceled { return .canceling }
+        return switch snapshot?.state {
+        case .suspended?, nil: .suspended
+        case .canceling?: .canceling
+        // The load is over, but its delegate has not heard so.
+        case .running?, .completed?: .running
+        }
+    }
+}

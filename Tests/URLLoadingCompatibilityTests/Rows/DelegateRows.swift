@@ -1,0 +1,217 @@
+import Foundation
+import Testing
+import URLLoadingCompatibility
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Delegates: what they hear, in which order, on which queue.
+@Suite(.timeLimit(.minutes(1)))
+struct DelegateRows {
+    @Test("checklist 45, 47, 54, 170: response, data, complete, in order and on the session's queue",
+        arguments: [0, 1, 1000, 5_000_000], [false, true])
+    func order(_ count: Int, _ isChunked: Bool) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.repeated(count: Int64(count), chunked: isChunked)) }
+            let recorder = Recorder()
+            let session = recorder.session()
+            let task = session.dataTask(with: origin.url())
+            #expect(task.state == .suspended && task.response == nil && task.error == nil)
+            task.resume()
+            await recorder.completed.reaches(1)
+            #expect(recorder.words(task) == (count == 0 ? "response complete" : "response data complete"))
+            #expect(recorder.record(task).data == Data(repeating: 0x61, count: count))
+            #expect(recorder.record(task).errors == [nil])
+            #expect(task.state == .completed && task.error == nil)
+            #expect(task.countOfBytesReceived == Int64(count))
+            #expect(task.countOfBytesExpectedToReceive == (isChunked ? -1 : Int64(count)))
+            await recorder.expectOrder(session)
+        }
+    }
+
+    @Test("checklist 170: calls come on the queue given, in order, also if it runs several at a time", arguments: [1, 4, -1])
+    func queues(_ width: Int) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.repeated(count: 300_000)) }
+            let queue = OperationQueue()
+            queue.maxConcurrentOperationCount = width
+            let recorder = Recorder(isSerial: width == 1)
+            let session = recorder.session(queue)
+            #expect(session.delegateQueue === queue)
+            let tasks = (0..<40).map { _ in session.dataTask(with: origin.url()) }
+            for task in tasks { task.resume() }
+            await recorder.completed.reaches(40)
+            for task in tasks { #expect(recorder.words(task) == "response data complete") }
+            await recorder.expectOrder(session)
+        }
+    }
+
+    @Test("checklist 170: whoever cancels all operations of the queue loses no call")
+    func cancelledQueue() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("hello") }
+            let recorder = Recorder()
+            let session = recorder.session()
+            session.delegateQueue.isSuspended = true
+            let task = session.dataTask(with: origin.url())
+            task.resume()
+            try await origin.wait { $0.answered == 1 }
+            session.delegateQueue.cancelAllOperations()
+            session.delegateQueue.isSuspended = false
+            await recorder.completed.reaches(1)
+            #expect(recorder.words(task) == "response data complete")
+            await recorder.expectOrder(session)
+        }
+    }
+
+    /// Hears of nothing but data and the end.
+    final class Minimal: NSObject, URLSessionDataDelegate, @unchecked Sendable {
+        let pieces = Box<Data>(), ended = Counter()
+        func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) { pieces.add(data) }
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+            if error == nil { ended.add() }
+        }
+    }
+
+    @Test("checklist 46, 65: a delegate needs two methods; redirects are followed")
+    func minimal() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/from") { _ in .redirect("/to") }
+            origin.route("/to") { _ in .ok("hello") }
+            let delegate = Minimal()
+            let session = URLSession(configuration: .default, delegate: delegate, delegateQueue: nil)
+            session.dataTask(with: origin.url("/from")).resume()
+            await delegate.ended.reaches(1)
+            #expect(delegate.pieces.all.reduce(Data(), +) == Data("hello".utf8))
+            session.invalidateAndCancel()
+        }
+    }
+
+    @Test("checklist 11: without a delegate and a handler the request is sent and its answer dropped")
+    func nobody() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.repeated(count: 3_000_000)) }
+            let session = URLSession(configuration: .default)
+            let task = session.dataTask(with: origin.url())
+            task.resume()
+            try await origin.wait { $0.answered == 1 }
+            while task.state != .completed { try await Task.sleep(for: .milliseconds(1)) }
+            #expect(task.countOfBytesReceived == 3_000_000)
+            session.invalidateAndCancel()
+        }
+    }
+
+    @Test("checklist 48: no body event precedes the answer, and the transfer waits for it")
+    func held() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.repeated(count: 20_000_000)) }
+            let recorder = Recorder()
+            let answers = Box<@Sendable (URLSession.ResponseDisposition) -> Void>(), asked = Counter()
+            recorder.onResponse = { _, _, answer in
+                answers.add(answer)
+                asked.add()
+            }
+            let session = recorder.session()
+            let task = session.dataTask(with: origin.url())
+            task.resume()
+            await asked.reaches(1)
+            try await Task.sleep(for: .milliseconds(50))
+            #expect(recorder.words(task) == "response")
+            #expect(task.countOfBytesReceived <= 1 << 20 && task.state == .running)
+            answers.all.first?(.allow)
+            await recorder.completed.reaches(1)
+            #expect(recorder.record(task).data.count == 20_000_000)
+            await recorder.expectOrder(session)
+        }
+    }
+
+    @Test("checklist 50: refused, a response ends its task as cancelled, however much has come",
+        arguments: [5, 5_000_000], [false, true])
+    func refused(_ count: Int, _ isLate: Bool) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.repeated(count: Int64(count))) }
+            let recorder = Recorder()
+            recorder.onResponse = { _, _, answer in
+                guard isLate else { return answer(.cancel) }
+                DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(10)) { answer(.cancel) }
+            }
+            let session = recorder.session()
+            let task = session.dataTask(with: origin.url())
+            task.resume()
+            await recorder.completed.reaches(1)
+            #expect(recorder.words(task) == "response complete")
+            #expect(recorder.record(task).errors.map { $0?.code } == [.cancelled])
+            await recorder.expectOrder(session)
+        }
+    }
+
+    @Test("checklist 43: a slow delegate slows the peer; little waits in between")
+    func backPressure() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.repeated(count: 30_000_000)) }
+            let recorder = Recorder()
+            let largest = Box<Int>(), behind = Box<Int64>()
+            recorder.onData = { task, data in
+                largest.add(data.count)
+                if largest.all.count < 20 { Thread.sleep(forTimeInterval: 0.005) }
+                behind.add(task.countOfBytesReceived - Int64(recorder.record(task).data.count))
+            }
+            let session = recorder.session()
+            let task = session.dataTask(with: origin.url())
+            task.resume()
+            await recorder.completed.reaches(1)
+            #expect(recorder.record(task).data.count == 30_000_000)
+            #expect(largest.all.max() ?? 0 <= 1 << 20)
+            #expect(behind.all.max() ?? 0 <= 1 << 20)
+            await recorder.expectOrder(session)
+        }
+    }
+
+    @Test("checklist 52: the body sent is counted")
+    func sent() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { .ok("\($0.method) \($0.bodyCount) \($0.headers[.contentType] ?? "-")") }
+            let recorder = Recorder()
+            let session = recorder.session()
+            var request = URLRequest(url: origin.url())
+            request.httpMethod = "post"
+            request.httpBody = Data(count: 2_000_000)
+            let task = session.dataTask(with: request)
+            #expect(task.countOfBytesExpectedToSend == 2_000_000)
+            task.resume()
+            await recorder.completed.reaches(1)
+            #expect(recorder.words(task) == "sent response data complete")
+            #expect(String(decoding: recorder.record(task).data, as: UTF8.self) == "POST 2000000 application/x-www-form-urlencoded")
+            #expect(task.countOfBytesSent == 2_000_000)
+            await recorder.expectOrder(session)
+        }
+    }
+
+    /// A delegate of one task, which hears of the end and leaves the rest to the session's.
+    final class Own: NSObject, URLSessionTaskDelegate, @unchecked Sendable {
+        let ended = Counter()
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { ended.add() }
+    }
+
+    @Test("a task's own delegate goes before the session's, and is let go of at the end")
+    func ownDelegate() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .redirect("/to") }
+            origin.route("/to") { _ in .ok("hello") }
+            let recorder = Recorder()
+            let session = recorder.session()
+            weak var released: Own?
+            let task = session.dataTask(with: origin.url())
+            let ended: Counter
+            do {
+                let own = Own()
+                (task.delegate, released, ended) = (own, own, own.ended)
+            }
+            #expect(released != nil)
+            task.resume()
+            await ended.reaches(1)
+            await recorder.expectOrder(session)
+            #expect(recorder.words(task) == "redirect response data")
+            #expect(task.delegate == nil && released == nil)
+        }
+    }
+}

@@ -1,0 +1,138 @@
+import Foundation
+import Testing
+import URLLoading
+import URLLoadingCompatibility
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Completion handlers, and the errors they get.
+@Suite(.timeLimit(.minutes(1)))
+struct HandlerRows {
+    @Test("checklist 40, 41, 42: a handler is called once, with body and response")
+    func success() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/a%20b.txt") { _ in
+                .ok("hello", headers: ["Content-Type": "Text/Plain; charset=UTF-8", "X-Two": "1", "x-two": "2"])
+            }
+            let session = URLSession(configuration: .default)
+            let result = await session.result(URLRequest(url: origin.url("/a%20b.txt")))
+            #expect(result.data == Data("hello".utf8) && result.error == nil)
+            let response = try #require(result.response as? HTTPURLResponse)
+            #expect(response.statusCode == 200 && response.url == origin.url("/a%20b.txt"))
+            #expect(response.mimeType == "text/plain" && response.textEncodingName == "utf-8")
+            #expect(response.expectedContentLength == 5 && response.suggestedFilename == "a b.txt")
+            #expect(response.value(forHTTPHeaderField: "CONTENT-TYPE") == "Text/Plain; charset=UTF-8")
+            #expect(response.allHeaderFields["X-Two"] as? String == "1, 2" && response.value(forHTTPHeaderField: "none") == nil)
+            session.invalidateAndCancel()
+        }
+    }
+
+    @Test("checklist 40: each of many handlers is called once, on the session's queue")
+    func many() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/*") { .ok("\($0.path)") }
+            let session = URLSession(configuration: .default)
+            let calls = Box<String>(), done = Counter()
+            for number in 0..<200 {
+                session.dataTask(with: origin.url("/\(number)")) { data, _, _ in
+                    if OperationQueue.current !== session.delegateQueue { Issue.record("another queue") }
+                    calls.add(String(decoding: data ?? Data(), as: UTF8.self))
+                    done.add()
+                }.resume()
+            }
+            await done.reaches(200)
+            #expect(calls.all.sorted() == (0..<200).map { "/\($0)" }.sorted())
+            session.invalidateAndCancel()
+        }
+    }
+
+    @Test("checklist 160: a server's error is no error")
+    func status() async throws {
+        try await withTestOrigin { origin in
+            let session = URLSession(configuration: .default)
+            let result = await session.result(URLRequest(url: origin.url("/nowhere")))
+            #expect((result.response as? HTTPURLResponse)?.statusCode == 404 && result.error == nil && result.data != nil)
+            session.invalidateAndCancel()
+        }
+    }
+
+    @Test("checklist 159, 161: errors are URLErrors with the numbers of the table, the LoadError beneath")
+    func errors() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/cut", faults: [.init(.responseBody(after: 100), .cut)]) { _ in .ok(.repeated(count: 1000)) }
+            origin.route("/stall", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
+            let session = URLSession(configuration: .default)
+
+            let cut = await session.result(URLRequest(url: origin.url("/cut")))
+            #expect(cut.error?.code == .networkConnectionLost && cut.data == nil)
+            #expect((cut.response as? HTTPURLResponse)?.statusCode == 200)
+            #expect(cut.error?.failingURL == origin.url("/cut"))
+            let beneath = try #require(cut.error?.userInfo[NSUnderlyingErrorKey] as? LoadError)
+            #expect(beneath.reason == .truncated && beneath.phase == .receiving)
+
+            let late = await session.result(URLRequest(url: origin.url("/stall"), timeoutInterval: 0.05))
+            #expect(late.error?.code == .timedOut && late.response == nil)
+            let unsupported = await session.result(URLRequest(url: try url("gopher://a/")))
+            #expect(unsupported.error?.code == .unsupportedURL)
+            var none = URLRequest(url: origin.url())
+            none.url = nil
+            let bad = await session.result(none)
+            #expect(bad.error?.code == .badURL)
+            let offline = await session.result(URLRequest(url: origin.url(), cachePolicy: .returnCacheDataDontLoad))
+            #expect(offline.error?.code == .resourceUnavailable)
+            origin.releaseStalls()
+            session.invalidateAndCancel()
+        }
+    }
+
+    @Test("checklist 22: the session's own limits of time")
+    func timeouts() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/stall", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
+            for isIdle in [true, false] {
+                let configuration = URLSessionConfiguration.default
+                if isIdle { configuration.timeoutIntervalForRequest = 0.05 } else { configuration.timeoutIntervalForResource = 0.05 }
+                let session = URLSession(configuration: configuration)
+                let late = await session.result(URLRequest(url: origin.url("/stall")))
+                #expect(late.error?.code == .timedOut)
+                let reason = (late.error?.userInfo[NSUnderlyingErrorKey] as? LoadError)?.reason
+                #expect(reason == (isIdle ? .idleTimeout : .resourceTimeout))
+                session.invalidateAndCancel()
+            }
+            origin.releaseStalls()
+        }
+    }
+
+    @Test("a handler's task asks the delegate about redirects, and tells it nothing else")
+    func delegateBeside() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .redirect("/to") }
+            origin.route("/to") { _ in .ok("hello") }
+            let recorder = Recorder()
+            let session = recorder.session()
+            let tasks = Box<URLSessionDataTask>()
+            let result = await session.result(URLRequest(url: origin.url())) { tasks.add($0) }
+            #expect(result.data == Data("hello".utf8))
+            await recorder.expectOrder(session)
+            let task = try #require(tasks.all.first)
+            #expect(recorder.words(task) == "redirect")
+        }
+    }
+
+    @Test("the session's headers go out, and those of the request before them")
+    func headers() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { .ok("\($0.headers["X-One"] ?? "-") \($0.headers["X-Two"] ?? "-")") }
+            let configuration = URLSessionConfiguration.default
+            configuration.httpAdditionalHeaders = ["X-One": "session", "X-Two": 2]
+            let session = URLSession(configuration: configuration)
+            // Checklist 9: too late.
+            configuration.httpAdditionalHeaders = nil
+            var request = URLRequest(url: origin.url())
+            request.setValue("request", forHTTPHeaderField: "x-one")
+            let result = await session.result(request)
+            #expect(String(decoding: result.data ?? Data(), as: UTF8.self) == "request 2")
+            session.invalidateAndCancel()
+        }
+    }
+}

@@ -1,0 +1,193 @@
+import Foundation
+import Synchronization
+import Testing
+import URLLoadingCompatibility
+import URLLoadingIO
+import URLLoadingTesting
+
+/// Counts, and lets tests wait for a count without guessing how long it takes.
+final class Counter: Sendable {
+    private struct State {
+        var value = 0
+        var waiting: [(Int, CheckedContinuation<Void, Never>)] = []
+    }
+    private let state = Lock(State())
+
+    var value: Int { state.withLock { $0.value } }
+
+    func add() {
+        let ready = state.withLock { state in
+            state.value += 1
+            let ready = state.waiting.filter { $0.0 <= state.value }
+            state.waiting.removeAll { $0.0 <= state.value }
+            return ready.map(\.1)
+        }
+        for continuation in ready { continuation.resume() }
+    }
+
+    func reaches(_ count: Int) async {
+        await withCheckedContinuation { continuation in
+            let isReached = state.withLock { state in
+                if state.value < count { state.waiting.append((count, continuation)) }
+                return state.value >= count
+            }
+            if isReached { continuation.resume() }
+        }
+    }
+}
+
+/// Something that callbacks put values into.
+final class Box<Value: Sendable>: Sendable {
+    private let values = Lock<[Value]>([])
+    func add(_ value: Value) { values.withLock { $0.append(value) } }
+    var all: [Value] { values.withLock { $0 } }
+}
+
+/// A delegate that writes down every call, checks the queue it comes on and the order (checklist 45, 170),
+/// and does in each what the test says.
+final class Recorder: NSObject, URLSessionDataDelegate, @unchecked Sendable {
+    typealias Disposer = @Sendable (URLSessionDataTask, URLResponse, @escaping @Sendable (URLSession.ResponseDisposition) -> Void) -> Void
+    typealias Redirecter = @Sendable (URLSessionTask, HTTPURLResponse, URLRequest, @escaping @Sendable (URLRequest?) -> Void) -> Void
+
+    struct Record: Sendable {
+        var words: [String] = []
+        var data = Data()
+        var errors: [URLError?] = []
+        var stage = 0
+        var isInside = false
+    }
+    private let state = Lock<[Int: Record]>([:])
+    private let violations = Box<String>()
+    let completed = Counter(), invalidated = Counter()
+    /// The calls of all tasks come one at a time.
+    let isSerial: Bool
+
+    var onResponse: Disposer = { $2(.allow) }
+    var onRedirect: Redirecter = { $3($2) }
+    var onData: @Sendable (URLSessionDataTask, Data) -> Void = { _, _ in }
+    var onComplete: @Sendable (URLSession, URLSessionTask) -> Void = { _, _ in }
+    var onInvalid: @Sendable (URLSession) -> Void = { _ in }
+    private let inside = Atomic<Int>(0)
+
+    init(isSerial: Bool = true) { self.isSerial = isSerial }
+
+    func record(_ task: URLSessionTask) -> Record { state.withLock { $0[task.taskIdentifier] ?? Record() } }
+    func words(_ task: URLSessionTask) -> String { record(task).words.joined(separator: " ") }
+    var broken: [String] { violations.all }
+
+    /// - Parameter stages: where a task may stand before this call.
+    private func note(
+        _ word: String, _ session: URLSession, _ task: URLSessionTask, after stages: ClosedRange<Int>, to stage: Int,
+        _ change: (inout Record) -> Void = { _ in }, _ body: () -> Void
+    ) {
+        if OperationQueue.current !== session.delegateQueue { violations.add("\(word) on another queue") }
+        if inside.add(1, ordering: .sequentiallyConsistent).oldValue > 0, isSerial { violations.add("\(word) inside another call") }
+        if invalidated.value > 0 { violations.add("\(word) after didBecomeInvalid") }
+        state.withLock { records in
+            var record = records[task.taskIdentifier] ?? Record()
+            if record.isInside { violations.add("\(word) inside another call of its task") }
+            if !stages.contains(record.stage) { violations.add("\(word) after \(record.words)") }
+            (record.stage, record.isInside) = (stage, true)
+            if record.words.last != word { record.words.append(word) }
+            change(&record)
+            records[task.taskIdentifier] = record
+        }
+        body()
+        state.withLock { $0[task.taskIdentifier]?.isInside = false }
+        inside.subtract(1, ordering: .sequentiallyConsistent)
+    }
+
+    func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) {
+        if OperationQueue.current !== session.delegateQueue { violations.add("didBecomeInvalid on another queue") }
+        if error != nil || invalidated.value > 0 { violations.add("didBecomeInvalid") }
+        onInvalid(session)
+        invalidated.add()
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
+    ) {
+        note("redirect", session, task, after: 0...0, to: 0) { onRedirect(task, response, request, completionHandler) }
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
+        totalBytesExpectedToSend: Int64
+    ) {
+        note("sent", session, task, after: 0...0, to: 0) {
+            if bytesSent <= 0 || totalBytesSent < bytesSent || totalBytesSent > totalBytesExpectedToSend {
+                violations.add("sent \(bytesSent) \(totalBytesSent) \(totalBytesExpectedToSend)")
+            }
+        }
+    }
+
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+        completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
+    ) {
+        note("response", session, dataTask, after: 0...0, to: 1) {
+            if dataTask.response !== response { violations.add("another response") }
+            onResponse(dataTask, response) { disposition in
+                self.state.withLock { $0[dataTask.taskIdentifier]?.stage = 2 }
+                completionHandler(disposition)
+            }
+        }
+    }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        note("data", session, dataTask, after: 2...3, to: 3, { $0.data.append(data) }) {
+            if data.isEmpty { violations.add("no data") }
+            onData(dataTask, data)
+        }
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        note("complete", session, task, after: 0...3, to: 4, { $0.errors.append(error as? URLError) }) {
+            if task.state != .completed { violations.add("complete, but \(task.state)") }
+            if (error as? URLError)?.code != (task.error as? URLError)?.code { violations.add("another error") }
+            onComplete(session, task)
+        }
+        completed.add()
+    }
+}
+
+extension Recorder {
+    /// A session with this delegate.
+    func session(
+        _ queue: OperationQueue? = nil, _ change: (URLSessionConfiguration) -> Void = { _ in }
+    ) -> URLSession {
+        let configuration = URLSessionConfiguration.ephemeral
+        change(configuration)
+        return URLSession(configuration: configuration, delegate: self, delegateQueue: queue)
+    }
+
+    /// Nothing was out of order, and the session ends and lets go.
+    func expectOrder(_ session: URLSession, sourceLocation: SourceLocation = #_sourceLocation) async {
+        session.finishTasksAndInvalidate()
+        await invalidated.reaches(1)
+        #expect(broken == [], sourceLocation: sourceLocation)
+    }
+}
+
+func url(_ text: String) throws -> URL { try #require(URL(string: text)) }
+
+/// What a completion handler got.
+struct Result3: Sendable {
+    var data: Data?
+    var response: URLResponse?
+    var error: URLError?
+}
+
+extension URLSession {
+    /// A task with a completion handler, resumed; what it is called with, once.
+    func result(_ request: URLRequest, _ begun: (URLSessionDataTask) -> Void = { _ in }) async -> Result3 {
+        await withCheckedContinuation { continuation in
+            let task = dataTask(with: request) { data, response, error in
+                continuation.resume(returning: Result3(data: data, response: response, error: error as? URLError))
+            }
+            task.resume()
+            begun(task)
+        }
+    }
+}
