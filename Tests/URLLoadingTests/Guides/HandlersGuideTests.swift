@@ -74,6 +74,26 @@ struct HandlersGuideTests {
         #expect(lines == ["1", "2", "3"])
     }
 
+    @Test("a stub reads what was sent to it")
+    func bodies() async throws {
+        struct Echo: ProtocolHandler {
+            func canHandle(_ request: Request) -> Bool { request.url.scheme == "echo" }
+
+            func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+                let sent = try await request.body?.collect(upTo: 1_000_000) ?? Data()
+                return .response(Response(url: request.url), data: sent)
+            }
+        }
+        var configuration = Configuration.default
+        configuration.handlers = [Echo()]
+        let session = Session(configuration)
+        for body in [RequestBody.data(Data("sent".utf8)), .stream { AsyncStream { $0.yield(Array("sent".utf8)); $0.finish() } }] {
+            let request = Request(url: URL(string: "echo:x")!, method: .post, body: body)
+            let (data, _) = try await session.data(for: request)
+            #expect(data == Data("sent".utf8))
+        }
+    }
+
     @Test("middleware refreshes a token and leaves it at its host")
     func middleware() async throws {
         try await withTestOrigin { origin in

@@ -106,17 +106,32 @@ struct DecisionRows {
 
     @Test("a decision's time is not the server's silence, but part of the whole", arguments: Shape.allCases)
     func time(_ shape: Shape) async throws {
-        try await withOrigin { origin, session in
-            var decisions = Decisions()
-            decisions.response = Decision { _ in
-                try await Task.sleep(for: .milliseconds(300))
-                return .allow
+        try await withOrigin { origin, _ in
+            let clock = ManualClock()
+            var configuration = Configuration.default
+            configuration.use(clock)
+            let session = Session(configuration)
+            for isWhole in [false, true] {
+                let (asked, ask) = AsyncStream.makeStream(of: Void.self)
+                let (answered, answer) = AsyncStream.makeStream(of: Void.self)
+                var decisions = Decisions()
+                decisions.response = Decision { _ in
+                    ask.yield()
+                    for await _ in answered {}
+                    return .allow
+                }
+                var request = Request(url: origin.url())
+                request.resourceTimeout = isWhole ? .seconds(600) : .seconds(10_000)
+                let loading = Task { [request, decisions] in try await shape.load(session, request, decisions) }
+                for await _ in asked { break }
+                // Ten times the idle timeout.
+                clock.advance(by: .seconds(600))
+                if isWhole { await expectFailure(.resourceTimeout) { try await loading.value } }
+                answer.finish()
+                if !isWhole { try await expect({ try await loading.value }, 100_000) }
             }
-            var request = Request(url: origin.url())
-            request.idleTimeout = .milliseconds(100)
-            try await expect({ try await shape.load(session, request, decisions) }, 100_000)
-            request.resourceTimeout = .milliseconds(50)
-            await expectFailure(.resourceTimeout) { try await shape.load(session, request, decisions) }
+            session.invalidateAndCancel()
+            await session.invalidated()
         }
     }
 
@@ -124,7 +139,11 @@ struct DecisionRows {
 
     @Test("a decision that never comes back holds nobody", arguments: Shape.allCases, End.allCases)
     func never(_ shape: Shape, _ end: End) async throws {
-        try await withOrigin { origin, session in
+        try await withOrigin { origin, _ in
+            let clock = ManualClock()
+            var configuration = Configuration.default
+            configuration.use(clock)
+            let session = Session(configuration)
             let (asked, ask) = AsyncStream.makeStream(of: Void.self)
             let (stuck, release) = AsyncStream.makeStream(of: Void.self)
             var decisions = Decisions()
@@ -135,14 +154,14 @@ struct DecisionRows {
                 return .allow
             }
             var request = Request(url: origin.url())
-            if end == .resource { request.resourceTimeout = .milliseconds(30) }
+            request.resourceTimeout = .seconds(60)
             let loading = Task { [request, decisions] in try await shape.load(session, request, decisions) }
             for await _ in asked { break }
             switch end {
             // Who waits for a task does not own it: there the session ends it.
             case .cancel: shape == .task ? session.invalidateAndCancel() : loading.cancel()
             case .invalidate: session.invalidateAndCancel()
-            case .resource: break
+            case .resource: clock.advance(by: .seconds(60))
             }
             await expectFailure(end == .resource ? .resourceTimeout : .cancelled) { try await loading.value }
             session.invalidateAndCancel()

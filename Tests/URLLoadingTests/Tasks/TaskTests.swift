@@ -131,14 +131,15 @@ struct TaskTests {
             origin.route("/") { _ in .ok(.repeated(count: 1_000_000)) }
             var configuration = Configuration.default
             configuration.readAhead = 1 << 20
-            configuration.idleTimeout = .milliseconds(200)
+            let clock = ManualClock()
+            configuration.use(clock)
             try await withSession(configuration) { session in
                 let task = session.dataTask(from: origin.url())
                 task.resume()
                 task.suspend()
                 #expect("\(task.snapshot)".hasPrefix("suspended"))
                 // Longer than the idle timeout: the peer's silence does not count.
-                try await Task.sleep(for: .milliseconds(500))
+                clock.advance(by: .seconds(600))
                 let before = task.snapshot.received
                 try await Task.sleep(for: .milliseconds(20))
                 #expect(task.snapshot.received == before)
