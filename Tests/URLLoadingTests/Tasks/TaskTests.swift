@@ -272,4 +272,19 @@ struct TaskTests {
             #expect(other.connectionsDescription == "empty")
         }
     }
+
+    @Test("descriptions show no secrets")
+    func secrets() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/", faults: [TestOrigin.Fault(.responseBody(after: 0), .stall)]) { _ in .ok("hello") }
+            let session = Session()
+            let task = session.dataTask(from: origin.url("/?token=secret"))
+            #expect(!"\(task)".contains("secret"))
+            task.cancel()
+        }
+        let url = URL(string: "data:,secret")!
+        let session = Session()
+        let (_, response) = try await session.data(from: url)
+        #expect("\(response)" == "data:… text/plain; charset=US-ASCII 6")
+    }
 }
