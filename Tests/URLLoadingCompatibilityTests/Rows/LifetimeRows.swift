@@ -1,0 +1,219 @@
+import Foundation
+import Testing
+import URLLoadingCompatibility
+import URLLoadingTesting
+import URLLoadingWire
+
+/// How sessions end, and who is held for how long.
+@Suite(.timeLimit(.minutes(1)))
+struct LifetimeRows {
+    /// Loads that stand still until the origin lets them go.
+    private static func stalling(_ origin: TestOrigin) {
+        origin.route("/stall", faults: [.init(.responseBody(after: 2), .stall)]) { _ in .ok("hello") }
+        origin.route("/") { _ in .ok("hello") }
+    }
+
+    @Test("checklist 14, 16: invalidateAndCancel cancels every task; didBecomeInvalid is the last call, once")
+    func invalidateAndCancel() async throws {
+        try await withTestOrigin { origin in
+            Self.stalling(origin)
+            let recorder = Recorder()
+            let session = recorder.session { $0.httpMaximumConnectionsPerHost = 3 }
+            let tasks = (0..<10).map { _ in session.dataTask(with: origin.url("/stall")) }
+            for task in tasks.dropLast(2) { task.resume() }
+            try await origin.wait { $0.stalled == 3 }
+            session.invalidateAndCancel()
+            session.invalidateAndCancel()
+            session.finishTasksAndInvalidate()
+            await recorder.invalidated.reaches(1)
+            for task in tasks {
+                #expect(recorder.record(task).errors.map { $0?.code } == [.cancelled])
+                #expect(task.state == .completed)
+            }
+            #expect(recorder.broken == [] && recorder.invalidated.value == 1 && session.delegate == nil)
+            origin.releaseStalls()
+            try await origin.wait { $0.open == 0 }
+        }
+    }
+
+    @Test("checklist 15, 16: finishTasksAndInvalidate lets tasks finish, also those that are resumed later")
+    func finishTasks() async throws {
+        try await withTestOrigin { origin in
+            Self.stalling(origin)
+            let recorder = Recorder()
+            let session = recorder.session()
+            let running = session.dataTask(with: origin.url()), suspended = session.dataTask(with: origin.url())
+            running.resume()
+            session.finishTasksAndInvalidate()
+            await recorder.completed.reaches(1)
+            try await Task.sleep(for: .milliseconds(10))
+            #expect(recorder.invalidated.value == 0)
+            suspended.resume()
+            await recorder.invalidated.reaches(1)
+            #expect(recorder.words(running) == "response data complete" && recorder.words(suspended) == "response data complete")
+            #expect(recorder.broken == [])
+        }
+    }
+
+    @Test("a task of a session that was invalidated fails; its handler is called, its delegate is not")
+    func tooLate() async throws {
+        try await withTestOrigin { origin in
+            let recorder = Recorder()
+            let session = recorder.session()
+            await recorder.expectOrder(session)
+            let result = await session.result(URLRequest(url: origin.url()))
+            #expect(result.error?.code == .cancelled)
+            let task = session.dataTask(with: origin.url())
+            task.resume()
+            while task.state != .completed { try await Task.sleep(for: .milliseconds(1)) }
+            #expect((task.error as? URLError)?.code == .cancelled && recorder.words(task).isEmpty)
+            #expect(origin.counts.accepted == 0)
+        }
+    }
+
+    @Test("checklist 13: the session holds its delegate until didBecomeInvalid has returned, then lets go")
+    func delegateReleased() async throws {
+        try await withTestOrigin { origin in
+            Self.stalling(origin)
+            weak var delegate: Recorder?
+            let session: URLSession
+            let completed: Counter, invalidated: Counter
+            do {
+                let recorder = Recorder()
+                (delegate, completed, invalidated) = (recorder, recorder.completed, recorder.invalidated)
+                session = recorder.session()
+            }
+            session.dataTask(with: origin.url()).resume()
+            await completed.reaches(1)
+            #expect(delegate != nil && session.delegate === delegate)
+            session.finishTasksAndInvalidate()
+            await invalidated.reaches(1)
+            try await eventually { delegate == nil }
+            #expect(session.delegate == nil)
+        }
+    }
+
+    @Test("a session that nobody holds lets its tasks finish, then everything goes", arguments: [false, true])
+    func dropped(_ hasHandler: Bool) async throws {
+        try await withTestOrigin { origin in
+            Self.stalling(origin)
+            weak var session: URLSession?
+            weak var delegate: Recorder?
+            weak var task: URLSessionTask?
+            let ended: Counter
+            do {
+                let recorder = Recorder()
+                let made = recorder.session()
+                (session, delegate) = (made, recorder)
+                if hasHandler {
+                    let counter = Counter()
+                    ended = counter
+                    let begun = made.dataTask(with: origin.url()) { _, _, _ in counter.add() }
+                    task = begun
+                    begun.resume()
+                } else {
+                    let begun = made.dataTask(with: origin.url())
+                    (ended, task) = (recorder.completed, begun)
+                    begun.resume()
+                }
+            }
+            await ended.reaches(1)
+            try await eventually { session == nil && delegate == nil && task == nil }
+            try await origin.wait { $0.open == 0 }
+        }
+    }
+
+    @Test("what a handler holds is let go of once it was called")
+    func handlerReleased() async throws {
+        try await withTestOrigin { origin in
+            Self.stalling(origin)
+            let session = URLSession(configuration: .default)
+            weak var held: Counter?
+            let task: URLSessionDataTask
+            do {
+                let counter = Counter()
+                held = counter
+                task = session.dataTask(with: origin.url()) { _, _, _ in counter.add() }
+            }
+            #expect(held != nil)
+            task.resume()
+            try await eventually { held == nil }
+            #expect(task.state == .completed)
+            session.invalidateAndCancel()
+        }
+    }
+
+    @Test("invalidate and cancel inside every kind of call", arguments: ["response", "data", "redirect", "complete"], [false, true])
+    func inside(_ word: String, _ invalidates: Bool) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .redirect("/to") }
+            origin.route("/to") { _ in .ok(.repeated(count: 5_000_000)) }
+            let recorder = Recorder()
+            let session = recorder.session()
+            @Sendable func act(_ here: String, _ task: URLSessionTask) {
+                guard here == word else { return }
+                invalidates ? session.invalidateAndCancel() : task.cancel()
+            }
+            recorder.onResponse = { task, _, answer in
+                act("response", task)
+                answer(.allow)
+            }
+            recorder.onData = { task, _ in act("data", task) }
+            recorder.onRedirect = { task, _, request, answer in
+                act("redirect", task)
+                answer(request)
+            }
+            recorder.onComplete = { _, task in act("complete", task) }
+            let task = session.dataTask(with: origin.url())
+            task.resume()
+            await recorder.completed.reaches(1)
+            if invalidates { await recorder.invalidated.reaches(1) }
+            let record = recorder.record(task)
+            #expect(record.errors.map { $0?.code } == [word == "complete" ? nil : .cancelled])
+            if word != "complete" { #expect(record.words.suffix(2) == [word, "complete"]) }
+            await recorder.expectOrder(session)
+            #expect(recorder.invalidated.value == 1)
+            try await origin.wait { $0.open == 0 }
+        }
+    }
+
+    @Test("the shared session serves, and cannot be invalidated (checklist 6)")
+    func shared() async throws {
+        try await withTestOrigin { origin in
+            Self.stalling(origin)
+            URLSession.shared.invalidateAndCancel()
+            URLSession.shared.finishTasksAndInvalidate()
+            let result = await URLSession.shared.result(URLRequest(url: origin.url()))
+            #expect(result.data == Data("hello".utf8) && URLSession.shared === URLSession.shared)
+        }
+    }
+
+    @Test("getAllTasks gives what is not over")
+    func allTasks() async throws {
+        try await withTestOrigin { origin in
+            Self.stalling(origin)
+            let session = URLSession(configuration: .default)
+            let first = session.dataTask(with: origin.url("/stall")), second = session.dataTask(with: origin.url())
+            first.resume()
+            let given: [URLSessionTask] = await withCheckedContinuation { continuation in
+                session.getAllTasks { tasks in
+                    #expect(OperationQueue.current === session.delegateQueue)
+                    continuation.resume(returning: tasks)
+                }
+            }
+            #expect(given == [first, second])
+            second.cancel()
+            try await eventually { second.state == .completed }
+            let left = await session.allTasks
+            #expect(left == [first] && first.taskIdentifier != second.taskIdentifier)
+            session.invalidateAndCancel()
+            origin.releaseStalls()
+        }
+    }
+}
+
+/// What must become true soon, but for which nothing signals.
+func eventually(sourceLocation: SourceLocation = #_sourceLocation, _ condition: () -> Bool) async throws {
+    for _ in 0..<10_000 where !condition() { try await Task.sleep(for: .milliseconds(1)) }
+    #expect(condition(), sourceLocation: sourceLocation)
+}

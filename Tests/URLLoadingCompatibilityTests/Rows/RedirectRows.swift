@@ -1,0 +1,154 @@
+import Foundation
+import Testing
+import URLLoading
+import URLLoadingCompatibility
+import URLLoadingTesting
+import URLLoadingWire
+
+/// What a delegate may do with redirects, and with the handlers it is given.
+@Suite(.timeLimit(.minutes(1)))
+struct RedirectRows {
+    private static func routes(_ origin: TestOrigin) {
+        origin.route("/from") { _ in .status(.found, headers: [.location: "/to", "X-Here": "1"], body: .bytes(Array("moved".utf8))) }
+        origin.route("/to") { .ok("\($0.method) \($0.headers["X-New"] ?? "-")") }
+        origin.route("/other") { .ok("other \($0.method) \($0.headers["X-New"] ?? "-") \($0.bodyCount)") }
+    }
+
+    /// What became of a task whose delegate answers so.
+    private static func load(
+        _ change: (inout URLRequest) -> Void = { _ in }, _ answer: @escaping Recorder.Redirecter
+    ) async throws -> (text: String, words: String, error: URLError?, task: URLSessionTask, paths: [String]) {
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            let recorder = Recorder()
+            recorder.onRedirect = answer
+            let session = recorder.session()
+            var request = URLRequest(url: origin.url("/from"))
+            change(&request)
+            let task = session.dataTask(with: request)
+            task.resume()
+            await recorder.completed.reaches(1)
+            await recorder.expectOrder(session)
+            let record = recorder.record(task)
+            let text = String(decoding: record.data, as: UTF8.self)
+            return (text, recorder.words(task), record.errors.first ?? nil, task, origin.requests.map(\.path))
+        }
+    }
+
+    @Test("checklist 57, 58: asked before anything is sent, and followed as proposed")
+    func follow() async throws {
+        let proposals = Box<(Int, String?, String?)>()
+        let result = try await Self.load { _, response, request, answer in
+            proposals.add((response.statusCode, response.value(forHTTPHeaderField: "x-here"), request.url?.path))
+            answer(request)
+        }
+        #expect(proposals.all.map { "\($0)" } == [#"(302, Optional("1"), Optional("/to"))"#])
+        #expect(result.text == "GET -" && result.words == "redirect response data complete")
+        #expect(result.task.originalRequest?.url?.path == "/from" && result.task.currentRequest?.url?.path == "/to")
+        #expect(result.task.response?.url?.path == "/to")
+    }
+
+    @Test("checklist 59: another request is sent in its place, from any thread, later")
+    func instead() async throws {
+        let result = try await Self.load { _, _, request, answer in
+            var other = request
+            other.url = URL(string: "/other", relativeTo: request.url)?.absoluteURL
+            other.httpMethod = "PUT"
+            other.httpBody = Data(count: 7)
+            other.setValue("yes", forHTTPHeaderField: "X-New")
+            let sent = other
+            DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(5)) { answer(sent) }
+        }
+        #expect(result.text == "other PUT yes 7" && result.error == nil)
+        #expect(result.task.currentRequest?.httpMethod == "PUT")
+    }
+
+    @Test("checklist 60: nil makes the redirect response and its body the result")
+    func deliver() async throws {
+        let result = try await Self.load { $3(nil) }
+        #expect(result.text == "moved" && result.error == nil && result.paths == ["/from"])
+        #expect((result.task.response as? HTTPURLResponse)?.statusCode == 302)
+        #expect(result.task.currentRequest == result.task.originalRequest)
+    }
+
+    @Test("checklist 63: the task may be cancelled while it is asked, answered or not", arguments: [false, true])
+    func cancel(_ answers: Bool) async throws {
+        let kept = Box<@Sendable (URLRequest?) -> Void>()
+        let result = try await Self.load { task, _, request, answer in
+            task.cancel()
+            answers ? answer(request) : kept.add(answer)
+        }
+        #expect(result.error?.code == .cancelled && result.words == "redirect complete" && result.paths == ["/from"])
+    }
+
+    @Test("a POST that becomes a GET loses its body in the proposal; one that stays keeps it")
+    func body() async throws {
+        let bodies = Box<String>()
+        _ = try await Self.load { request in
+            request.httpMethod = "POST"
+            request.httpBody = Data(count: 3)
+        } _: { _, _, request, answer in
+            bodies.add("\(request.httpMethod ?? "-") \(request.httpBody?.count ?? -1)")
+            answer(request)
+        }
+        #expect(bodies.all == ["GET -1"])
+    }
+
+    // MARK: Checklist 55
+
+    /// Collects what is reported of one task; other tests run at the same time.
+    @Test("checklist 55: a handler dropped, or called twice, is reported; a dropped one cancels the task",
+        arguments: ["dropped redirect", "dropped response", "again redirect", "again response"])
+    func misuse(_ what: String) async throws {
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            let recorder = Recorder()
+            recorder.onRedirect = { _, _, request, answer in
+                if what != "dropped redirect" { answer(request) }
+                if what == "again redirect" { answer(nil) }
+            }
+            recorder.onResponse = { _, _, answer in
+                if what != "dropped response" { answer(.allow) }
+                if what == "again response" { answer(.cancel) }
+            }
+            let session = recorder.session()
+            let task = session.dataTask(with: origin.url("/from"))
+            let reports = MisuseReports(task)
+            task.resume()
+            await recorder.completed.reaches(1)
+            let isDropped = what.hasPrefix("dropped")
+            let error = recorder.record(task).errors.first ?? nil
+            #expect(error?.code == (isDropped ? .cancelled : nil))
+            if isDropped { #expect((error?.userInfo[NSUnderlyingErrorKey] as? LoadError)?.reason == .decisionFailed) }
+            let method = what.hasSuffix("redirect") ? "willPerformHTTPRedirection" : "didReceive response"
+            let words = isDropped ? "was dropped without being called; the task is cancelled" : "was called again, without effect"
+            #expect(reports.all == ["task 1: the completion handler of \(method) \(words)"])
+            if !isDropped { #expect(recorder.record(task).data == Data("GET -".utf8)) }
+            await recorder.expectOrder(session)
+        }
+    }
+
+    @Test("checklist 55: a handler kept and forgotten after the task has ended is no misuse")
+    func keptTooLong() async throws {
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            let recorder = Recorder()
+            let kept = Lockbox(), asked = Counter()
+            recorder.onResponse = { _, _, answer in
+                kept.keep(answer)
+                asked.add()
+            }
+            let session = recorder.session()
+            let task = session.dataTask(with: origin.url("/to"))
+            let reports = MisuseReports(task)
+            task.resume()
+            await asked.reaches(1)
+            task.cancel()
+            await recorder.completed.reaches(1)
+            kept.keep(nil)
+            #expect(reports.all == [])
+            #expect(recorder.words(task) == "response complete")
+            await recorder.expectOrder(session)
+        }
+    }
+}

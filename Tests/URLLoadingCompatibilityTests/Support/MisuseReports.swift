@@ -1,0 +1,37 @@
+import Foundation
+import Synchronization
+import URLLoadingCompatibility
+import URLLoadingIO
+
+/// What is reported of one task, while other tests run.
+final class MisuseReports: Sendable {
+    private static let all = Lock<[(task: ObjectIdentifier, words: String)]>([])
+    private static let isInstalled: Void = {
+        URLSession.misuseHandler = { misuse in
+            all.withLock { $0.append((ObjectIdentifier(misuse.task), misuse.description)) }
+        }
+    }()
+    private let task: URLSessionTask
+
+    init(_ task: URLSessionTask) {
+        self.task = task
+        Self.isInstalled
+    }
+
+    var all: [String] {
+        Self.all.withLock { all in all.filter { $0.task == ObjectIdentifier(task) }.map(\.words) }
+    }
+}
+
+/// One completion handler, until another takes its place.
+final class Lockbox: Sendable {
+    typealias Handler = @Sendable (URLSession.ResponseDisposition) -> Void
+    private let handler = Lock<Handler?>(nil)
+    func keep(_ new: Handler?) {
+        let old = handler.withLock { handler in
+            defer { handler = new }
+            return handler
+        }
+        withExtendedLifetime(old) {}
+    }
+}

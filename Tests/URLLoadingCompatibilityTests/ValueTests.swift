@@ -1,0 +1,93 @@
+import Foundation
+import Testing
+@testable import URLLoadingCompatibility
+
+/// Requests, responses, configurations: values without a load.
+struct ValueTests {
+    @Test("a request is a value; names of fields have no case")
+    func request() throws {
+        var request = URLRequest(url: try url("http://a.example/"))
+        #expect(request.httpMethod == "GET" && request.timeoutInterval == 60 && request.allHTTPHeaderFields == nil)
+        let before = request
+        request.setValue("text/plain", forHTTPHeaderField: "content-type")
+        request.setValue("text/html", forHTTPHeaderField: "Content-Type")
+        request.addValue("a", forHTTPHeaderField: "Accept")
+        request.addValue("b", forHTTPHeaderField: "ACCEPT")
+        #expect(request.allHTTPHeaderFields == ["Content-Type": "text/html", "Accept": "a,b"])
+        #expect(request.value(forHTTPHeaderField: "accept") == "a,b" && before.allHTTPHeaderFields == nil && before != request)
+        request.setValue(nil, forHTTPHeaderField: "aCCEPT")
+        #expect(request.allHTTPHeaderFields == ["Content-Type": "text/html"])
+        request.allHTTPHeaderFields = nil
+        #expect(request == before && request.hashValue == before.hashValue)
+        request.timeoutInterval = 60
+        #expect(request == before)
+        request.httpMethod = "put"
+        #expect(request.httpMethod == "PUT")
+        request.httpMethod = "Frobnicate"
+        #expect(request.httpMethod == "Frobnicate")
+        request.httpMethod = nil
+        #expect(request.httpMethod == "GET" && request.description == "http://a.example/")
+    }
+
+    @Test("raw values are those of the platform")
+    func rawValues() {
+        #expect(URLRequest.CachePolicy.returnCacheDataDontLoad.rawValue == 4)
+        #expect(URLRequest.CachePolicy.reloadIgnoringCacheData == .reloadIgnoringLocalCacheData)
+        #expect(URLSession.ResponseDisposition.allow.rawValue == 1 && URLSessionTask.State.completed.rawValue == 3)
+    }
+
+    @Test("a suggested name is a name, never a path", arguments: [
+        ("http://a.example/dir/file.txt?x=1", nil, "file.txt"),
+        ("http://a.example/", nil, "Unknown"),
+        ("http://a.example/%2e%2e", nil, "Unknown"),
+        ("http://a.example/a%2Fb%5Cc.txt", nil, "c.txt"),
+        ("http://a.example/x", "attachment; filename=\"../../etc/passwd\"", "passwd"),
+        ("http://a.example/x", "attachment; filename=..", "x"),
+        ("http://a.example/x", "attachment; filename=\"C:\\\\dir\\\\a.exe\"", "a.exe"),
+        ("http://a.example/x", "attachment; filename=\".bashrc\"", "bashrc"),
+        ("http://a.example/x", "attachment; filename=plain.txt; filename*=UTF-8''na%C3%AFve.txt", "naïve.txt"),
+        ("http://a.example/x", "attachment; filename*=UTF-8''%2e%2e%2fa%00b", "ab"),
+        ("http://a.example/x", "attachment; filename=\"a\u{202e}gpj.exe\"", "agpj.exe"),
+        ("http://a.example/x", "nonsense;;;=", "x"),
+    ])
+    func names(_ address: String, _ disposition: String?, _ name: String) throws {
+        let response = HTTPURLResponse(
+            url: try url(address), statusCode: 200, httpVersion: nil,
+            headerFields: disposition.map { ["content-disposition": $0] })
+        #expect(response?.suggestedFilename == name)
+    }
+
+    @Test("a name is no longer than a file system takes")
+    func longName() throws {
+        let response = URLResponse(
+            url: try url("http://a.example/" + String(repeating: "%C3%A4", count: 300)), mimeType: nil,
+            expectedContentLength: -1, textEncodingName: nil)
+        #expect(response.suggestedFilename?.utf8.count == 254)
+    }
+
+    @Test("responses are made, compared, copied and archived")
+    func responses() throws {
+        let made = try #require(HTTPURLResponse(
+            url: try url("http://a.example/"), statusCode: 404, httpVersion: "HTTP/1.1",
+            headerFields: ["Content-Type": "text/html; charset=Latin1", "Content-Length": "12"]))
+        #expect(made.mimeType == "text/html" && made.textEncodingName == "latin1" && made.expectedContentLength == 12)
+        #expect(made.copy() as AnyObject === made)
+        #expect(made.description == "<HTTPURLResponse 404 text/html http://a.example/>")
+        let archive = try NSKeyedArchiver.archivedData(withRootObject: made, requiringSecureCoding: true)
+        let read = try #require(try NSKeyedUnarchiver.unarchivedObject(ofClass: HTTPURLResponse.self, from: archive))
+        #expect(read == made && read.hash == made.hash && read.statusCode == 404)
+        #expect(read.value(forHTTPHeaderField: "content-LENGTH") == "12")
+        let other = HTTPURLResponse(url: try url("http://a.example/"), statusCode: 200, httpVersion: nil, headerFields: nil)
+        #expect(other != made && other?.expectedContentLength == -1 && other?.allHeaderFields.isEmpty == true)
+    }
+
+    @Test("statuses in words", arguments: [(200, "no error"), (404, "not found"), (299, "success"), (599, "server error"), (7, "server error")])
+    func words(_ status: Int, _ words: String) {
+        #expect(HTTPURLResponse.localizedString(forStatusCode: status) == words)
+    }
+
+    @Test("a limit of time that is none", arguments: [0, -1, .infinity, .nan, 1e300, .leastNonzeroMagnitude])
+    func times(_ seconds: TimeInterval) {
+        #expect(Duration(timeout: seconds) == (seconds == .leastNonzeroMagnitude ? .nanoseconds(1) : nil))
+    }
+}
