@@ -39,12 +39,12 @@ extension Request {
 final class WholeExchange: Exchange, @unchecked Sendable {
     let response: Response
     private let owner: Load
-    private var rest: Chunk?
+    private var rest = PendingChunk()
 
     init(_ response: Response, _ body: Data, _ load: Load) {
         self.response = response
         owner = load
-        rest = body.isEmpty ? nil : body.withUnsafeBytes { Chunk(copying: $0) }
+        rest.chunk = body.isEmpty ? nil : body.withUnsafeBytes { Chunk(copying: $0) }
     }
 
     var load: Load? { owner }
@@ -53,18 +53,10 @@ final class WholeExchange: Exchange, @unchecked Sendable {
     var trailers: Headers { Headers() }
 
     func buffered(atMost most: Int) -> BodyPiece? {
-        guard let chunk = rest else { return .end }
-        guard chunk.count > most else {
-            rest = nil
-            return .chunk(chunk)
-        }
-        guard most > 0 else { return nil }
-        let (first, others) = chunk.split(at: most)
-        rest = others
-        return .chunk(first)
+        rest.chunk == nil ? .end : rest.take(atMost: most)
     }
 
     func fill(atMost most: Int) async throws(LoadError) {}
 
-    func release() { rest = nil }
+    func release() { rest.chunk = nil }
 }

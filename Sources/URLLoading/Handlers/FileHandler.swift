@@ -137,7 +137,7 @@ private final class FileExchange: Exchange, @unchecked Sendable {
     private var reader: FileReader?
     private var range: Range<Int64>
     private var storage: ChunkStorage?
-    private var pending: Chunk?
+    private var pending = PendingChunk()
 
     private static let pieceSize = 256 * 1024
 
@@ -154,23 +154,14 @@ private final class FileExchange: Exchange, @unchecked Sendable {
     var trailers: Headers { Headers() }
 
     func buffered(atMost most: Int) -> BodyPiece? {
-        if let chunk = pending {
-            guard chunk.count > most else {
-                pending = nil
-                return .chunk(chunk)
-            }
-            guard most > 0 else { return nil }
-            let (first, rest) = chunk.split(at: most)
-            pending = rest
-            return .chunk(first)
-        }
-        return range.isEmpty || reader == nil ? .end : nil
+        if pending.chunk == nil, range.isEmpty || reader == nil { return .end }
+        return pending.take(atMost: most)
     }
 
     func fill(atMost most: Int) async throws(LoadError) {
         if owner.isSuspended { await owner.untilResumed() }
         if let reason = owner.stopReason { throw LoadError(reason, phase: .receiving) }
-        guard pending == nil, let reader else { return }
+        guard pending.chunk == nil, let reader else { return }
         let wanted = Int(min(Int64(Self.pieceSize), Int64(max(1, most)), Int64(range.count)))
         if !isKnownUniquelyReferenced(&storage) || storage?.capacity ?? 0 < wanted { storage = ChunkStorage(capacity: wanted) }
         guard let storage else { return }
@@ -179,7 +170,7 @@ private final class FileExchange: Exchange, @unchecked Sendable {
             throw LoadError(.fileChanged, phase: .receiving, party: .system, detail: "\(range.count) bytes are missing")
         }
         range = range.lowerBound + Int64(count)..<range.upperBound
-        pending = Chunk(storage: storage, range: 0..<count)
+        pending.chunk = Chunk(storage: storage, range: 0..<count)
     }
 
     private func read(_ reader: FileReader, _ storage: ChunkStorage, _ wanted: Int) async throws(LoadError) -> Int {
@@ -203,5 +194,5 @@ private final class FileExchange: Exchange, @unchecked Sendable {
         do { return try read.get() } catch { throw LoadError(file: error) }
     }
 
-    func release() { (reader, pending, storage) = (nil, nil, nil) }
+    func release() { (reader, pending.chunk, storage) = (nil, nil, nil) }
 }

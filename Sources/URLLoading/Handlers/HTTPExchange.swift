@@ -18,7 +18,7 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
     private var hasEnded = false
     private var isReleased = false
     /// What was read beyond the limit of the last piece.
-    private var rest: Chunk?
+    private var rest = PendingChunk()
 
     init(_ connection: HTTP1Connection, _ load: Load, _ url: URL) {
         self.connection = connection
@@ -57,25 +57,19 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
 
     func buffered(atMost most: Int) throws(LoadError) -> BodyPiece? {
         guard !hasEnded else { return .end }
-        let piece: BodyPiece
-        if let rest { piece = .chunk(rest) } else if let decoded = try decoded() { piece = decoded } else { return nil }
-        switch piece {
-        case .chunk(let chunk) where most == 0:
-            rest = chunk
-            return nil
-        case .chunk(let chunk) where chunk.count > most:
-            let (first, others) = chunk.split(at: most)
-            rest = others
-            return .chunk(first)
-        case .chunk:
-            rest = nil
-            return piece
-        case .end:
-            hasEnded = true
-            // Once given back, the connection is somebody else's.
-            trailers = connection.trailers
-            return .end
+        if rest.chunk == nil {
+            switch try decoded() {
+            case .chunk(let chunk)? where chunk.count <= most: return .chunk(chunk)
+            case .chunk(let chunk)?: rest.chunk = chunk
+            case .end?:
+                hasEnded = true
+                // Once given back, the connection is somebody else's.
+                trailers = connection.trailers
+                return .end
+            case nil: return nil
+            }
         }
+        return rest.take(atMost: most)
     }
 
     private func decoded() throws(LoadError) -> BodyPiece? {

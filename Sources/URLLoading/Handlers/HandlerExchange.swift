@@ -11,7 +11,7 @@ final class HandlerExchange: Exchange, @unchecked Sendable {
     /// Where the handler wants the load to go on.
     let redirect: Request?
     private var pieces: AnyChunkIterator?
-    private var pending: Chunk?
+    private var pending = PendingChunk()
     private let makeTrailers: (@Sendable () -> Headers)?
     /// Its body is the load's, not read by another handler.
     var isOutermost = false
@@ -36,34 +36,26 @@ final class HandlerExchange: Exchange, @unchecked Sendable {
     func taken(by load: Load) { taker.withLock { $0 = load } }
 
     func buffered(atMost most: Int) -> BodyPiece? {
-        guard let chunk = pending else { return pieces == nil ? .end : nil }
-        guard chunk.count > most else {
-            pending = nil
-            return .chunk(chunk)
-        }
-        guard most > 0 else { return nil }
-        let (first, rest) = chunk.split(at: most)
-        pending = rest
-        return .chunk(first)
+        pending.chunk == nil && pieces == nil ? .end : pending.take(atMost: most)
     }
 
     func fill(atMost most: Int) async throws(LoadError) {
         guard let load else { throw .bodyUnavailable }
         if load.isSuspended { await load.untilResumed() }
-        guard pending == nil, let pieces else { return }
+        guard pending.chunk == nil, let pieces else { return }
         let pulled = await pieces.next(for: load)
         if let reason = load.stopReason {
             if isOutermost { await load.insiders?.close() }
             throw LoadError(reason, phase: .receiving)
         }
         switch pulled {
-        case .success(let piece?): pending = piece.count > 0 ? piece : nil
+        case .success(let piece?): pending.chunk = piece.count > 0 ? piece : nil
         case .success(nil): self.pieces = nil
         case .failure(let error): throw LoadError(handler: error, phase: .receiving)
         }
     }
 
-    func release() { (pieces, pending) = (nil, nil) }
+    func release() { (pieces, pending.chunk) = (nil, nil) }
 }
 
 extension LoadError {
