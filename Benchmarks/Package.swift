@@ -46,6 +46,13 @@ let package = Package(
             name: "ours",
             dependencies: ["BenchMeasure", .product(name: "URLLoading", package: "URLLoading")],
             swiftSettings: strict),
+        .executableTarget(
+            name: "classic",
+            dependencies: [
+                "BenchMeasure", .product(name: "URLLoading", package: "URLLoading"),
+                .product(name: "URLLoadingCompatibility", package: "URLLoading"),
+            ],
+            swiftSettings: strict),
     ] : []) + (withAHC ? [
         .executableTarget(
             name: "ahc",

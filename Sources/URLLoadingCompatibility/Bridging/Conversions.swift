@@ -49,9 +49,9 @@ extension URLRequest {
 }
 
 extension URLResponse {
-    static func make(_ response: Response) -> URLResponse {
+    static func make(_ response: Response, to method: String?) -> URLResponse {
         guard let head = response.http else { return URLResponse(loaded: response) }
-        return HTTPURLResponse(response, head)
+        return HTTPURLResponse(response, head, toHead: method == "HEAD")
     }
 }
 

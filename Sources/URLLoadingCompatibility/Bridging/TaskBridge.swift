@@ -32,6 +32,8 @@ final class TaskBridge: LoadSink, Sendable {
         var fate: LoadError?
         var isCanceled = false
         var current: URLRequest
+        /// What the delegate has chosen to send next.
+        var chosen: URLRequest?
         var response: URLResponse?
         var error: URLError?
     }
@@ -72,7 +74,7 @@ final class TaskBridge: LoadSink, Sendable {
     func cancel() { cancel(LoadError(.cancelled, phase: .deciding, party: .local, url: original.url)) }
 
     /// What the delegate has not heard by now it does not hear any more, but that the task is over.
-    private func cancel(_ error: LoadError) {
+    func cancel(_ error: LoadError) {
         let (released, load, fate, hasEnded) = state.withLock { state in
             state.isCanceled = true
             return (state.mailbox.fail(error), state.load, state.fate, state.mailbox.hasEnded)
@@ -89,7 +91,7 @@ final class TaskBridge: LoadSink, Sendable {
         schedule()
     }
 
-    private func schedule() {
+    func schedule() {
         if state.withLock({ $0.mailbox.schedule() }) { lane.append(.bridge(self)) }
     }
 
@@ -99,8 +101,10 @@ final class TaskBridge: LoadSink, Sendable {
         switch event {
         case .canonicalized, .informational, .received: return
         case .redirected(let redirect):
-            return state.withLock { $0.current = URLRequest(redirect.request, like: $0.current) }
-        case .responded(let response): return respond(URLResponse.make(response))
+            return state.withLock { state in
+                state.current = state.chosen.take() ?? URLRequest(redirect.request, like: state.current)
+            }
+        case .responded(let response): return respond(response)
         case .bodySent(let bytes): state.withLock { $0.mailbox.put(bytes) }
         case .completed(let error): state.withLock { $0.mailbox.finish(error) }
         }
@@ -108,8 +112,9 @@ final class TaskBridge: LoadSink, Sendable {
     }
 
     /// Heard with what comes next: mostly the body is already here.
-    private func respond(_ response: URLResponse) {
+    private func respond(_ response: Response) {
         let isHeard = hasHandler || dataDelegate != nil
+        let response = URLResponse.make(response, to: state.withLock { $0.current.httpMethod })
         state.withLock { state in
             state.response = response
             state.mailbox.put(response, isHeard: isHeard)
@@ -180,91 +185,17 @@ final class TaskBridge: LoadSink, Sendable {
         session.left(identifier)
     }
 
-    // MARK: Questions
-
-    /// The decision upon redirects, for the load.
-    var decisions: Decisions {
-        var decisions = Decisions()
-        decisions.redirect = Decision { [self] redirect in try await decide(redirect) }
-        return decisions
-    }
-
-    private func decide(_ redirect: Redirect) async throws -> RedirectDecision {
-        guard taskDelegate != nil, let head = redirect.response.http else { return .follow }
-        let response = HTTPURLResponse(redirect.response, head)
-        let proposed = state.withLock { URLRequest(redirect.request, like: $0.current) }
-        let reply = await withUnsafeContinuation { continuation in
-            let question = RedirectQuestion(response, proposed, continuation)
-            guard state.withLock({ $0.mailbox.put(question) }) else { return question.withdraw() }
-            schedule()
-        }
-        switch reply {
-        case .withdrawn: return .cancel
-        case .none: throw DroppedAnswer()
-        case .request(nil): return .deliver
-        case .request(proposed?): return .follow
-        case .request(let other?): return try .instead(Request.make(other).get())
-        }
-    }
-
-    private func ask(_ question: RedirectQuestion, _ session: URLSession, _ task: URLSessionDataTask) {
-        guard let delegate = taskDelegate else { return _ = question.answer(.request(question.proposed)) }
-        let answer = Answer<URLRequest?> { [self] fate in
-            switch fate {
-            case .given(let request): question.answer(.request(request))
-            case .givenAgain: report(.completionHandlerCalledAgain, "willPerformHTTPRedirection", task)
-            case .dropped: if question.answer(.none) { report(.completionHandlerDropped, "willPerformHTTPRedirection", task) }
-            }
-        }
-        delegate.urlSession(
-            session, task: task, willPerformHTTPRedirection: question.response, newRequest: question.proposed
-        ) { answer.give($0) }
-    }
-
-    private func ask(_ response: URLResponse, _ session: URLSession, _ task: URLSessionDataTask) {
-        guard let delegate = dataDelegate else { return allow() }
-        let answer = Answer<URLSession.ResponseDisposition> { [self] fate in
-            switch fate {
-            case .given(.allow): allow()
-            case .given(.cancel): if isHeld { cancel() }
-            case .givenAgain: report(.completionHandlerCalledAgain, "didReceive response", task)
-            case .dropped:
-                guard isHeld else { return }
-                report(.completionHandlerDropped, "didReceive response", task)
-                cancel(LoadError(
-                    .decisionFailed, phase: .deciding, party: .local, url: response.url, underlying: DroppedAnswer()))
-            }
-        }
-        delegate.urlSession(session, dataTask: task, didReceive: response) { answer.give($0) }
-    }
-
-    private var isHeld: Bool { state.withLock { $0.mailbox.isHeld } }
-
-    private func allow() {
-        state.withLock { $0.mailbox.answered() }
-        schedule()
-    }
-
-    private func report(_ kind: URLSessionMisuse.Kind, _ method: String, _ task: URLSessionTask) {
-        URLSession.misuseHandler(URLSessionMisuse(kind: kind, method: method, task: task))
-    }
-
     // MARK: Delegates
 
     /// The task's own delegate, or that of the session.
-    private var taskDelegate: (any URLSessionTaskDelegate)? {
+    var taskDelegate: (any URLSessionTaskDelegate)? {
         let (session, task) = state.withLock { ($0.session, $0.task) }
         return task?.ownDelegate ?? session?.delegates.task
     }
 
-    private var dataDelegate: (any URLSessionDataDelegate)? {
+    var dataDelegate: (any URLSessionDataDelegate)? {
         let (session, task) = state.withLock { ($0.session, $0.task) }
         if let own = task?.ownDelegate as? any URLSessionDataDelegate { return own }
         return session?.delegates.data
     }
-}
-
-/// A delegate has dropped a completion handler.
-struct DroppedAnswer: Error, CustomStringConvertible {
-    var description: String { "the delegate dropped the completion handler without calling it" }
 }

@@ -13,20 +13,24 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
     /// The status, such as 404.
     public let statusCode: Int
     private let fields: Headers
+    /// Of what a HEAD did not bring.
+    private let statedLength: Int64?
 
     /// For responses that were not loaded: stubs, tests. Media type and length are taken from the fields.
     public init?(url: URL, statusCode: Int, httpVersion: String?, headerFields: [String: String]?) {
         self.statusCode = statusCode
         fields = Headers(headerFields ?? [:])
+        statedLength = nil
         let type = fields[.contentType].flatMap { MediaType($0) }
         let length = fields[.contentLength].flatMap { Int($0) } ?? -1
         super.init(
             url: url, mimeType: type?.essence, expectedContentLength: max(-1, length), textEncodingName: type?.charset)
     }
 
-    init(_ response: Response, _ head: HTTPHead) {
+    init(_ response: Response, _ head: HTTPHead, toHead: Bool = false) {
         statusCode = head.status.code
         fields = head.headers
+        statedLength = toHead ? head.headers[.contentLength].flatMap { Int64($0) } : nil
         super.init(loaded: response)
     }
 
@@ -60,6 +64,9 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
         }
     }
 
+    /// As for every response; for one to HEAD, what a GET would have brought.
+    open override var expectedContentLength: Int64 { statedLength ?? super.expectedContentLength }
+
     open override var suggestedFilename: String? {
         SuggestedFilename.make(stated: fields.values(of: "Content-Disposition").first, url)
     }
@@ -83,6 +90,7 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
         var fields = Headers()
         for (name, value) in zip(names, values) { fields.append(FieldName(name), value) }
         self.fields = fields
+        statedLength = nil
         super.init(coder: aDecoder)
     }
 

@@ -57,9 +57,12 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
     open var delegate: (any URLSessionTaskDelegate)? {
         get { ownDelegate }
         set {
-            own.withLock { own in
-                if !own.isOver { own.delegate = newValue }
+            let old = own.withLock { own in
+                guard !own.isOver else { return own.delegate }
+                defer { own.delegate = newValue }
+                return own.delegate
             }
+            withExtendedLifetime(old) {}  // Its end may run code of the program's: not under the lock.
         }
     }
 
@@ -70,7 +73,7 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
             own.isOver = true
             return own.delegate.take()
         }
-        withExtendedLifetime(delegate) {}  // Its end may run code of the program's: not under the lock.
+        withExtendedLifetime(delegate) {}
     }
 
     // MARK: Controls

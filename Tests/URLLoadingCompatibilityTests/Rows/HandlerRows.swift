@@ -46,6 +46,22 @@ struct HandlerRows {
         }
     }
 
+    @Test("checklist 42: the length of what a HEAD did not bring is that of its GET; no body, none at all")
+    func head() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("hello") }
+            origin.route("/none") { _ in .status(.noContent) }
+            let session = URLSession(configuration: .default)
+            var request = URLRequest(url: origin.url())
+            request.httpMethod = "HEAD"
+            let head = await session.result(request)
+            #expect(head.data == Data() && head.error == nil && head.response?.expectedContentLength == 5)
+            let none = await session.result(URLRequest(url: origin.url("/none")))
+            #expect(none.data == Data() && none.error == nil && none.response?.expectedContentLength ?? 0 <= 0)
+            session.invalidateAndCancel()
+        }
+    }
+
     @Test("checklist 160: a server's error is no error")
     func status() async throws {
         try await withTestOrigin { origin in

@@ -60,7 +60,7 @@ struct RedirectRows {
             DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(5)) { answer(sent) }
         }
         #expect(result.text == "other PUT yes 7" && result.error == nil)
-        #expect(result.task.currentRequest?.httpMethod == "PUT")
+        #expect(result.task.currentRequest?.httpMethod == "PUT" && result.task.currentRequest?.httpBody?.count == 7)
     }
 
     @Test("checklist 60: nil makes the redirect response and its body the result")

@@ -1,0 +1,65 @@
+import Foundation
+import Testing
+import URLLoading
+@testable import URLLoadingCompatibility
+
+/// The machine behind a delegate's calls, without a load.
+struct MailboxTests {
+    private static let response = URLResponse(
+        url: URL(filePath: "/"), mimeType: nil, expectedContentLength: -1, textEncodingName: nil)
+
+    private static func words(_ mailbox: inout Mailbox) -> [String] {
+        var words: [String] = []
+        while let (call, _) = mailbox.next() {
+            switch call {
+            case .sent(let bytes): words.append("\(bytes)")
+            case .redirect: words.append("redirect")
+            case .response: words.append("response")
+            case .data(let data): words.append("data \(data.count)")
+            case .finished(let error): words.append("finished \(error.map { "\($0.reason)" } ?? "")")
+            }
+        }
+        return words
+    }
+
+    private static let failure = LoadError(.cancelled, phase: .deciding, party: .local)
+
+    @Test("counts of a body sent are put together, and begin anew when it is sent again")
+    func sent() {
+        var mailbox = Mailbox(collects: false)
+        mailbox.put(ByteCount(count: 10, total: 10, expected: 20))
+        mailbox.put(ByteCount(count: 10, total: 20, expected: 20))
+        #expect(Self.words(&mailbox) == ["+20 20/20"])
+        mailbox.put(ByteCount(count: 10, total: 10, expected: 20))
+        mailbox.put(ByteCount(count: 5, total: 5, expected: 20))
+        #expect(Self.words(&mailbox) == ["+5 5/20"])
+    }
+
+    @Test("nothing follows a response before the answer; the lane is told once for all that gathers")
+    func held() {
+        var mailbox = Mailbox(collects: false)
+        mailbox.put(Self.response, isHeard: true)
+        let first = mailbox.schedule(), second = mailbox.schedule()
+        #expect(first && !second)
+        mailbox.finish(nil)
+        #expect(Self.words(&mailbox) == ["response"] && mailbox.isHeld)
+        mailbox.answered()
+        let again = mailbox.schedule()
+        #expect(again && Self.words(&mailbox) == ["finished "] && mailbox.isOver)
+        mailbox.finish(Self.failure)
+        let late = mailbox.schedule()
+        #expect(!late && Self.words(&mailbox) == [])
+    }
+
+    @Test("what fails is heard of no more but its end, also if the load had succeeded", arguments: [false, true])
+    func failed(_ hasEnded: Bool) {
+        var mailbox = Mailbox(collects: false)
+        mailbox.put(ByteCount(count: 1, total: 1, expected: 1))
+        mailbox.put(Self.response, isHeard: true)
+        if hasEnded { mailbox.finish(nil) }
+        _ = mailbox.fail(Self.failure)
+        mailbox.put(Self.response, isHeard: true)
+        if !hasEnded { mailbox.finish(nil) }
+        #expect(Self.words(&mailbox) == ["finished cancelled"])
+    }
+}
