@@ -157,10 +157,12 @@ extension OriginConnection {
 
     func pause(_ duration: Duration) async throws(Ending) {
         guard duration > .zero else { return }
+        let clock = LoopClock(origin.configuration.clock?.time)
+        // Before the client can know of it: then a test that moves the time moves it for both.
+        let begun = clock.now()
         try await flush()
-        let (seconds, attoseconds) = duration.components
-        let moment = Poller.now() + seconds * 1_000_000_000 + attoseconds / 1_000_000_000
-        do throws(IOFailure) { try await Poller.shared.sleep(until: moment, token) } catch { throw .close }
+        let moment = (clock.manual == nil ? clock.now() : begun) + duration.inNanoseconds
+        do throws(IOFailure) { try await clock.sleep(until: moment, token) } catch { throw .close }
     }
 
     func flush() async throws(Ending) {

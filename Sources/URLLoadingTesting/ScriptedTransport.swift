@@ -24,6 +24,8 @@ package final class ScriptedTransport: Transport {
         case give([UInt8])
         /// Nothing moves: the other side has to wait.
         case block
+        /// Nothing moves until `release`.
+        case hold
         /// From here on every read and write fails.
         case fail(IOFailure.Code)
         /// The peer sends no more.
@@ -70,6 +72,18 @@ package final class ScriptedTransport: Transport {
     package var mismatch: String? { state.withLock { $0.mismatch } }
 
     private var isHolding: Bool { state.withLock { $0.isAtBlock && $0.blocks == held } }
+
+    /// Whether a task waits at a `hold`.
+    package var isHeld: Bool { state.withLock { $0.isAtHold && !$0.isClosed } && slot.hasWaiter }
+
+    /// Lets the `hold` go that was reached, or the next one.
+    package func release() {
+        state.withLock { $0.release() }
+        slot.wake()
+    }
+
+    /// What the other side wrote and the script took.
+    package var written: [UInt8] { state.withLock { $0.written } }
 
     package func read(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Progress {
         try move(.read) { state throws(IOFailure) in state.read(into: buffer) }
@@ -124,6 +138,8 @@ private struct ScriptState: Sendable {
     private(set) var steps: ArraySlice<Step>
     private(set) var blocks = 0
     private(set) var mismatch: String?
+    private(set) var written: [UInt8] = []
+    private var releases = 0
     var isClosed = false
     /// Written bytes that may be the beginning of what is waited for.
     private var tail: [UInt8] = []
@@ -132,7 +148,23 @@ private struct ScriptState: Sendable {
 
     var isAtBlock: Bool { if case .block = steps.first { true } else { false } }
 
-    mutating func arrive() { if isAtBlock { blocks += 1 } }
+    var isAtHold: Bool { if case .hold = steps.first { true } else { false } }
+
+    mutating func arrive() {
+        if isAtBlock { blocks += 1 }
+        passHold()
+    }
+
+    private mutating func passHold() {
+        guard isAtHold, releases > 0 else { return }
+        releases -= 1
+        next()
+    }
+
+    mutating func release() {
+        releases += 1
+        passHold()
+    }
 
     mutating func next() {
         steps.removeFirst()
@@ -158,6 +190,12 @@ private struct ScriptState: Sendable {
     }
 
     mutating func write(_ bytes: UnsafeRawBufferPointer) throws(IOFailure) -> Progress? {
+        let progress = try take(bytes)
+        if case .moved(let count) = progress { written += bytes.prefix(count) }
+        return progress
+    }
+
+    private mutating func take(_ bytes: UnsafeRawBufferPointer) throws(IOFailure) -> Progress? {
         switch steps.first {
         case .expect(let expected):
             let count = min(bytes.count, expected.count)

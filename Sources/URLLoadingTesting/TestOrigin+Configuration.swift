@@ -27,6 +27,8 @@ extension TestOrigin {
         public var tls: TLS?
         /// Sent to every connection in place of HTTP, whatever it asks: for servers of other kinds.
         public var greeting: Answer.Script?
+        /// Whose time the pauses and delays of its answers take; `nil` for the system's.
+        public var clock: ManualClock?
         /// The most requests remembered, at least 0; the oldest are forgotten first.
         public var recordedRequests = 10_000
         /// The most bytes of a request's body that are kept for its handler and the record, at least 0.

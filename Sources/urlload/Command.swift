@@ -5,6 +5,7 @@ import URLLoading
 enum Command {
     static func run(_ arguments: [String]) async -> ExitCode {
         if arguments.isEmpty { return await Demonstration.run() }
+        if arguments[0] == "tour" { return await Tour.run(Array(arguments.dropFirst())) }
         let options: Options
         do throws(UsageError) { options = try ArgumentParser.parse(arguments) } catch {
             return usage(error.words)

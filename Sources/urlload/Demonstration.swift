@@ -38,7 +38,7 @@ enum Demonstration {
     }
 
     private static func show(_ plain: TestOrigin, _ secure: TestOrigin, _ roots: String) async throws {
-        try say("urlload without arguments demonstrates itself; urlload --help tells what it can do.")
+        try say("urlload without arguments demonstrates itself; urlload tour shows the library, urlload --help tells what it can do.")
         try await step("A load over TLS, and what went over the wire", ["-v", secure.url("/hello").absoluteString], roots)
         try await step("The same without trusting that issuer", [secure.url("/hello").absoluteString], nil)
         try await step("A body that takes its time", [plain.url("/slowly").absoluteString], nil)

@@ -37,9 +37,10 @@ enum Ending: CaseIterable, Sendable {
     }
 }
 
-/// The two ways to load: collecting, and with the body in a closure.
+/// The ways to load: collecting, with the body in a closure, and by a handle whose value, or whose body,
+/// is waited for.
 enum Verb: CaseIterable, Sendable {
-    case data, load
+    case data, load, value, body
 
     func run(_ session: Session, _ request: Request, _ decisions: Decisions = Decisions()) async throws -> Int {
         switch self {
@@ -50,6 +51,26 @@ enum Verb: CaseIterable, Sendable {
                 for try await chunk in body { count += chunk.count }
                 return count
             }
+        case .value: return try await Self.use(session.dataTask(request, decisions: decisions)) { try await $0.value.count }
+        case .body:
+            return try await Self.use(session.dataTask(request, decisions: decisions)) { task in
+                var count = 0
+                for try await chunk in try await task.body { count += chunk.count }
+                return count
+            }
+        }
+    }
+
+    /// A handle cancelled with its caller, and waited for until it has ended.
+    private static func use(_ task: LoadTask<Data>, _ read: (LoadTask<Data>) async throws -> Int) async throws -> Int {
+        let events = task.events
+        task.resume()
+        do {
+            return try await withTaskCancellationHandler { try await read(task) } onCancel: { task.cancel() }
+        } catch {
+            await Task { for await _ in events {} }.value
+            guard case .completed(let failure?) = task.snapshot.state else { throw error }
+            throw failure
         }
     }
 }

@@ -110,9 +110,9 @@ import URLLoadingWire
 
     // MARK: What is loaded
 
-    private static let paths = ["/small", "/large", "/chunks", "/echo", "/close", "/redirect", "/slow"]
+    static let paths = ["/small", "/large", "/chunks", "/echo", "/close", "/redirect", "/slow"]
 
-    private static func addRoutes(to origin: TestOrigin) {
+    static func addRoutes(to origin: TestOrigin) {
         origin.route("/small") { _ in .ok("small") }
         origin.route("/large") { _ in .ok(.repeated(count: 300_000)) }
         origin.route("/chunks") { _ in .ok(.chunks(["one", "two", "three"], trailers: ["Sum": "3"])) }
@@ -122,14 +122,14 @@ import URLLoadingWire
         origin.route("/slow") { _ in .ok(.chunks(["a", .pause(.milliseconds(1)), "b"])) }
     }
 
-    private static func request(_ urls: [URL], _ random: inout SeededGenerator) -> Request {
+    static func request(_ urls: [URL], _ random: inout SeededGenerator) -> Request {
         let number = Int.random(in: urls.indices, using: &random)
         guard paths[number] == "/echo" else { return Request(url: urls[number]) }
         let body = RequestBody.data(Data(count: Int.random(in: 0...200_000, using: &random)))
         return Request(url: urls[number], method: .put, body: body)
     }
 
-    private static func inParallel(_ count: Int, width: Int, _ work: @escaping @Sendable (Int) async -> Void) async {
+    static func inParallel(_ count: Int, width: Int, _ work: @escaping @Sendable (Int) async -> Void) async {
         await withTaskGroup(of: Void.self) { group in
             for number in 0..<count {
                 if number >= width { await group.next() }

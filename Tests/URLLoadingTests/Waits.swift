@@ -18,7 +18,9 @@ enum Waits {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for ending in Ending.allCases {
                 group.addTask {
-                    for block in 1...ScriptedLoad.blocks { await ScriptedLoad.end(at: block, ending, .data) }
+                    for verb in [Verb.data, .value, .body] {
+                        for block in 1...ScriptedLoad.blocks { await ScriptedLoad.end(at: block, ending, verb) }
+                    }
                     await resolving(ending)
                     try await connecting(ending)
                     try await securing(ending)

@@ -8,6 +8,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     private let state: Lock<Guarded>
     private let idleLifetime: Int64
     private let connector: Connector
+    private let clock: LoopClock
     /// Buffers of connections that rest: who is leased next works with one that is warm. Changed
     /// together with the state, so that it costs no lock of its own.
     private struct Guarded: Sendable {
@@ -25,6 +26,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
             perHost: configuration.maximumConnectionsPerHost,
             maximumIdle: lifetime > .zero ? configuration.maximumIdleConnections : 0)))
         connector = Connector(configuration)
+        clock = configuration.clock
     }
 
     /// A connection for one exchange: an idle one, the next that becomes free, or a new one.
@@ -58,7 +60,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     }
 
     func giveBack(_ connection: HTTP1Connection, reusable: Bool) {
-        let now = Poller.coarseNow()
+        let now = clock.coarseNow()
         let buffer = reusable ? connection.rest(since: now) : nil
         act(on: state.withLock { state in
             if let buffer, state.spare.count < Self.mostSpare { state.spare.append(buffer) }
@@ -71,6 +73,11 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
             !isReaperSet.exchange(true, ordering: .acquiringAndReleasing)
         else { return }
         scheduleReaping(at: now + idleLifetime)
+    }
+
+    /// A leased connection gives its place away, and takes one again.
+    func setResting(_ isResting: Bool, _ route: Route) {
+        if isResting { act(on: state.withLock { $0.pool.rest(route) }) } else { state.withLock { $0.pool.goOn(route) } }
     }
 
     /// Nothing is kept any more; what is leased closes when it comes back.
@@ -98,7 +105,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         }
         while true {
             if let reason = control.stopReason {
-                act(on: state.withLock { $0.pool.abandon(waiter, route, now: Poller.coarseNow()) })
+                act(on: state.withLock { $0.pool.abandon(waiter, route, now: clock.coarseNow()) })
                 throw LoadError(reason, phase: .connecting)
             }
             let turn = state.withLock { _ in waiter.turn }
@@ -131,7 +138,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     // MARK: Reaping
 
     private func scheduleReaping(at moment: Int64) {
-        Poller.shared.schedule(Anchor.Timer(anchor) { $0.pool.reap(now: $1) }, at: moment)
+        clock.schedule(Anchor.Timer(anchor) { $0.pool.reap(now: $1) }, at: moment)
     }
 
     func reap(now: Int64) {
@@ -141,6 +148,6 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         }
         for connection in old { connection.close() }
         guard let next, !isReaperSet.exchange(true, ordering: .acquiringAndReleasing) else { return }
-        scheduleReaping(at: max(next + idleLifetime, now + 10_000_000))
+        scheduleReaping(at: max(next + idleLifetime, now + clock.rest(10_000_000)))
     }
 }

@@ -12,6 +12,7 @@ final class HTTP1Connection: @unchecked Sendable {
     let identifier: Int
     private var codec: HTTP1Codec
     private let tap: (@Sendable (WireTapEvent) -> Void)?
+    private let clock: LoopClock
 
     /// What was received and not consumed: `unread` of `storage`.
     private var storage: ChunkStorage?
@@ -42,6 +43,7 @@ final class HTTP1Connection: @unchecked Sendable {
         self.identifier = identifier
         codec = HTTP1Codec(role: .client, limits: HTTP1Limits(configuration.limits))
         tap = configuration.wireTap
+        clock = configuration.clock
     }
 
     func close() {
@@ -56,7 +58,7 @@ final class HTTP1Connection: @unchecked Sendable {
     /// One that rested for long is looked at by the kernel's word: the system call is cheaper than a
     /// request sent for nothing.
     var isClean: Bool {
-        let restedLong = Poller.coarseNow() - restsSince > Self.longRest
+        let restedLong = clock.manual != nil || clock.coarseNow() - restsSince > Self.longRest
         return unread.isEmpty && !transport.hasPendingInput(askingKernel: restedLong)
     }
     private var restsSince: Int64 = 0
@@ -193,7 +195,7 @@ final class HTTP1Connection: @unchecked Sendable {
     ) async throws(LoadError) -> Bool {
         var sent = 0
         while sent < count {
-            if control.isSuspended { await control.untilResumed() }
+            if control.isSuspended { await pause(control) }
             if let reason = control.stopReason { throw LoadError(reason, phase: .sending) }
             switch bytes.withUnsafeBytes({ attempt(UnsafeRawBufferPointer(rebasing: $0[sent...])) }) {
             case .success(.moved(let moved)):
@@ -214,6 +216,13 @@ final class HTTP1Connection: @unchecked Sendable {
             }
         }
         return true
+    }
+
+    /// While its task is suspended the connection takes up no place.
+    private func pause(_ control: LoadControl) async {
+        control.setResting(true, route)
+        await control.untilResumed()
+        control.setResting(false, route)
     }
 
     private func cut() -> Bool {
@@ -304,7 +313,7 @@ final class HTTP1Connection: @unchecked Sendable {
         // An answer takes its time: the first look would find nothing and cost a system call.
         if !hasReceived { await Poller.shared.park(transport.slot, .read, control) }
         while true {
-            if control.isSuspended { await control.untilResumed() }
+            if control.isSuspended { await pause(control) }
             if let reason = control.stopReason { throw LoadError(reason, phase: phase) }
             if try read(atMost: most) { return try await giveWay() }
             await Poller.shared.park(transport.slot, blockedOn, control)

@@ -2,7 +2,9 @@
 // connections, and every transition says what is to be done.
 //
 // Invariant: every connection counted has exactly one owner. It is being connected for a load,
-// leased to one, or idle since some moment; what is closed is counted no more.
+// leased to one, or idle since some moment; what is closed is counted no more. A leased one may rest: its
+// load waits for its caller and moves no byte. It then takes up no place, or loads that nobody reads
+// would hold up those somebody waits for.
 
 import URLLoadingIO
 import URLLoadingWire
@@ -27,7 +29,9 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         var idle: [(connection: Connection, since: Int64)] = []
         var connecting = 0
         var leased = 0
+        var resting = 0
         var waiting = WaiterQueue()
+        /// Places taken.
         var count: Int { idle.count + connecting + leased }
 
         mutating func queue(_ waiter: Waiter) -> Lease {
@@ -36,8 +40,8 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         }
 
         /// The next in line may make a connection in the place of one that is gone.
-        mutating func placeIsFree() -> Waiter? {
-            guard let next = waiting.popFirst() else { return nil }
+        mutating func placeIsFree(of perHost: Int) -> Waiter? {
+            guard count < perHost, let next = waiting.popFirst() else { return nil }
             connecting += 1
             next.turn = .connect
             return next
@@ -127,17 +131,38 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
 
     /// It was not: its place goes to the next.
     mutating func failedToConnect(_ route: Route) -> Consequence {
+        let perHost = perHost
         let next = update(route) { host in
             host.connecting -= 1
-            return host.placeIsFree()
+            return host.placeIsFree(of: perHost)
         }
         if next == nil { dropIfEmpty(route) }
         return Consequence(wake: next)
     }
 
+    /// A leased connection moves no byte until its load's caller wants it to: its place goes to the next.
+    mutating func rest(_ route: Route) -> Consequence {
+        let perHost = perHost
+        return Consequence(wake: update(route) { host in
+            host.leased -= 1
+            host.resting += 1
+            return host.placeIsFree(of: perHost)
+        })
+    }
+
+    /// It goes on, and takes a place again: beyond the limit if there is none, since nobody's turn can be
+    /// waited for with a message half read.
+    mutating func goOn(_ route: Route) {
+        update(route) { host in
+            host.resting -= 1
+            host.leased += 1
+        }
+    }
+
     /// A lease ends. A connection that can be used again goes to who waits longest, or is kept.
     mutating func giveBack(_ connection: Connection, _ route: Route, reusable: Bool, now: Int64) -> Consequence {
         let keeps = reusable && !isDraining && maximumIdle > 0
+        let perHost = perHost
         var isKept = false
         let next: Waiter? = update(route) { host in
             if reusable, let next = host.waiting.popFirst() {
@@ -146,7 +171,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
                 return next
             }
             host.leased -= 1
-            guard keeps else { return host.placeIsFree() }
+            guard keeps else { return host.placeIsFree(of: perHost) }
             host.idle.append((connection, now))
             isKept = true
             return nil
@@ -204,7 +229,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
     }
 
     private mutating func dropIfEmpty(_ route: Route) {
-        guard let host = hosts[route], host.count == 0, host.waiting.count == 0 else { return }
+        guard let host = hosts[route], host.count + host.resting == 0, host.waiting.count == 0 else { return }
         hosts[route] = nil
     }
 
@@ -226,6 +251,7 @@ extension PoolState: CustomStringConvertible {
         guard !hosts.isEmpty else { return "empty" }
         return hosts.map { route, host in
             "\(route) \(host.connecting) connecting \(host.leased) leased \(host.idle.count) idle \(host.waiting.count) waiting"
+                + (host.resting > 0 ? " \(host.resting) resting" : "")
         }.sorted().joined(separator: " | ")
     }
 }

@@ -24,6 +24,8 @@ protocol Exchange: AnyObject, Sendable {
     /// Waits until something was received; reads no more than so many bytes, and those that come with
     /// them.
     func fill(atMost most: Int) async throws(LoadError)
+    /// Nobody reads it for now, or somebody does again.
+    func setResting(_ isResting: Bool)
     /// Ends the exchange.
     func release()
 }
@@ -35,6 +37,7 @@ enum BodyPiece {
 
 extension Exchange {
     var redirect: Request? { nil }
+    func setResting(_ isResting: Bool) {}
 
     /// The next piece of the body; `nil` at its end, when the exchange is released.
     func next() async throws(LoadError) -> Chunk? {

@@ -101,10 +101,18 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
 
     // MARK: The lease
 
+    func setResting(_ isResting: Bool) {
+        guard !isReleased, isResting != self.isResting else { return }
+        self.isResting = isResting
+        owner.core.pool.setResting(isResting, connection.route)
+    }
+    private var isResting = false
+
     /// Ends the exchange. A body that was not read to its end costs the connection, unless the rest
     /// is already here.
     func release() {
         guard !isReleased else { return }
+        setResting(false)
         isReleased = true
         owner.detach(connection.transport.slot)
         if !hasEnded { discardBuffered() }

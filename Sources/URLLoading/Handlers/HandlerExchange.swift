@@ -12,18 +12,25 @@ final class HandlerExchange: Exchange, @unchecked Sendable {
     let redirect: Request?
     private var pieces: AnyChunkIterator?
     private var pending: Chunk?
+    private let makeTrailers: (@Sendable () -> Headers)?
+    /// Its body is the load's, not read by another handler.
+    var isOutermost = false
     /// Set by the load when it takes the answer.
     private let taker = Lock<Load?>(nil)
 
-    init(_ response: Response, _ pieces: AnyChunkIterator?, redirect: Request? = nil) {
+    init(
+        _ response: Response, _ pieces: AnyChunkIterator?, redirect: Request? = nil,
+        trailers: (@Sendable () -> Headers)? = nil
+    ) {
         self.response = response
         self.pieces = pieces
         self.redirect = redirect
+        makeTrailers = trailers
     }
 
     var head: HTTPHead? { response.http }
     var expectedLength: Int64? { response.expectedLength }
-    var trailers: Headers { Headers() }
+    var trailers: Headers { makeTrailers?() ?? Headers() }
     var load: Load? { taker.withLock { $0 } }
 
     func taken(by load: Load) { taker.withLock { $0 = load } }
@@ -46,7 +53,7 @@ final class HandlerExchange: Exchange, @unchecked Sendable {
         guard pending == nil, let pieces else { return }
         let pulled = await pieces.next(for: load)
         if let reason = load.stopReason {
-            await load.insiders?.close()
+            if isOutermost { await load.insiders?.close() }
             throw LoadError(reason, phase: .receiving)
         }
         switch pulled {
@@ -68,12 +75,15 @@ extension LoadError {
     }
 }
 
-/// Counts our own code that runs inside a handler's task. A load that ends waits for it, though not for
-/// the handler: it has heard of the end, and has connections to give back.
+/// Our own code that runs inside a handler's task, and the exchanges it has opened there. A load that
+/// ends waits for the code, though not for the handler: it has heard of the end. The exchanges are let
+/// go of then, whoever still refers to them.
 final class Insiders: Sendable {
-    private struct State: Sendable {
+    fileprivate struct Opened: Sendable { weak var exchange: (any Exchange)? }
+    fileprivate struct State: Sendable {
         var count = 0
         var isClosed = false
+        var opened: [Opened] = []
         var waiting: PollSlot?
     }
     private let state = Lock(State())
@@ -87,30 +97,48 @@ final class Insiders: Sendable {
         }
     }
 
-    func leave() {
-        let waiting = state.withLock { state in
+    func leave(with exchange: (any Exchange)? = nil) {
+        let (left, waiting) = state.withLock { state in
             state.count -= 1
-            return state.count == 0 ? state.waiting : nil
+            if let exchange {
+                state.opened.removeAll { $0.exchange == nil }
+                state.opened.append(Opened(exchange: exchange))
+            }
+            return (state.takeIfOver(), state.count == 0 ? state.waiting : nil)
         }
+        for opened in left { opened.exchange?.release() }
         waiting?.wake()
     }
 
-    /// Nobody enters any more; returns when those inside have left.
-    func close() async {
-        let isEmpty = state.withLock { state in
+    /// Nobody enters any more; whoever is inside lets go of everything when he leaves.
+    func end() {
+        let left = state.withLock { state in
             state.isClosed = true
-            return state.count == 0
+            return state.takeIfOver()
         }
-        guard !isEmpty else { return }
+        for opened in left { opened.exchange?.release() }
+    }
+
+    /// The same; returns when those inside have left.
+    func close() async {
+        end()
         let slot = Poller.shared.borrowSlot()
+        defer { Poller.shared.returnSlot(slot) }
         while true {
             let isEmpty = state.withLock { state in
                 state.waiting = state.count == 0 ? nil : slot
                 return state.count == 0
             }
-            if isEmpty { break }
+            if isEmpty { return }
             await Poller.shared.park(slot, until: .never)
         }
-        Poller.shared.returnSlot(slot)
+    }
+}
+
+extension Insiders.State {
+    fileprivate mutating func takeIfOver() -> [Insiders.Opened] {
+        guard isClosed, count == 0 else { return [] }
+        defer { opened = [] }
+        return opened
     }
 }

@@ -67,6 +67,8 @@ public struct ProtocolClient: Sendable {
     let line: [any ProtocolHandler]
     /// Where in the line the handler stands.
     let position: Int
+    /// No other handler waits for its answer.
+    let isOutermost: Bool
 
     /// The handlers behind this one.
     public var next: Next { Next(client: self) }
@@ -90,36 +92,36 @@ public struct ProtocolClient: Sendable {
     /// Without one, the answer is ``ChallengeDecision/performDefaultHandling``.
     /// - Throws: ``LoadError`` as any decision does.
     public func decide(_ challenge: Challenge) async throws(LoadError) -> ChallengeDecision {
-        try await inside { () async throws(LoadError) -> ChallengeDecision in
-            try await load.decide(challenge)
-        }
+        try enter()
+        defer { load.insiders?.leave() }
+        return try await load.decide(challenge)
     }
 
     private func forward(_ request: Request) async throws(LoadError) -> ProtocolAnswer {
         var hop = hop
         hop.isForeign = hop.isForeign || !request.goes(where: hop.request)
         hop.request = request
-        return try await inside { [hop] () async throws(LoadError) -> ProtocolAnswer in
-            ProtocolAnswer(try await load.answer(hop, from: line, after: position))
-        }
+        try enter()
+        var exchange: (any Exchange)?
+        defer { load.insiders?.leave(with: exchange) }
+        let answered = try await load.answer(hop, from: line, after: position)
+        exchange = answered
+        return ProtocolAnswer(answered)
     }
 
     func answer(_ request: Request, from handler: any DirectHandler) async throws(LoadError) -> ProtocolAnswer {
         var hop = hop
         hop.request = request
-        return try await inside { [hop] () async throws(LoadError) -> ProtocolAnswer in
-            ProtocolAnswer(try await handler.exchange(hop, for: load))
-        }
+        try enter()
+        var exchange: (any Exchange)?
+        defer { load.insiders?.leave(with: exchange) }
+        let answered = try await handler.exchange(hop, for: load)
+        exchange = answered
+        return ProtocolAnswer(answered)
     }
 
-    /// Our own code inside a handler's task. It hears of the load's end at once, so that is waited for.
-    private func inside<R: Sendable>(
-        _ work: @Sendable () async throws(LoadError) -> R
-    ) async throws(LoadError) -> R {
+    private func enter() throws(LoadError) {
         guard load.insiders?.enter() == true else { throw LoadError(load.stopReason ?? .cancelled, phase: .waiting) }
-        defer { load.insiders?.leave() }
-        // The handler may have been cancelled by its own doing; the load hears of that as of its own end.
-        return try await work()
     }
 }
 

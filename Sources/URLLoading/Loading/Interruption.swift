@@ -29,15 +29,15 @@ extension Interruption {
             load.detach(slot)
             Poller.shared.returnSlot(slot)
         }
-        let deadline = limit.map { Poller.now() &+ LoadControl.nanoseconds($0) } ?? .max
-        Poller.shared.schedule(slot, at: deadline)
+        let deadline = limit.map { load.clock.now() &+ LoadControl.nanoseconds($0) } ?? .max
+        load.clock.schedule(slot, at: deadline)
         let race = Race<Answer>(load.abandoned)
         let task = Task {
             // The slot may be somebody else's by now: he looks, and waits on.
             if race.finish(await work()) { slot.wake() }
         }
         while true {
-            let isLate = deadline != .max && Poller.now() >= deadline
+            let isLate = deadline != .max && load.clock.now() >= deadline
             if load.stopReason == nil, !isLate {
                 if let answer = race.takeAnswer() { return .answered(answer) }
             } else {

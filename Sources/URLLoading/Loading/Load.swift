@@ -26,7 +26,7 @@ class Load: LoadControl, @unchecked Sendable {
         super.init(
             idle: request.idleTimeout ?? configuration.idleTimeout,
             resource: request.resourceTimeout ?? configuration.resourceTimeout,
-            collectsTimeline: configuration.timeline != nil)
+            collectsTimeline: configuration.timeline != nil, clock: configuration.clock)
     }
 
     /// The load of a verb, whose time runs from now; an error if the session takes none any more.
@@ -87,7 +87,9 @@ class Load: LoadControl, @unchecked Sendable {
             emission?.emit(.canonicalized(canonical), self)
             hop.request = canonical
         }
-        return try await answer(hop, from: line, after: -1)
+        let exchange = try await answer(hop, from: line, after: -1)
+        (exchange as? HandlerExchange)?.isOutermost = true
+        return exchange
     }
 
     /// The first behind a place in the line that can handle the request.
@@ -96,7 +98,9 @@ class Load: LoadControl, @unchecked Sendable {
             throw LoadError(.unsupportedScheme, phase: .preparing, party: .local, url: hop.request.url)
         }
         if let direct = line[next] as? any DirectHandler { return try await direct.exchange(hop, for: self) }
-        return try await handled(by: line[next], ProtocolClient(load: self, hop: hop, line: line, position: next))
+        return try await handled(
+            by: line[next],
+            ProtocolClient(load: self, hop: hop, line: line, position: next, isOutermost: place < 0))
     }
 
     private func handled(by handler: any ProtocolHandler, _ client: ProtocolClient) async throws(LoadError) -> any Exchange {
@@ -112,7 +116,8 @@ class Load: LoadControl, @unchecked Sendable {
         case .answered(.failure(let error)):
             throw LoadError(stopReason, or: LoadError(handler: error, phase: .waiting)).at(request.url)
         case .stopped, .late:
-            await insiders?.close()
+            // A handler behind another is itself inside, and is waited for there.
+            if client.isOutermost { await insiders?.close() }
             throw LoadError(stopReason ?? .cancelled, phase: .waiting).at(request.url)
         }
     }
@@ -249,6 +254,7 @@ class Load: LoadControl, @unchecked Sendable {
             timeline.mark(.finished)
             core.configuration.timeline?(timeline)
         }
+        insiders?.end()
         emission?.emit(.completed(error), self)
         core.registry.leave(self)
     }
@@ -264,6 +270,8 @@ class Load: LoadControl, @unchecked Sendable {
         guard let emission else { return }
         emission.emit(.informational(HTTPHead(head)), self)
     }
+
+    final override func setResting(_ isResting: Bool, _ route: Route) { core.pool.setResting(isResting, route) }
 
     final override var abandoned: AbandonedCount { core.abandoned }
 

@@ -14,16 +14,16 @@ class LoadControl: StopToken, @unchecked Sendable {
     /// When the stages of the load happened; `nil` unless somebody wants to know.
     let timeline: Timeline?
 
-    init(idle: Duration?, resource: Duration?, collectsTimeline: Bool) {
+    init(idle: Duration?, resource: Duration?, collectsTimeline: Bool, clock: LoopClock = .system) {
         resourceLimit = resource.map(Self.nanoseconds) ?? .max
         timeline = collectsTimeline ? Timeline() : nil
-        super.init(idleLimit: idle.map(Self.nanoseconds) ?? .max)
+        super.init(idleLimit: idle.map(Self.nanoseconds) ?? .max, clock: clock)
     }
 
     /// From now on the time of the whole load runs.
     final func startClock() {
         guard resourceLimit != .max else { return }
-        deadline.store(Poller.now().addingReportingOverflow(resourceLimit).partialValue, ordering: .relaxed)
+        deadline.store(clock.now().addingReportingOverflow(resourceLimit).partialValue, ordering: .relaxed)
     }
 
     /// Whether a session that finishes its tasks waits for this one: not for a handle nobody resumed.
@@ -34,6 +34,9 @@ class LoadControl: StopToken, @unchecked Sendable {
 
     /// An interim response has come.
     func informed(_ head: HTTP1ResponseHead) {}
+
+    /// Its connection moves no byte for now, or does again.
+    func setResting(_ isResting: Bool, _ route: Route) {}
 
     /// Where closures are counted that go on although the load no longer waits for them.
     var abandoned: AbandonedCount { Self.abandoned }
@@ -57,7 +60,10 @@ class LoadControl: StopToken, @unchecked Sendable {
     final var isSuspended: Bool { suspended.load(ordering: .relaxed) }
 
     final func setSuspended(_ isSuspended: Bool) {
-        guard suspended.exchange(isSuspended, ordering: .sequentiallyConsistent), !isSuspended else { return }
+        let wasSuspended = suspended.exchange(isSuspended, ordering: .sequentiallyConsistent)
+        guard wasSuspended != isSuspended else { return }
+        // Whoever waits for the peer looks again, and waits for us instead.
+        guard !isSuspended else { return wake() }
         restartIdle()
         if let pointer = UnsafeRawPointer(bitPattern: gate.load(ordering: .sequentiallyConsistent)) {
             Unmanaged<PollSlot>.fromOpaque(pointer)._withUnsafeGuaranteedRef { $0.wake() }
@@ -68,7 +74,7 @@ class LoadControl: StopToken, @unchecked Sendable {
     private func restartIdle() {
         let seen = idleDeadline.load(ordering: .relaxed)
         guard seen != .max else { return }
-        _ = idleDeadline.compareExchange(expected: seen, desired: Poller.now() &+ idleLimit, ordering: .relaxed)
+        _ = idleDeadline.compareExchange(expected: seen, desired: clock.now() &+ idleLimit, ordering: .relaxed)
     }
 
     /// Returns when the load is not, or no longer, suspended, or was stopped.

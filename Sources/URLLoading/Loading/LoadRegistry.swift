@@ -21,10 +21,14 @@ final class LoadRegistry: Sendable {
     /// The moment the next look is due.
     private let nextLook = Atomic<Int64>(.max)
     let anchor = Anchor.Weak()
+    private let clock: LoopClock
     private let whenEmptied: @Sendable () -> Void
 
     /// - Parameter whenEmptied: called when the last load of a closed registry has gone.
-    init(whenEmptied: @escaping @Sendable () -> Void) { self.whenEmptied = whenEmptied }
+    init(_ clock: LoopClock = .system, whenEmptied: @escaping @Sendable () -> Void) {
+        self.clock = clock
+        self.whenEmptied = whenEmptied
+    }
 
     var count: Int { state.withLock { $0.count } }
     var isClosed: Bool { state.withLock { $0.isClosed } }
@@ -48,7 +52,7 @@ final class LoadRegistry: Sendable {
     }
 
     /// The time of a load that entered before has begun to run.
-    func watch(_ load: LoadControl) { look(noLaterThan: due(load, Poller.coarseNow())) }
+    func watch(_ load: LoadControl) { look(noLaterThan: due(load, clock.coarseNow())) }
 
     func leave(_ load: LoadControl) {
         let emptied = state.withLock { state in
@@ -117,7 +121,7 @@ final class LoadRegistry: Sendable {
             let (exchanged, original) = nextLook.compareExchange(
                 expected: seen, desired: moment, ordering: .acquiringAndReleasing)
             if exchanged {
-                Poller.shared.schedule(Anchor.Timer(anchor) { $0.registry.look(now: $1) }, at: moment)
+                clock.schedule(Anchor.Timer(anchor) { $0.registry.look(now: $1) }, at: moment)
                 return
             }
             seen = original
@@ -140,7 +144,7 @@ final class LoadRegistry: Sendable {
                 next = min(next, due(load, now))
             }
         }
-        if next != .max { look(noLaterThan: max(next, now + Self.shortestRest)) }
+        if next != .max { look(noLaterThan: max(next, now + clock.rest(Self.shortestRest))) }
     }
 
     /// However short the limits, the poller has other work between two looks.

@@ -144,6 +144,21 @@ extension LoadError.Reason {
     /// The connection ended, or was reset, before the message was complete.
     public static let connectionLost = Self("connectionLost", -1005)
 
+    // MARK: Files
+
+    /// There is no such file.
+    public static let fileNotFound = Self("fileNotFound", -1100)
+    /// It is a directory, and the handler lists none.
+    public static let fileIsDirectory = Self("fileIsDirectory", -1101)
+    /// This process may not read it.
+    public static let noPermission = Self("noPermission", -1102)
+    /// It cannot be opened or read for another reason; a pipe, socket or device is no file.
+    public static let cannotReadFile = Self("cannotReadFile", -3001)
+    /// It became shorter while it was read.
+    public static let fileChanged = Self("fileChanged", -3001)
+    /// It has no such range of bytes.
+    public static let rangeNotSatisfiable = Self("rangeNotSatisfiable", -1008)
+
     // MARK: Security
 
     /// The handshake failed; the detail says where.

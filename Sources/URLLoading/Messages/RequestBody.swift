@@ -26,6 +26,22 @@ public struct RequestBody: Sendable {
         RequestBody(content: .stream(length: length) { AnyChunkIterator(make()) })
     }
 
+    /// The bytes that would be sent: for handlers and tests, which answer in a server's place. A body of a
+    /// sequence is asked for anew.
+    /// - Parameter limit: the most bytes to collect, at least 0; ``LoadError/Reason/bodyTooLarge`` beyond.
+    /// - Throws: what the sequence throws.
+    public func collect(upTo limit: Int) async throws -> Data {
+        var data = Data()
+        switch content {
+        case .data(let whole): data = whole
+        case .stream(_, let make):
+            let pieces = make()
+            while data.count <= limit, let piece = try await pieces.next() { data.append(piece) }
+        }
+        guard data.count <= limit else { throw LoadError.tooLarge(limit) }
+        return data
+    }
+
     var length: Int64? {
         switch content {
         case .data(let data): Int64(data.count)
@@ -45,6 +61,9 @@ final class AnyChunkIterator: @unchecked Sendable {
             return piece as? Chunk ?? piece.withUnsafeBytes { Chunk(copying: $0) }
         }
     }
+
+    /// The next piece; `nil` at the end. For whoever runs in a task of the caller's code anyway.
+    func next() async throws -> Chunk? { try await pull() }
 
     /// The next piece; `nil` at the end. The sequence is the caller's code: stopping the load cancels
     /// it, and does not wait for it.

@@ -45,7 +45,7 @@ public struct Response: Sendable, CustomStringConvertible {
     }
 
     public var description: String {
-        guard let http else { return url.absoluteString }
+        guard let http else { return "\(url.withoutSecrets) \(mediaType.map { "\($0)" } ?? "-") \(expectedLength.map(String.init) ?? "?")" }
         return "\(http.version) \(http.status.code) \(mediaType.map { "\($0)" } ?? "-") \(expectedLength.map(String.init) ?? "?")"
     }
 }

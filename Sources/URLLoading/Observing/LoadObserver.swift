@@ -50,7 +50,10 @@ public struct LoadIdentity: Sendable, Identifiable, CustomStringConvertible {
 extension URL {
     /// The URL as it may be shown: userinfo, query and fragment often carry secrets.
     var withoutSecrets: String {
-        var text = "\(scheme ?? ""):"
+        let scheme = scheme?.lowercased() ?? ""
+        // The whole of it is content.
+        guard scheme != "data" else { return "data:…" }
+        var text = "\(scheme):"
         if let host = host() { text += "//\(host)" }
         if let port { text += ":\(port)" }
         return text + path()

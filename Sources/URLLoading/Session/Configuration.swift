@@ -150,6 +150,9 @@ public struct Configuration: Sendable {
     /// Another way from a route to a transport: tests with scripted transports.
     package var dial: (@Sendable (Origin, StopToken) async throws(IOFailure) -> any Transport)?
 
+    /// Whose time deadlines are taken from: tests move their own.
+    package var clock = LoopClock.system
+
     /// Told when the stages of a load happened, at its end: `urlload --json`.
     package var timeline: (@Sendable (Timeline) -> Void)?
 

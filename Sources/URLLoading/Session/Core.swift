@@ -24,7 +24,7 @@ final class Core: Sendable {
         handlers = HandlerLine(configuration)
         let pool = ConnectionPool(configuration)
         self.pool = pool
-        registry = LoadRegistry { pool.drain() }
+        registry = LoadRegistry(configuration.clock) { pool.drain() }
         anchor = Anchor(pool, registry)
         pool.anchor.set(anchor)
         registry.anchor.set(anchor)

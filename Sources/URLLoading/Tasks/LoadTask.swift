@@ -24,10 +24,13 @@ import URLLoadingWire
 /// cancelled; and when nobody holds the handle, its body or a wait for it any more.
 public final class LoadTask<Output: Sendable>: Sendable, Identifiable, CustomStringConvertible {
     let load: TaskLoad
+    /// Who holds a task that was not resumed yet holds its session.
+    private let session: Session
     private let output: @Sendable (Data) -> Output
 
-    init(_ load: TaskLoad, output: @escaping @Sendable (Data) -> Output) {
+    init(_ load: TaskLoad, _ session: Session, output: @escaping @Sendable (Data) -> Output) {
         self.load = load
+        self.session = session
         self.output = output
     }
 

@@ -186,6 +186,8 @@ struct LoadTaskState: Sendable {
             owner = .reader
             return .pull(exchange)
         }
+        // The one reader is inside already.
+        if owner == .reader { return .failed(.bodyUnavailable) }
         waiting.add(.chunk, slot)
         return .wait
     }

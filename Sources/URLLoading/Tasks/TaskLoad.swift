@@ -130,10 +130,13 @@ final class TaskLoad: Load, @unchecked Sendable {
     /// Returns false if there is reason to stay.
     @inline(never)
     private func leave(_ exchange: any Exchange) throws(LoadError) -> Bool {
+        exchange.setResting(true)
         let (leaving, readers) = state.withLock { ($0.leave(exchange), $0.takeReaders()) }
         readers.wake()
         switch leaving {
-        case .stay: return false
+        case .stay:
+            exchange.setResting(false)
+            return false
         case .pointless: throw LoadError(.cancelled, phase: .receiving, party: .local)
         case .left:
             // A stop that came before we left found an owner, and left the end to us.
@@ -205,6 +208,7 @@ final class TaskLoad: Load, @unchecked Sendable {
     }
 
     private func pull(_ exchange: any Exchange) async throws(LoadError) -> Chunk? {
+        exchange.setResting(false)
         do throws(LoadError) {
             guard let chunk = try await exchange.next() else {
                 complete(.finished, exchange.trailers)
@@ -257,6 +261,7 @@ final class TaskLoad: Load, @unchecked Sendable {
     }
 
     private func driveOn(_ exchange: any Exchange) async {
+        exchange.setResting(false)
         do throws(LoadError) { try await read(exchange) } catch { complete(.failed(error)) }
     }
 

@@ -65,6 +65,18 @@ ssize_t csys_receive(int descriptor, void *bytes, size_t count);
 /// One byte looked at and left in place: 1, 0 at the end of input, or -errno.
 ssize_t csys_peek(int descriptor);
 
+/// Files to read: opened without waiting, not inherited by child processes. Return -errno on failure.
+typedef struct {
+    int64_t size;
+    _Bool is_regular;
+    _Bool is_directory;
+} csys_file_info;
+int csys_file_open(const char *path, csys_file_info *info);
+int64_t csys_file_size(int descriptor);
+/// -EAGAIN if the bytes would have to be fetched first, or the system cannot tell.
+ssize_t csys_file_read_now(int descriptor, void *bytes, size_t count, int64_t offset);
+ssize_t csys_file_read(int descriptor, void *bytes, size_t count, int64_t offset);
+
 /// Runs `body(context)` on a new detached thread with all signals blocked. Returns 0 or an errno.
 int csys_thread_start(void (*body)(void *), void *context, const char *name);
 /// A counting semaphore; a null one never opens.

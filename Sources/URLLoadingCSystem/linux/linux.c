@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "URLLoadingCSystem.h"
 
+#include <sys/uio.h>
+#include <sys/stat.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -220,4 +222,41 @@ const char *csys_error_words(int number) {
 extern void __tsan_acquire(void *address) __attribute__((weak));
 void csys_sanitizer_acquire(const void *address) {
     if (__tsan_acquire) __tsan_acquire((void *)address);
+}
+
+int csys_file_open(const char *path, csys_file_info *info) {
+    // Non-blocking: opening a pipe must not wait for a writer.
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (descriptor < 0) return -errno;
+    struct stat status;
+    if (fstat(descriptor, &status) != 0) {
+        int error = errno;
+        close(descriptor);
+        return -error;
+    }
+    info->size = status.st_size;
+    info->is_regular = S_ISREG(status.st_mode);
+    info->is_directory = S_ISDIR(status.st_mode);
+    return descriptor;
+}
+
+int64_t csys_file_size(int descriptor) {
+    struct stat status;
+    return fstat(descriptor, &status) == 0 ? (int64_t)status.st_size : -errno;
+}
+
+ssize_t csys_file_read_now(int descriptor, void *bytes, size_t count, int64_t offset) {
+    struct iovec piece = {bytes, count};
+    ssize_t moved = preadv2(descriptor, &piece, 1, offset, RWF_NOWAIT);
+    if (moved >= 0) return moved;
+    // File systems without the flag say so: their reads may wait.
+    return errno == EOPNOTSUPP || errno == ENOSYS || errno == EINTR || errno == EINVAL ? -EAGAIN : -errno;
+}
+
+ssize_t csys_file_read(int descriptor, void *bytes, size_t count, int64_t offset) {
+    ssize_t moved;
+    do {
+        moved = pread(descriptor, bytes, count, offset);
+    } while (moved < 0 && errno == EINTR);
+    return moved >= 0 ? moved : -errno;
 }

@@ -9,6 +9,9 @@ package final class BlockingThreads: Sendable {
     /// Shared by all sessions. Look-ups are rare and slow: eight at a time is more than resolvers like.
     package static let shared = BlockingThreads(limit: 8)
 
+    /// Shared by all sessions, apart from names: a file system that hangs must not hold those up.
+    package static let files = BlockingThreads(limit: 4)
+
     private struct State {
         var queue: [@Sendable () -> Void] = []
         var threads = 0
@@ -21,6 +24,32 @@ package final class BlockingThreads: Sendable {
     package init(limit: Int) {
         self.limit = limit
         signal = Signal()
+    }
+
+    /// What `work` returns, once one of the threads has run it; `nil` as soon as the token is stopped:
+    /// the work then ends by itself, and must keep alive what it uses.
+    package func call<R: Sendable>(_ token: StopToken, _ work: @escaping @Sendable () -> R) async -> R? {
+        let slot = Poller.shared.borrowSlot()
+        token.attach(slot)
+        defer {
+            token.detach(slot)
+            Poller.shared.returnSlot(slot)
+        }
+        let result = Outcome<R>()
+        run {
+            let value = work()
+            result.value.withLock { $0 = value }
+            slot.wake()
+        }
+        while token.stopReason == nil {
+            if let value = result.value.withLock({ $0 }) { return value }
+            await Poller.shared.park(slot, until: token)
+        }
+        return nil
+    }
+
+    private final class Outcome<R: Sendable>: Sendable {
+        let value = Lock<R?>(nil)
     }
 
     /// Runs `work` on one of the threads, in order of arrival. Never blocks.

@@ -66,6 +66,8 @@ package final class PollSlot: Sendable {
     let gathers = Atomic<Bool>(false)
     /// While set, readiness to read also wakes a writer: a peer may answer before it has read all.
     private let writerHearsReads = Atomic<Bool>(false)
+    /// Whoever waits here waits for this side: a turn, a decision, a handler. Set by such a wait.
+    let isAside = Atomic<Bool>(false)
     /// An end may have been heard. Bytes and the end behind them are often one event: whoever reads the
     /// bytes spends the word of `readable`, and this one stays.
     private let heardEnd = Atomic<Bool>(false)
@@ -87,6 +89,8 @@ package final class PollSlot: Sendable {
 
     /// Whether a task is parked here at this moment: tests end waits that have truly begun.
     package var hasWaiter: Bool { readable.hasWaiter || writable.hasWaiter }
+    /// Whether a task is parked here until its peer does something.
+    var awaitsPeer: Bool { hasWaiter && !isAside.load(ordering: .relaxed) }
 
     /// Wakes whoever waits here, for whatever.
     package func wake() { notify(readable: true, writable: true) }
@@ -111,6 +115,7 @@ package final class PollSlot: Sendable {
         writerHearsReads.store(false, ordering: .releasing)
         gathers.store(false, ordering: .relaxed)
         heardEnd.store(false, ordering: .releasing)
+        isAside.store(false, ordering: .relaxed)
         unrelay()
     }
 }

@@ -102,13 +102,15 @@ package final class Poller: Sendable {
     /// Waits on a slot that belongs to no socket: for a turn, a name, a timer. Idle time does not count.
     package func park(_ slot: PollSlot, until token: StopToken) async {
         guard token.stopReason == nil else { return }
+        slot.isAside.store(true, ordering: .relaxed)
         await slot.readable.pass()
     }
 
     /// The same while it is the peer that is waited for.
     func parkIdle(_ slot: PollSlot, _ token: StopToken) async {
+        guard token.stopReason == nil else { return }
         token.beginIdle()
-        await park(slot, until: token)
+        await slot.readable.pass()
         token.endIdle()
     }
 
@@ -155,18 +157,7 @@ package final class Poller: Sendable {
 
     /// Sleeps until `moment`, or less if the token is stopped.
     package func sleep(until moment: Int64, _ token: StopToken) async throws(IOFailure) {
-        let slot = borrowSlot()
-        token.attach(slot)
-        defer {
-            token.detach(slot)
-            returnSlot(slot)
-        }
-        schedule(slot, at: moment)
-        while Self.now() < moment {
-            try token.check(.sleep)
-            await park(slot, until: token)
-        }
-        try token.check(.sleep)
+        try await LoopClock.system.sleep(until: moment, token)
     }
 
     // MARK: The thread

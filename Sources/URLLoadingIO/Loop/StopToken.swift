@@ -3,7 +3,6 @@
 // set once and checked before and after every wait.
 
 package import Synchronization
-import URLLoadingCSystem
 
 package enum StopReason: UInt8, Sendable {
     case cancelled = 1
@@ -30,10 +29,16 @@ open class StopToken: @unchecked Sendable {
         var others: [PollSlot] = []
     }
 
+    /// Whose time its limits are taken from.
+    package let clock: LoopClock
+
     /// For waits that nothing ends from outside.
     package static let never = StopToken()
 
-    package init(idleLimit: Int64 = .max) { self.idleLimit = idleLimit }
+    package init(idleLimit: Int64 = .max, clock: LoopClock = .system) {
+        self.idleLimit = idleLimit
+        self.clock = clock
+    }
 
     package final var stopReason: StopReason? {
         StopReason(rawValue: reason.load(ordering: .sequentiallyConsistent))
@@ -48,11 +53,16 @@ open class StopToken: @unchecked Sendable {
     package final func stop(_ why: StopReason) -> Bool {
         guard reason.compareExchange(expected: 0, desired: why.rawValue, ordering: .sequentiallyConsistent).exchanged
         else { return false }
+        wake()
+        didStop()
+        return true
+    }
+
+    /// Whoever waits looks again at what he waits for.
+    package final func wake() {
         let (first, others) = attached.withLock { ($0.first, $0.others) }
         first?.wake()
         for slot in others { slot.wake() }
-        didStop()
-        return true
     }
 
     /// Called once, by whoever stopped the work, after those who wait for it were woken.
@@ -71,18 +81,21 @@ open class StopToken: @unchecked Sendable {
         }
     }
 
-    /// Whether its work waits at this moment. Not so once it was woken, though it may not run yet.
+    /// Whether its work waits for the peer at this moment. Not so once it was woken, though it may not run
+    /// yet; nor if it waits for work of its own that was.
     package final var isParked: Bool {
-        attached.withLock { $0.first?.hasWaiter == true || $0.others.contains { $0.hasWaiter } }
+        attached.withLock { $0.first?.awaitsPeer == true || $0.others.contains { $0.awaitsPeer } }
     }
 
     /// The idle clock runs only while we wait for the peer.
-    final func beginIdle() {
+    package final func beginIdle() {
+        clock.manual?.beganWaiting(self)
         guard idleLimit != .max else { return }
-        idleDeadline.store(csys_now_coarse() &+ idleLimit, ordering: .relaxed)
+        idleDeadline.store(clock.coarseNow() &+ idleLimit, ordering: .relaxed)
     }
 
     final func endIdle() {
+        clock.manual?.endedWaiting(self)
         guard idleLimit != .max else { return }
         idleDeadline.store(.max, ordering: .relaxed)
     }

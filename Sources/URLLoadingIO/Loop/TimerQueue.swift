@@ -7,7 +7,7 @@ package protocol TimerTarget: AnyObject, Sendable {
 }
 
 struct TimerQueue {
-    enum Target {
+    enum Target: Sendable {
         case slot(PollSlot)
         case object(any TimerTarget)
     }

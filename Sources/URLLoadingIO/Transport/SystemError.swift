@@ -26,5 +26,16 @@ package enum SystemError {
         }
     }
 
+    package enum FileKind: Sendable { case notFound, forbidden, other }
+
+    /// The same for a file.
+    package static func fileKind(_ number: Int32) -> FileKind {
+        switch number {
+        case ENOENT, ENOTDIR: .notFound
+        case EACCES, EPERM: .forbidden
+        default: .other
+        }
+    }
+
     package static func words(_ number: Int32) -> String { String(cString: csys_error_words(number)) }
 }

@@ -5,6 +5,7 @@ enum Help {
 
     static let text = """
         urlload [options] URL…
+        urlload tour [STEP…]
 
         Loads URLs and writes their bodies to standard output. Redirects are followed. A URL without
         a scheme is loaded with https, one of this machine (localhost, 127.0.0.1, [::1]) with http.
@@ -15,6 +16,7 @@ enum Help {
           urlload -H 'Content-Type: application/json' -d @order.json https://example.org/orders
           urlload --json https://example.org/ | jq .timings   measure it
           urlload --trace https://example.org/                see every byte
+          urlload tour                                        see what the library can do
 
 
         """ + options + """

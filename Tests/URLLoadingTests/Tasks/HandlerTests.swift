@@ -130,6 +130,44 @@ struct HandlerTests {
         #expect(first == 3)
     }
 
+    @Test("handlers behind handlers that never return do not hold the load", arguments: [false, true])
+    func nested(_ inBody: Bool) async throws {
+        let (stuck, release) = AsyncStream.makeStream(of: [UInt8].self)
+        struct Deaf: AsyncSequence, AsyncIteratorProtocol {
+            let stuck: AsyncStream<[UInt8]>
+            mutating func next() async -> [UInt8]? {
+                let stuck = stuck
+                await Task { for await _ in stuck {} }.value
+                return nil
+            }
+            func makeAsyncIterator() -> Deaf { self }
+        }
+        struct Passing: AsyncSequence {
+            let body: ResponseBody
+            func makeAsyncIterator() -> ResponseBody.Iterator { body.makeAsyncIterator() }
+        }
+        let session = session(
+            Stub { request, _ in
+                if !inBody { _ = await Task { for await _ in stuck {} }.value }
+                return .response(Response(url: request.url), body: Deaf(stuck: stuck))
+            },
+            Stub { request, client in
+                let answer = try await client.next.load(request)
+                return .response(answer.response, body: Passing(body: answer.body))
+            })
+        let task = session.dataTask(from: Self.url)
+        task.resume()
+        if inBody { _ = try await task.response }
+        try await Task.sleep(for: .milliseconds(5))
+        task.cancel()
+        await expectFailure(.cancelled) { try await task.value }
+        session.invalidateAndCancel()
+        await session.invalidated()
+        #expect(session.abandonedClosures > 0)
+        release.finish()
+        while session.abandonedClosures > 0 { await Task.yield() }
+    }
+
     @Test("a redirect of a handler is decided upon; file and data are out of reach (security 58)")
     func redirect() async throws {
         let session = session(Stub { request, _ in

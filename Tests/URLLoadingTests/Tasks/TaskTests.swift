@@ -131,14 +131,15 @@ struct TaskTests {
             origin.route("/") { _ in .ok(.repeated(count: 1_000_000)) }
             var configuration = Configuration.default
             configuration.readAhead = 1 << 20
-            configuration.idleTimeout = .milliseconds(200)
+            let clock = ManualClock()
+            configuration.use(clock)
             try await withSession(configuration) { session in
                 let task = session.dataTask(from: origin.url())
                 task.resume()
                 task.suspend()
                 #expect("\(task.snapshot)".hasPrefix("suspended"))
                 // Longer than the idle timeout: the peer's silence does not count.
-                try await Task.sleep(for: .milliseconds(500))
+                clock.advance(by: .seconds(600))
                 let before = task.snapshot.received
                 try await Task.sleep(for: .milliseconds(20))
                 #expect(task.snapshot.received == before)
@@ -146,5 +147,144 @@ struct TaskTests {
                 try await expect({ try await task.value.count }, 1_000_000)
             }
         }
+    }
+
+    @Test("100 resumed tasks that nobody reads do not hold up the 101st; read later, every byte is there", arguments: [1_000, 64 * 1024, 1 << 20])
+    func unread(_ size: Int) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.repeated(count: Int64(size))) }
+            try await withSession { session in
+                let unread = (0..<100).map { _ in session.dataTask(from: origin.url()) }
+                for task in unread { task.resume() }
+                let last = session.dataTask(from: origin.url())
+                last.resume()
+                try await expect({ try await last.value.count }, size)
+                for task in unread { _ = try await task.response }
+                // What the session holds of them is what it was allowed to read ahead.
+                #expect(unread.allSatisfy { $0.snapshot.received <= 64 * 1024 })
+                for task in unread { try await expect({ try await task.value.count }, size) }
+                #expect(session.connectionsDescription.contains("0 leased") && !session.connectionsDescription.contains("resting"))
+            }
+        }
+    }
+
+    @Test("suspended tasks take up no connection's place")
+    func suspendedPlaces() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.repeated(count: 1 << 20)) }
+            try await withSession { session in
+                let suspended = (0..<10).map { _ in session.dataTask(from: origin.url()) }
+                for task in suspended {
+                    task.resume()
+                    _ = try await task.response
+                    task.suspend()
+                }
+                try await expect({ try await session.data(from: origin.url()).0.count }, 1 << 20)
+                for task in suspended {
+                    task.resume()
+                    try await expect({ try await task.value.count }, 1 << 20)
+                }
+            }
+        }
+    }
+
+    @Test("small bodies and ends that come at once: HEAD, 204, trailers, exactly readAhead (checklist 36)")
+    func edges() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.repeated(count: 64 * 1024)) }
+            origin.route("/204") { _ in .status(.noContent) }
+            origin.route("/chunks") { _ in .ok(.chunks(["one", "two"], trailers: ["Sum": "3"])) }
+            try await withSession { session in
+                for (path, method, count) in [("/", Method.get, 65_536), ("/", .head, 0), ("/204", .get, 0), ("/chunks", .get, 6)] {
+                    let task = session.dataTask(Request(url: origin.url(path), method: method))
+                    let events = task.events
+                    task.resume()
+                    // Nobody reads: what is small completes all the same.
+                    for await _ in events {}
+                    let body = try await task.body
+                    var read = 0
+                    for try await chunk in body { read += chunk.count }
+                    #expect(read == count && body.trailers["Sum"] == (path == "/chunks" ? "3" : nil), "\(method) \(path)")
+                }
+            }
+        }
+    }
+
+    @Test("a task waits for nobody but its own: ten wait for the value, five give up (checklist 34)")
+    func manyWaiters() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.chunks(["one", .pause(.milliseconds(30)), "two"])) }
+            try await withSession { session in
+                let task = session.dataTask(from: origin.url())
+                let waiting = (0..<10).map { _ in Task { try await task.value } }
+                task.resume()
+                for waiter in waiting[..<5] { waiter.cancel() }
+                for waiter in waiting[..<5] { await expectFailure(.cancelled) { try await waiter.value } }
+                for waiter in waiting[5...] { try await expect({ try await waiter.value }, Data("onetwo".utf8)) }
+            }
+        }
+    }
+
+    @Test("the task-local values and the priority are those of whoever resumed it")
+    func locals() async throws {
+        enum Local { @TaskLocal static var name = "nobody" }
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("") }
+            let seen = ObserverTests.Box<String>()
+            var decisions = Decisions()
+            decisions.response = Decision { _ in
+                seen.add(Local.name)
+                return .allow
+            }
+            let session = Session(.default, decisions: decisions)
+            let task = session.dataTask(from: origin.url())
+            let events = task.events
+            // Not awaited: that would raise its priority.
+            Task(priority: .background) { Local.$name.withValue("resumer") { task.resume() } }
+            for await _ in events {}
+            _ = try await Local.$name.withValue("waiter") { try await task.value }
+            #expect(seen.all == ["resumer"] && task.snapshot.priority == .background)
+        }
+    }
+
+    @Test("sessions end their tasks; those never resumed do not hold them (checklist 14-16)")
+    func invalidation() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.repeated(count: 1 << 20)) }
+            let session = Session()
+            let never = session.dataTask(from: origin.url())
+            let going = session.dataTask(from: origin.url())
+            going.resume()
+            session.finishTasksAndInvalidate()
+            await expectFailure(.cancelled) { try await never.value }
+            try await expect({ try await going.value.count }, 1 << 20)
+            await session.invalidated()
+            let late = session.dataTask(from: origin.url())
+            late.resume()
+            await expectFailure(.sessionInvalidated) { try await late.value }
+
+            let other = Session()
+            let tasks = (0..<20).map { _ in other.dataTask(from: origin.url()) }
+            for task in tasks.dropLast(5) { task.resume() }
+            other.invalidateAndCancel()
+            for task in tasks { await expectFailure(.cancelled) { try await task.value } }
+            await other.invalidated()
+            #expect(other.connectionsDescription == "empty")
+        }
+    }
+
+    @Test("descriptions show no secrets")
+    func secrets() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/", faults: [TestOrigin.Fault(.responseBody(after: 0), .stall)]) { _ in .ok("hello") }
+            let session = Session()
+            let task = session.dataTask(from: origin.url("/?token=secret"))
+            #expect(!"\(task)".contains("secret"))
+            task.cancel()
+        }
+        let url = URL(string: "data:,secret")!
+        let session = Session()
+        let (_, response) = try await session.data(from: url)
+        #expect("\(response)" == "data:… text/plain; charset=US-ASCII 6")
     }
 }

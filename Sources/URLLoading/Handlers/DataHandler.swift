@@ -1,0 +1,70 @@
+// data: a URL that is its own answer (RFC 2397).
+
+import FoundationEssentials
+import URLLoadingWire
+
+struct DataHandler: DirectHandler {
+    func canHandle(_ request: Request) -> Bool { request.url.scheme?.lowercased() == "data" }
+
+    func exchange(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> any Exchange {
+        let request = hop.request
+        try request.allowOnlyReading()
+        guard let url = DataURL(request.url.absoluteString) else {
+            throw LoadError(.badURL, phase: .preparing, party: .local, url: request.url, detail: "a data URL has a comma")
+        }
+        guard let bytes = url.decoded else {
+            throw LoadError(.contentDecodingFailed, phase: .decoding, party: .local, url: request.url, detail: "no base64")
+        }
+        let response = Response(url: request.url, mediaType: url.mediaType, expectedLength: Int64(bytes.count))
+        return WholeExchange(response, request.method == .head ? Data() : bytes, load)
+    }
+}
+
+extension DataURL {
+    fileprivate var decoded: Data? {
+        guard isBase64 else { return Data(payload) }
+        return base64.flatMap { Data(base64Encoded: Data($0)) }
+    }
+}
+
+extension Request {
+    /// Where there is nothing to send to.
+    func allowOnlyReading() throws(LoadError) {
+        guard method != .get && method != .head || body != nil else { return }
+        throw LoadError(.badRequest, phase: .preparing, party: .local, url: url, detail: "GET and HEAD only, without a body")
+    }
+}
+
+/// An answer whose body is all here.
+final class WholeExchange: Exchange, @unchecked Sendable {
+    let response: Response
+    private let owner: Load
+    private var rest: Chunk?
+
+    init(_ response: Response, _ body: Data, _ load: Load) {
+        self.response = response
+        owner = load
+        rest = body.isEmpty ? nil : body.withUnsafeBytes { Chunk(copying: $0) }
+    }
+
+    var load: Load? { owner }
+    var head: HTTPHead? { nil }
+    var expectedLength: Int64? { response.expectedLength }
+    var trailers: Headers { Headers() }
+
+    func buffered(atMost most: Int) -> BodyPiece? {
+        guard let chunk = rest else { return .end }
+        guard chunk.count > most else {
+            rest = nil
+            return .chunk(chunk)
+        }
+        guard most > 0 else { return nil }
+        let (first, others) = chunk.split(at: most)
+        rest = others
+        return .chunk(first)
+    }
+
+    func fill(atMost most: Int) async throws(LoadError) {}
+
+    func release() { rest = nil }
+}

@@ -1,0 +1,207 @@
+import FoundationEssentials
+import URLLoadingIO
+import URLLoadingWire
+
+/// Loads `file` URLs (RFC 8089): of this machine, as a stream, never the whole file in memory.
+///
+/// Sessions have one that refuses directories; to list them, register one that does:
+///
+/// ```swift
+/// configuration.handlers = [FileHandler(directories: .list)]
+/// let (data, response) = try await session.data(from: URL(filePath: "/etc/hosts"))
+/// ```
+/// A `Range` field with one range of bytes is honoured (RFC 9110 §14): ``Response/fileRange`` says which
+/// part it is. Links are followed; pipes, sockets and devices are refused. No server can redirect here.
+public struct FileHandler: ProtocolHandler {
+    /// What happens with a directory.
+    public enum Directories: Sendable {
+        /// ``LoadError/Reason/fileIsDirectory``.
+        case refuse
+        /// A list of the URLs of its entries, sorted, one a line, as `text/uri-list` (RFC 2483 §5). Those
+        /// of directories end with a slash. At most 100,000.
+        case list
+    }
+    private let directories: Directories
+
+    public init(directories: Directories = .refuse) { self.directories = directories }
+
+    public func canHandle(_ request: Request) -> Bool { request.url.scheme?.lowercased() == "file" }
+}
+
+extension FileHandler: DirectHandler {
+    func exchange(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> any Exchange {
+        let request = hop.request
+        do throws(LoadError) {
+            try request.allowOnlyReading()
+            let path = try Self.path(of: request.url)
+            let reader = try await open(path, load)
+            switch reader.kind {
+            case .file: return try answer(request, reader, load)
+            case .directory: return try await list(request, path, load)
+            case .other:
+                throw LoadError(.cannotReadFile, phase: .connecting, party: .system, detail: "a pipe, socket or device")
+            }
+        } catch {
+            throw error.at(request.url)
+        }
+    }
+
+    private static func path(of url: URL) throws(LoadError) -> String {
+        let host = url.host() ?? ""
+        guard host.isEmpty || host.lowercased() == "localhost" else {
+            throw LoadError(.badURL, phase: .preparing, party: .local, detail: "files of other hosts cannot be loaded")
+        }
+        let path = url.path(percentEncoded: false)
+        guard path.hasPrefix("/"), !path.utf8.contains(0), !url.absoluteString.lowercased().contains("%00") else {
+            throw LoadError(.badURL, phase: .preparing, party: .local, detail: "no path of a file")
+        }
+        return path
+    }
+
+    private func open(_ path: String, _ load: Load) async throws(LoadError) -> FileReader {
+        let opened = await BlockingThreads.files.call(load) { () -> Result<FileReader, IOFailure> in
+            Result { () throws(IOFailure) in try FileReader(path: path) }
+        }
+        guard let opened else { throw LoadError(load.stopReason ?? .cancelled, phase: .connecting) }
+        do { return try opened.get() } catch { throw LoadError(file: error) }
+    }
+
+    private func answer(_ request: Request, _ reader: FileReader, _ load: Load) throws(LoadError) -> any Exchange {
+        var range = 0..<reader.size
+        // Several ranges would need a multipart answer: they get the whole, as a server may do.
+        let asked = request.headers[.range].flatMap { ByteRange.parse($0) }
+        if let asked, asked.count == 1 {
+            guard let part = asked[0].resolved(for: reader.size) else {
+                throw LoadError(.rangeNotSatisfiable, phase: .waiting, party: .local, detail: "of \(reader.size) bytes")
+            }
+            range = part
+        }
+        let type = FileTypes.mediaType(ofName: request.url.lastPathComponent)
+        var response = Response(url: request.url, mediaType: type, expectedLength: Int64(range.count))
+        response.properties[FileRange.self] = asked?.count == 1 ? range : nil
+        return FileExchange(response, reader, request.method == .head ? range.lowerBound..<range.lowerBound : range, load)
+    }
+
+    private func list(_ request: Request, _ path: String, _ load: Load) async throws(LoadError) -> any Exchange {
+        guard case .list = directories else {
+            throw LoadError(.fileIsDirectory, phase: .connecting, party: .local)
+        }
+        let listed = await BlockingThreads.files.call(load) { Self.entries(of: path) }
+        guard let listed else { throw LoadError(load.stopReason ?? .cancelled, phase: .connecting) }
+        guard let entries = listed, entries.count <= 100_000 else {
+            throw LoadError(.cannotReadFile, phase: .receiving, party: .system, detail: "the directory cannot be listed")
+        }
+        let text = entries.map { $0 + "\r\n" }.joined()
+        let response = Response(
+            url: request.url, mediaType: MediaType("text/uri-list"), expectedLength: Int64(text.utf8.count))
+        return WholeExchange(response, request.method == .head ? Data() : Data(text.utf8), load)
+    }
+
+    private static func entries(of path: String) -> [String]? {
+        let base = URL(filePath: path, directoryHint: .isDirectory)
+        return try? FileManager.default.contentsOfDirectory(atPath: path).sorted().map { name in
+            var isDirectory = false
+            _ = FileManager.default.fileExists(atPath: "\(path)/\(name)", isDirectory: &isDirectory)
+            return base.appending(path: name, directoryHint: isDirectory ? .isDirectory : .notDirectory).absoluteString
+        }
+    }
+}
+
+/// Which part of a file a response is.
+enum FileRange: PropertyKey { typealias Value = Range<Int64> }
+
+extension Response {
+    /// Of a `file` load with a `Range`: the offsets of the bytes in its body. `nil` for the whole file.
+    public var fileRange: Range<Int64>? { properties[FileRange.self] }
+}
+
+extension LoadError {
+    init(file failure: IOFailure) {
+        guard case .system(let number) = failure.code else {
+            self.init(failure)
+            return
+        }
+        let reason: Reason = switch SystemError.fileKind(number) {
+        case .notFound: .fileNotFound
+        case .forbidden: .noPermission
+        case .other: .cannotReadFile
+        }
+        self.init(reason, phase: .connecting, party: .system, detail: SystemError.words(number))
+    }
+}
+
+/// A part of an open file.
+private final class FileExchange: Exchange, @unchecked Sendable {
+    let response: Response
+    private let owner: Load
+    private var reader: FileReader?
+    private var range: Range<Int64>
+    private var storage: ChunkStorage?
+    private var pending: Chunk?
+
+    private static let pieceSize = 256 * 1024
+
+    init(_ response: Response, _ reader: FileReader, _ range: Range<Int64>, _ load: Load) {
+        self.response = response
+        self.reader = reader
+        self.range = range
+        owner = load
+    }
+
+    var load: Load? { owner }
+    var head: HTTPHead? { nil }
+    var expectedLength: Int64? { response.expectedLength }
+    var trailers: Headers { Headers() }
+
+    func buffered(atMost most: Int) -> BodyPiece? {
+        if let chunk = pending {
+            guard chunk.count > most else {
+                pending = nil
+                return .chunk(chunk)
+            }
+            guard most > 0 else { return nil }
+            let (first, rest) = chunk.split(at: most)
+            pending = rest
+            return .chunk(first)
+        }
+        return range.isEmpty || reader == nil ? .end : nil
+    }
+
+    func fill(atMost most: Int) async throws(LoadError) {
+        if owner.isSuspended { await owner.untilResumed() }
+        if let reason = owner.stopReason { throw LoadError(reason, phase: .receiving) }
+        guard pending == nil, let reader else { return }
+        let wanted = Int(min(Int64(Self.pieceSize), Int64(max(1, most)), Int64(range.count)))
+        if !isKnownUniquelyReferenced(&storage) || storage?.capacity ?? 0 < wanted { storage = ChunkStorage(capacity: wanted) }
+        guard let storage else { return }
+        let count = try await read(reader, storage, wanted)
+        guard count > 0 else {
+            throw LoadError(.fileChanged, phase: .receiving, party: .system, detail: "\(range.count) bytes are missing")
+        }
+        range = range.lowerBound + Int64(count)..<range.upperBound
+        pending = Chunk(storage: storage, range: 0..<count)
+    }
+
+    private func read(_ reader: FileReader, _ storage: ChunkStorage, _ wanted: Int) async throws(LoadError) -> Int {
+        let offset = range.lowerBound
+        do throws(IOFailure) {
+            let room = UnsafeMutableRawBufferPointer(rebasing: storage.room(from: 0)[..<wanted])
+            if let count = try reader.readNow(into: room, at: offset) { return count }
+        } catch {
+            throw LoadError(file: error)
+        }
+        // The thread keeps reader and storage alive, whoever waits for it or not.
+        let read = await BlockingThreads.files.call(owner) { () -> Result<Int, IOFailure> in
+            Result { () throws(IOFailure) in
+                try reader.read(into: UnsafeMutableRawBufferPointer(rebasing: storage.room(from: 0)[..<wanted]), at: offset)
+            }
+        }
+        guard let read else {
+            self.storage = nil
+            throw LoadError(owner.stopReason ?? .cancelled, phase: .receiving)
+        }
+        do { return try read.get() } catch { throw LoadError(file: error) }
+    }
+
+    func release() { (reader, pending, storage) = (nil, nil, nil) }
+}

@@ -1,0 +1,74 @@
+// What handlers of this package may do beyond the public seam: read the body of a request, and answer
+// with what others answered but for its body.
+
+package import FoundationEssentials
+package import URLLoadingIO
+package import URLLoadingWire
+
+extension ProtocolClient {
+    /// Whose time the load's session takes.
+    package var clock: LoopClock { load.clock }
+}
+
+extension ProtocolAnswer {
+    /// Where another handler wants the load to go on.
+    package var redirect: Request? { exchange.redirect }
+
+    /// The same answer with another body.
+    /// - Parameter trailers: asked for when the body has ended. Must not hold what is answered: that is let
+    ///   go of together with the body.
+    package func with<S: AsyncSequence & Sendable>(
+        body: S, trailers: @escaping @Sendable () -> Headers
+    ) -> ProtocolAnswer where S.Element: ContiguousBytes {
+        let pieces = AnyChunkIterator(body)
+        return ProtocolAnswer(HandlerExchange(response, pieces, redirect: redirect, trailers: trailers))
+    }
+}
+
+extension RequestBody {
+    /// Lends each piece in turn. A body of a sequence asks for a fresh one.
+    package func forEachPiece(_ use: (UnsafeRawBufferPointer) -> Void) async throws {
+        switch content {
+        case .data(let data): data.withUnsafeBytes(use)
+        case .stream(_, let make):
+            let pieces = make()
+            while let piece = try await pieces.next() { piece.withUnsafeBytes(use) }
+        }
+    }
+
+    /// The same body, whose pieces are shown on their way out.
+    /// - Parameters:
+    ///   - begin: called each time the body is asked for: it may have to be sent again.
+    ///   - piece: called for each piece before it is sent.
+    package func watched(
+        begin: @escaping @Sendable () -> Void, piece: @escaping @Sendable (UnsafeRawBufferPointer) -> Void
+    ) -> RequestBody {
+        switch content {
+        case .data(let data):
+            begin()
+            data.withUnsafeBytes(piece)
+            return self
+        case .stream(let length, let make):
+            return RequestBody(content: .stream(length: length) {
+                begin()
+                return AnyChunkIterator(WatchedPieces(pieces: make(), piece: piece))
+            })
+        }
+    }
+}
+
+private struct WatchedPieces: AsyncSequence {
+    let pieces: AnyChunkIterator
+    let piece: @Sendable (UnsafeRawBufferPointer) -> Void
+    func makeAsyncIterator() -> Iterator { Iterator(pieces: pieces, piece: piece) }
+
+    struct Iterator: AsyncIteratorProtocol {
+        let pieces: AnyChunkIterator
+        let piece: @Sendable (UnsafeRawBufferPointer) -> Void
+        mutating func next() async throws -> Chunk? {
+            guard let next = try await pieces.next() else { return nil }
+            next.withUnsafeBytes(piece)
+            return next
+        }
+    }
+}

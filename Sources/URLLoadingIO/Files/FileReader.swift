@@ -1,0 +1,43 @@
+// An open file, read at offsets. What the kernel has in memory is read at once; what it would have to
+// fetch is read on a blocking thread, which nobody waits for when the load ends.
+
+import URLLoadingCSystem
+
+package final class FileReader: Sendable {
+    package enum Kind: Sendable { case file, directory, other }
+
+    package let kind: Kind
+    package let size: Int64
+    private let descriptor: Int32
+
+    /// Opens without waiting for whoever may be at the other end of a pipe. May block on slow file systems.
+    package init(path: String) throws(IOFailure) {
+        var info = csys_file_info()
+        let descriptor = csys_file_open(path, &info)
+        guard descriptor >= 0 else { throw IOFailure(.system(-descriptor), .open) }
+        self.descriptor = descriptor
+        size = info.size
+        kind = info.is_directory ? .directory : info.is_regular ? .file : .other
+    }
+
+    deinit { _ = csys_close(descriptor) }
+
+    /// The size at this moment.
+    package var currentSize: Int64 { csys_file_size(descriptor) }
+
+    /// Reads what is in memory; `nil` if it is not there, 0 at the end.
+    package func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(IOFailure) -> Int? {
+        try count(csys_file_read_now(descriptor, buffer.baseAddress, buffer.count, offset))
+    }
+
+    /// Reads; 0 at the end. Blocks.
+    package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(IOFailure) -> Int {
+        try count(csys_file_read(descriptor, buffer.baseAddress, buffer.count, offset)) ?? 0
+    }
+
+    private func count(_ result: Int) throws(IOFailure) -> Int? {
+        if result >= 0 { return result }
+        if result == -Int(EAGAIN) { return nil }
+        throw IOFailure(.system(Int32(truncatingIfNeeded: -result)), .read)
+    }
+}

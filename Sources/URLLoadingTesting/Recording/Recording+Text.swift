@@ -1,0 +1,88 @@
+// A recording as text. What changes here changes in `RecordingReader` and in docs/guides/testing.md;
+// what an older reader could not read needs another version.
+
+import FoundationEssentials
+import URLLoading
+import URLLoadingWire
+
+extension Recording: CustomStringConvertible {
+    static let firstLine = "urlloading recording 1"
+
+    /// The text of its file.
+    public var description: String {
+        ([Self.firstLine] + exchanges.flatMap { ["", $0.description] }).joined(separator: "\n") + "\n"
+    }
+}
+
+extension Recording.Exchange: CustomStringConvertible {
+    /// Its part of the file.
+    public var description: String {
+        var lines = ["request \(method.word) \(url.absoluteString) at \(began.milliseconds)"]
+        lines += headers.lines("> ")
+        if let body {
+            lines.append("body")
+            lines += EscapedText.content(body.bytes)
+            if let whole = body.whole { lines.append("cut \(whole.count) \(String(whole.digest, radix: 16))") }
+        }
+        lines += answer?.lines ?? []
+        lines.append(ending.line)
+        return lines.joined(separator: "\n")
+    }
+}
+
+extension Recording.Answer {
+    fileprivate var lines: [String] {
+        let words = http.map { "answer \($0.status.code) \($0.version)" } ?? "answer"
+        var lines = ["\(words) at \(at.milliseconds)"]
+        lines += http?.headers.lines("< ") ?? []
+        if let url { lines.append("url \(url.absoluteString)") }
+        if let mediaType { lines.append("type \(mediaType)") }
+        if let expectedLength { lines.append("length \(expectedLength)") }
+        if let redirect { lines.append("redirect \(redirect.method.word) \(redirect.url.absoluteString)") }
+        for piece in pieces { lines += ["piece at \(piece.at.milliseconds)"] + EscapedText.content(piece.bytes) }
+        if let cutFrom { lines.append("cut \(cutFrom)") }
+        lines += trailers.lines("trailer ")
+        return lines
+    }
+}
+
+extension Recording.Ending {
+    fileprivate var line: String {
+        switch self {
+        case .complete(let moment): return "end at \(moment.milliseconds)"
+        case .open: return "open"
+        case .failed(let failure, let moment):
+            let words = "failed \(failure.reason.name) \(failure.reason.code) \(failure.phase) \(failure.party) at \(moment.milliseconds)"
+            guard let detail = failure.detail else { return words }
+            return "\(words) \(EscapedText.line(detail.utf8).text)"
+        }
+    }
+}
+
+extension Headers {
+    fileprivate func lines(_ mark: String) -> [String] {
+        indices.map { index in
+            withField(at: index) { name, value in
+                let name = EscapedText.line(name, alsoEscaping: [0x20, UInt8(ascii: ":")]).text
+                return value.isEmpty ? "\(mark)\(name):" : "\(mark)\(name): \(EscapedText.line(value).text)"
+            }
+        }
+    }
+}
+
+extension Method {
+    /// One word, whatever the method.
+    fileprivate var word: String { EscapedText.line(rawValue.utf8, alsoEscaping: [0x20]).text }
+}
+
+extension Duration {
+    /// With at most three digits after the point: `12`, `0.25`.
+    var milliseconds: String {
+        let microseconds = inNanoseconds / 1_000
+        let fraction = microseconds % 1_000
+        guard fraction > 0 else { return "\(microseconds / 1_000)" }
+        let digits = String(String(1_000 + fraction).dropFirst())
+        let kept = digits.reversed().drop { $0 == "0" }.reversed()
+        return "\(microseconds / 1_000).\(String(kept))"
+    }
+}

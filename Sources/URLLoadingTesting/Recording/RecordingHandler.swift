@@ -1,0 +1,112 @@
+// Notes what passes and passes it on. What is noted lies in `Notes`, under one lock: loads run side by
+// side.
+
+import FoundationEssentials
+import Synchronization
+public import URLLoading
+import URLLoadingIO
+import URLLoadingWire
+
+/// Records everything a session asks for and is answered, while it passes: method, URL, fields and body
+/// of each request; status, fields and body of each answer, in the pieces in which it came; when; and
+/// how it failed.
+///
+/// ```swift
+/// let recorder = RecordingHandler()
+/// var configuration = Configuration.ephemeral
+/// configuration.handlers = [recorder]
+/// try await withSession(configuration) { session in … }
+/// try await recorder.finished().write(to: file)
+/// ```
+/// It is asked for every request; put it last among the handlers to record what callers see, first to
+/// record what the network answers. Of a redirect each request is one exchange. Bodies are recorded
+/// decoded, as far as they are read, and never held up: what goes beyond ``bodyLimit`` passes unrecorded,
+/// and the recording says so. Interim responses and properties are not recorded.
+public final class RecordingHandler: ProtocolHandler {
+    /// The most bytes of one body that are kept, at least 0. All exchanges stay in memory until the
+    /// recorder is dropped.
+    public let bodyLimit: Int
+    private let secrets: RecordedSecrets
+    private let notes = Notes()
+
+    /// A recorder of nothing yet.
+    public init(bodyLimit: Int = 1 << 20, secrets: RecordedSecrets = .removed()) {
+        self.bodyLimit = max(0, bodyLimit)
+        self.secrets = secrets
+    }
+
+    /// What was recorded so far. What goes on is recorded as `open`.
+    public var recording: Recording { notes.recording }
+
+    /// What was recorded, when nothing passes any more: loads that ended a moment ago have left too.
+    /// - Throws: `CancellationError` if the calling task is cancelled first.
+    public nonisolated(nonsending) func finished() async throws -> Recording {
+        while notes.isBusy { try await Task.sleep(for: .microseconds(200)) }
+        return recording
+    }
+
+    public func canHandle(_ request: Request) -> Bool { true }
+
+    public func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+        let exchange = Recording.Exchange(
+            request.method, secrets.stripped(request.url), headers: secrets.stripped(request.headers))
+        let note = Note(notes, notes.begin(exchange, client.clock), client.clock, bodyLimit, secrets)
+        notes.enter()
+        defer { notes.leave() }
+        var request = request
+        request.body = request.body?.watched { note.beginBody() } piece: { note.send($0) }
+        do throws(LoadError) {
+            let answer = try await client.next.load(request)
+            note.answer(recorded(answer, request.url))
+            guard answer.response.expectedLength != 0 else {
+                note.end(Headers())
+                return answer
+            }
+            return answer.with(body: NotedBody(body: answer.body, note: note)) { note.trailers }
+        } catch {
+            note.fail(error)
+            throw error
+        }
+    }
+
+    private func recorded(_ answer: ProtocolAnswer, _ asked: URL) -> Recording.Answer {
+        let response = answer.response
+        var recorded = Recording.Answer(
+            response.http.map { .init($0.status, version: $0.version, headers: secrets.stripped($0.headers)) },
+            expectedLength: response.expectedLength)
+        if response.url != asked { recorded.url = secrets.stripped(response.url) }
+        let fromField = response.http?.headers[.contentType].flatMap { MediaType($0) }
+        if response.mediaType != fromField { recorded.mediaType = response.mediaType }
+        recorded.redirect = answer.redirect.map { .init(method: $0.method, url: secrets.stripped($0.url)) }
+        return recorded
+    }
+}
+
+/// A body on its way, noted piece by piece.
+private struct NotedBody: AsyncSequence {
+    let body: ResponseBody
+    let note: Note
+    func makeAsyncIterator() -> Iterator { Iterator(body: body, pieces: body.makeAsyncIterator(), note: note) }
+
+    struct Iterator: AsyncIteratorProtocol {
+        let body: ResponseBody
+        var pieces: ResponseBody.Iterator
+        let note: Note
+
+        mutating func next() async throws -> Chunk? {
+            note.notes.enter()
+            defer { note.notes.leave() }
+            do throws(LoadError) {
+                guard let piece = try await pieces.next() else {
+                    note.end(body.trailers)
+                    return nil
+                }
+                piece.withUnsafeBytes { note.receive($0) }
+                return piece
+            } catch {
+                note.fail(error)
+                throw error
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+// What a recorder has seen, and one exchange's part of it.
+
+import Synchronization
+import URLLoading
+import URLLoadingIO
+import URLLoadingWire
+
+/// All exchanges of one recorder.
+final class Notes: Sendable {
+    private struct State: Sendable {
+        var exchanges: [Recording.Exchange] = []
+        /// The moment all others are counted from.
+        var beginning: Int64?
+        /// Calls of ours that go on.
+        var inside = 0
+    }
+    private let state = Lock(State())
+
+    var recording: Recording { state.withLock { Recording($0.exchanges) } }
+    var isBusy: Bool { state.withLock { $0.inside > 0 } }
+    func enter() { state.withLock { $0.inside += 1 } }
+    func leave() { state.withLock { $0.inside -= 1 } }
+
+    /// Returns the place of the exchange, in the order of beginning.
+    func begin(_ exchange: Recording.Exchange, _ clock: LoopClock) -> Int {
+        state.withLock { state in
+            let now = clock.now(), beginning = state.beginning ?? now
+            state.beginning = beginning
+            state.exchanges.append(exchange)
+            state.exchanges[state.exchanges.endIndex - 1].began = .since(beginning, now)
+            return state.exchanges.endIndex - 1
+        }
+    }
+
+    /// Changes an exchange; the moment is that of now.
+    func change(_ place: Int, _ clock: LoopClock, _ change: (inout Recording.Exchange, Duration) -> Void) {
+        state.withLock { state in
+            let now = clock.now()
+            change(&state.exchanges[place], .since(state.beginning ?? now, now))
+        }
+    }
+}
+
+/// One exchange that goes on. Used by one task at a time, but for `trailers`.
+final class Note: Sendable {
+    let notes: Notes
+    private let place: Int
+    private let clock: LoopClock
+    private let bodyLimit: Int
+    private let secrets: RecordedSecrets
+
+    private struct State: Sendable {
+        var sent = BodySum()
+        var received: Int64 = 0
+        var trailers = Headers()
+    }
+    private let state = Lock(State())
+
+    init(_ notes: Notes, _ place: Int, _ clock: LoopClock, _ bodyLimit: Int, _ secrets: RecordedSecrets) {
+        self.notes = notes
+        self.place = place
+        self.clock = clock
+        self.bodyLimit = bodyLimit
+        self.secrets = secrets
+    }
+
+    /// As they came; they are passed on, and what is written down is another matter.
+    var trailers: Headers { state.withLock { $0.trailers } }
+
+    private func change(_ change: (inout Recording.Exchange, Duration) -> Void) { notes.change(place, clock, change) }
+
+    // MARK: The request
+
+    /// The body is sent, perhaps again.
+    func beginBody() {
+        state.withLock { $0.sent = BodySum() }
+        change { exchange, _ in exchange.body = Recording.RequestBytes([]) }
+    }
+
+    func send(_ bytes: UnsafeRawBufferPointer) {
+        let sum = state.withLock { state in
+            state.sent.add(bytes)
+            return state.sent
+        }
+        change { exchange, _ in exchange.body?.add(bytes, upTo: bodyLimit, of: sum) }
+    }
+
+    // MARK: The answer
+
+    func answer(_ answer: Recording.Answer) {
+        change { exchange, now in
+            exchange.answer = answer
+            exchange.answer?.at = now
+        }
+    }
+
+    func receive(_ bytes: UnsafeRawBufferPointer) {
+        let (before, total) = state.withLock { state in
+            defer { state.received += Int64(bytes.count) }
+            return (state.received, state.received + Int64(bytes.count))
+        }
+        let kept = bytes.prefix(max(0, bodyLimit - Int(min(before, Int64(bodyLimit)))))
+        change { exchange, now in
+            if !kept.isEmpty { exchange.answer?.pieces.append(Recording.Piece(Array(kept), at: now)) }
+            if total > bodyLimit { exchange.answer?.cutFrom = total }
+        }
+    }
+
+    func end(_ trailers: Headers) {
+        state.withLock { $0.trailers = trailers }
+        change { exchange, now in
+            exchange.answer?.trailers = secrets.stripped(trailers)
+            exchange.ending = .complete(at: now)
+        }
+    }
+
+    /// A cancellation is the caller's doing: to the exchange it is that nobody saw its end.
+    func fail(_ error: LoadError) {
+        guard error.reason != .cancelled else { return }
+        let failure = Recording.Failure(
+            reason: error.reason, phase: error.phase, party: error.party, detail: error.detail.map { secrets.stripped($0) })
+        change { exchange, now in exchange.ending = .failed(failure, at: now) }
+    }
+}
+
+extension Duration {
+    /// In the steps of a recording: whole microseconds.
+    static func since(_ beginning: Int64, _ now: Int64) -> Duration { .microseconds((now - beginning) / 1_000) }
+}

@@ -1,0 +1,68 @@
+// What is not written down.
+
+public import URLLoadingWire
+import FoundationEssentials
+
+/// What a ``RecordingHandler`` does with secrets.
+public enum RecordedSecrets: Sendable, Hashable {
+    /// The values of Authorization, Proxy-Authorization, Cookie, Set-Cookie and of these fields are
+    /// replaced by `(removed)`, and userinfo is taken out of URLs, in fields as well. What stands in the
+    /// path, the query or a body is kept: look at a recording before you publish it.
+    case removed(and: Set<FieldName> = [])
+    /// All is written as it is.
+    case kept
+
+    private static let usual: Set<FieldName> = [.authorization, .proxyAuthorization, .cookie, .setCookie]
+    static let replacement = "(removed)"
+
+    func stripped(_ headers: Headers) -> Headers {
+        guard case .removed(let more) = self else { return headers }
+        var result = Headers()
+        for index in headers.indices {
+            let name = headers[index].name
+            guard !Self.usual.contains(name), !more.contains(name) else {
+                result.append(name, Self.replacement)
+                continue
+            }
+            headers.withField(at: index) { name, value in
+                [UInt8](value).withoutUserinfo.withUnsafeBytes { result.appendRaw(name: name, value: $0) }
+            }
+        }
+        return result
+    }
+
+    func stripped(_ url: URL) -> URL {
+        guard case .removed = self else { return url }
+        return url.withoutUserinfo
+    }
+
+    func stripped(_ text: String) -> String {
+        guard case .removed = self else { return text }
+        return String(decoding: Array(text.utf8).withoutUserinfo, as: UTF8.self)
+    }
+}
+
+extension URL {
+    var withoutUserinfo: URL {
+        guard absoluteString.utf8.contains(UInt8(ascii: "@")) else { return self }
+        return URL(string: String(decoding: Array(absoluteString.utf8).withoutUserinfo, as: UTF8.self)) ?? self
+    }
+}
+
+extension [UInt8] {
+    /// Without what stands between `//` and `@` of every URL in it (RFC 3986 §3.2).
+    var withoutUserinfo: [UInt8] {
+        guard contains(UInt8(ascii: "@")) else { return self }
+        var result: [UInt8] = []
+        var rest = self[...]
+        while let slashes = rest.indices.dropLast().first(where: { rest[$0] == 0x2F && rest[$0 + 1] == 0x2F }) {
+            result += rest[...(slashes + 1)]
+            rest = rest[(slashes + 2)...]
+            let authority = rest.prefix { !Self.endsAuthority.contains($0) }
+            if let at = authority.lastIndex(of: UInt8(ascii: "@")) { rest = rest[(at + 1)...] }
+        }
+        return result + rest
+    }
+
+    private static var endsAuthority: Set<UInt8> { Set("/?# \t\"<>".utf8) }
+}

@@ -1,0 +1,68 @@
+import Synchronization
+import Testing
+import URLLoadingIO
+
+struct ManualTimeTests {
+    /// Notes when it was fired, and may set others.
+    final class Note: TimerTarget {
+        let fired = Lock<[(Int, Int64)]>([])
+        func timerFired(now: Int64) {}
+        func timer(_ number: Int, then: @escaping @Sendable (Int64) -> Void = { _ in }) -> any TimerTarget {
+            One(note: self, number: number, then: then)
+        }
+        final class One: TimerTarget {
+            let note: Note, number: Int, then: @Sendable (Int64) -> Void
+            init(note: Note, number: Int, then: @escaping @Sendable (Int64) -> Void) {
+                (self.note, self.number, self.then) = (note, number, then)
+            }
+            func timerFired(now: Int64) {
+                note.fired.withLock { $0.append((number, now)) }
+                then(now)
+            }
+        }
+    }
+
+    @Test("timers fire by moment, then by the order in which they were set, before the move returns")
+    func order() {
+        let time = ManualTime(), clock = LoopClock(time), note = Note(), start = time.now
+        for (number, moment) in [(0, 5), (1, 3), (2, 5), (3, 3), (4, 9)] as [(Int, Int64)] {
+            clock.schedule(note.timer(number), at: start + moment)
+        }
+        time.advance(by: 4)
+        #expect(note.fired.withLock { $0.map(\.0) } == [1, 3] && clock.now() == start + 4)
+        time.advance(by: 1)
+        #expect(note.fired.withLock { $0.map(\.0) } == [1, 3, 0, 2])
+        #expect(note.fired.withLock { $0.map(\.1) } == [3, 3, 5, 5].map { start + $0 })
+        #expect(time.scheduled == 1)
+    }
+
+    @Test("what is set while others fire is fired in the same move, if it is due; what is late, at once")
+    func nested() {
+        let time = ManualTime(), clock = LoopClock(time), note = Note(), start = time.now
+        clock.schedule(note.timer(0) { now in
+            clock.schedule(note.timer(1) { _ in clock.schedule(note.timer(3), at: now + 100) }, at: now + 2)
+            clock.schedule(note.timer(2), at: now)
+        }, at: start + 1)
+        time.advance(by: 10)
+        #expect(note.fired.withLock { $0.map(\.0) } == [0, 2, 1])
+        #expect(clock.now() == start + 10 && time.scheduled == 1)
+        time.advance(by: .max)
+        #expect(time.scheduled == 0)
+        time.advance(by: 5)
+        #expect(time.now < .max)
+    }
+
+    @Test("a sleeper is woken by the move, and by a stop")
+    func sleeping() async throws {
+        let time = ManualTime(), clock = LoopClock(time)
+        let moment = time.now + 1_000_000
+        let sleeper = Task { try await clock.sleep(until: moment, StopToken()) }
+        while time.scheduled == 0 { await Task.yield() }
+        time.advance(by: 1_000_000)
+        try await sleeper.value
+        let token = StopToken()
+        let stopped = Task { try await clock.sleep(until: moment + 1, token) }
+        token.stop(.cancelled)
+        await #expect(throws: IOFailure.self) { try await stopped.value }
+    }
+}

@@ -1,0 +1,231 @@
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+
+/// Decisions that allow, refuse, throw, dawdle, or never come back; in verbs, scopes and tasks.
+@Suite(.timeLimit(.minutes(1)))
+struct DecisionRows {
+    enum Shape: CaseIterable, Sendable {
+        case verb, scope, task
+
+        /// Loads in this shape and gives the length of the body.
+        func load(_ session: Session, _ request: Request, _ decisions: Decisions? = nil) async throws -> Int {
+            switch self {
+            case .verb: return try await session.data(for: request, decisions: decisions).0.count
+            case .scope:
+                return try await session.load(request, decisions: decisions) { _, body in
+                    try await body.collect(upTo: 1 << 20).count
+                }
+            case .task:
+                let task = session.dataTask(request, decisions: decisions)
+                task.resume()
+                return try await task.value.count
+            }
+        }
+    }
+
+    struct Oops: Error {}
+
+    private func withOrigin(_ use: (TestOrigin, Session) async throws -> Void) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.repeated(count: 100_000)) }
+            origin.route("/moved") { _ in .redirect("/") }
+            let session = Session()
+            try await use(origin, session)
+            // Whatever happened, no socket is left.
+            session.invalidateAndCancel()
+            await session.invalidated()
+            #expect(session.connectionsDescription == "empty")
+            try await origin.wait { $0.open == 0 }
+        }
+    }
+
+    @Test("checklist 48, 50: no byte of the body before the answer; allow goes on, cancel ends", arguments: Shape.allCases)
+    func disposition(_ shape: Shape) async throws {
+        try await withOrigin { origin, session in
+            let recorder = EventRecorder()
+            var configuration = Configuration.default
+            configuration.observers = [recorder]
+            let watched = Session(configuration)
+            for answer in [ResponseDisposition.allow, .cancel] {
+                var decisions = Decisions()
+                decisions.response = Decision { response in
+                    #expect(response.http?.status == .ok && response.expectedLength == 100_000)
+                    return answer
+                }
+                if case .allow = answer {
+                    try await expect({ try await shape.load(watched, Request(url: origin.url()), decisions) }, 100_000)
+                } else {
+                    await expectFailure(.cancelled, .local, .deciding) {
+                        try await shape.load(watched, Request(url: origin.url()), decisions)
+                    }
+                }
+            }
+            watched.invalidateAndCancel()
+            await watched.invalidated()
+        }
+    }
+
+    @Test("a decision that throws ends the load with its error (checklist 55)", arguments: Shape.allCases)
+    func throwing(_ shape: Shape) async throws {
+        try await withOrigin { origin, session in
+            var decisions = Decisions()
+            decisions.response = Decision { _ in throw Oops() }
+            let first = await failure(.decisionFailed, .local, .deciding) {
+                try await shape.load(session, Request(url: origin.url()), decisions)
+            }
+            #expect(first?.underlying is Oops)
+            decisions = Decisions()
+            decisions.redirect = Decision { _ in throw Oops() }
+            await expectFailure(.decisionFailed) { try await shape.load(session, Request(url: origin.url("/moved")), decisions) }
+        }
+    }
+
+    @Test("a deadline with a fallback, without one, and not missed", arguments: Shape.allCases)
+    func deadlines(_ shape: Shape) async throws {
+        try await withOrigin { origin, session in
+            let moved = Request(url: origin.url("/moved"))
+            func dawdling(_ limit: Duration, _ fallback: RedirectDecision?) -> Decisions {
+                var decisions = Decisions()
+                decisions.redirect = Decision(within: limit, otherwise: fallback) { _ in
+                    try await Task.sleep(for: .milliseconds(200))
+                    return .follow
+                }
+                return decisions
+            }
+            try await expect({ try await shape.load(session, moved, dawdling(.milliseconds(10), .deliver)) }, 0)
+            await expectFailure(.decisionTimeout, .local, .deciding) {
+                try await shape.load(session, moved, dawdling(.milliseconds(10), nil))
+            }
+            try await expect({ try await shape.load(session, moved, dawdling(.seconds(60), .deliver)) }, 100_000)
+            while session.abandonedClosures > 0 { await Task.yield() }
+        }
+    }
+
+    @Test("a decision's time is not the server's silence, but part of the whole", arguments: Shape.allCases)
+    func time(_ shape: Shape) async throws {
+        try await withOrigin { origin, _ in
+            let clock = ManualClock()
+            var configuration = Configuration.default
+            configuration.use(clock)
+            let session = Session(configuration)
+            for isWhole in [false, true] {
+                let (asked, ask) = AsyncStream.makeStream(of: Void.self)
+                let (answered, answer) = AsyncStream.makeStream(of: Void.self)
+                var decisions = Decisions()
+                decisions.response = Decision { _ in
+                    ask.yield()
+                    for await _ in answered {}
+                    return .allow
+                }
+                var request = Request(url: origin.url())
+                request.resourceTimeout = isWhole ? .seconds(600) : .seconds(10_000)
+                let loading = Task { [request, decisions] in try await shape.load(session, request, decisions) }
+                for await _ in asked { break }
+                // Ten times the idle timeout.
+                clock.advance(by: .seconds(600))
+                if isWhole { await expectFailure(.resourceTimeout) { try await loading.value } }
+                answer.finish()
+                if !isWhole { try await expect({ try await loading.value }, 100_000) }
+            }
+            session.invalidateAndCancel()
+            await session.invalidated()
+        }
+    }
+
+    enum End: CaseIterable, Sendable { case cancel, invalidate, resource }
+
+    @Test("a decision that never comes back holds nobody", arguments: Shape.allCases, End.allCases)
+    func never(_ shape: Shape, _ end: End) async throws {
+        try await withOrigin { origin, _ in
+            let clock = ManualClock()
+            var configuration = Configuration.default
+            configuration.use(clock)
+            let session = Session(configuration)
+            let (asked, ask) = AsyncStream.makeStream(of: Void.self)
+            let (stuck, release) = AsyncStream.makeStream(of: Void.self)
+            var decisions = Decisions()
+            decisions.response = Decision { _ in
+                ask.yield()
+                // Deaf to its cancellation.
+                await Task { for await _ in stuck {} }.value
+                return .allow
+            }
+            var request = Request(url: origin.url())
+            request.resourceTimeout = .seconds(60)
+            let loading = Task { [request, decisions] in try await shape.load(session, request, decisions) }
+            for await _ in asked { break }
+            switch end {
+            // Who waits for a task does not own it: there the session ends it.
+            case .cancel: shape == .task ? session.invalidateAndCancel() : loading.cancel()
+            case .invalidate: session.invalidateAndCancel()
+            case .resource: clock.advance(by: .seconds(60))
+            }
+            await expectFailure(end == .resource ? .resourceTimeout : .cancelled) { try await loading.value }
+            session.invalidateAndCancel()
+            await session.invalidated()
+            #expect(session.abandonedClosures == 1)
+            release.finish()
+            while session.abandonedClosures > 0 { await Task.yield() }
+        }
+    }
+
+    @Test("a load's decision goes before its session's, question by question")
+    func precedence() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("hello") }
+            origin.route("/moved") { _ in .redirect("/") }
+            var ofSession = Decisions()
+            ofSession.redirect = Decision { _ in .deliver }
+            ofSession.response = Decision { _ in .cancel }
+            let session = Session(.default, decisions: ofSession)
+            var own = Decisions()
+            own.response = Decision { _ in .allow }
+            let response = try await session.data(for: Request(url: origin.url("/moved")), decisions: own).1
+            #expect(response.http?.status == .found)
+            await expectFailure(.cancelled) { try await session.data(from: origin.url()) }
+        }
+    }
+
+    @Test("task-local values and priority of whoever loads are seen by decisions, handlers and body sequences")
+    func context() async throws {
+        enum Local { @TaskLocal static var name = "nobody" }
+        struct Echo: ProtocolHandler {
+            func canHandle(_ request: Request) -> Bool { request.url.scheme == "echo" }
+            func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+                .response(Response(url: request.url), data: Data("\(Local.name) \(Task.currentPriority == .utility)".utf8))
+            }
+        }
+        try await withTestOrigin { origin in
+            origin.route("/") { .ok(.bytes($0.body)) }
+            var configuration = Configuration.default
+            configuration.handlers = [Echo()]
+            let session = Session(configuration)
+            let seen = ObserverTests.Box<String>()
+            var decisions = Decisions()
+            decisions.response = Decision { _ in
+                seen.add(Local.name)
+                return .allow
+            }
+            try await Local.$name.withValue("caller") {
+                _ = try await session.data(for: Request(url: origin.url()), decisions: decisions)
+                var request = Request(url: origin.url(), method: .put)
+                request.body = .stream { AsyncStream(unfolding: { seen.all.count == 2 ? nil : Self.note(Local.name, seen) }) }
+                _ = try await session.data(for: request)
+            }
+            #expect(seen.all == ["caller", "caller"])
+            let task = session.dataTask(from: URL(string: "echo:x")!)
+            let events = task.events
+            Task(priority: .utility) { Local.$name.withValue("resumer") { task.resume() } }
+            for await _ in events {}
+            try await expect({ try await task.value }, Data("resumer true".utf8))
+        }
+    }
+
+    private static func note(_ name: String, _ seen: ObserverTests.Box<String>) -> [UInt8] {
+        seen.add(name)
+        return Array("x".utf8)
+    }
+}

@@ -1,0 +1,143 @@
+import FoundationEssentials
+import Synchronization
+import Testing
+import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+
+/// What the checklist says of sessions and their tasks, on the async surface.
+@Suite(.timeLimit(.minutes(1)))
+struct TaskRows {
+    @Test("checklist 1, 9: a session's kind is fixed by the configuration it was made with")
+    func kinds() {
+        var configuration = Configuration.ephemeral
+        let session = Session(configuration)
+        configuration = .default
+        #expect(session.configuration.isEphemeral && !configuration.isEphemeral && !Session.shared.configuration.isEphemeral)
+    }
+
+    @Test("checklist 7, 36: a body is delivered piece by piece as it arrives, or whole at the end")
+    func incrementally() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.chunks(["one"])) }
+            origin.route("/slow", faults: [TestOrigin.Fault(.responseBody(after: 8), .stall)]) { _ in
+                .ok(.chunks(["one", "two"]))
+            }
+            let session = Session()
+            let task = session.dataTask(from: origin.url("/slow"))
+            task.resume()
+            let body = try await task.body
+            var iterator = body.makeAsyncIterator()
+            // The second piece has not been sent when the first is here.
+            try await expect({ try await iterator.next().map { String(decoding: [UInt8]($0), as: UTF8.self) } }, "one")
+            #expect(task.snapshot.received == 3)
+            origin.releaseStalls()
+            task.cancel()
+            try await expect({ try await session.data(from: origin.url()).0 }, Data("one".utf8))
+        }
+    }
+
+    @Test("checklist 8: many sessions, each with many tasks, side by side")
+    func many() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/*") { .ok($0.path) }
+            let sessions = (0..<10).map { _ in Session() }
+            let tasks = sessions.enumerated().flatMap { number, session in
+                (0..<20).map { (path: "/\(number)/\($0)", task: session.dataTask(from: origin.url("/\(number)/\($0)"))) }
+            }
+            for (_, task) in tasks { task.resume() }
+            for (path, task) in tasks { try await expect({ try await task.value }, Data(path.utf8)) }
+            #expect(Set(tasks.map(\.task.id)).count == 200)
+        }
+    }
+
+    @Test("checklist 15, 16: a session has ended when its last task has had its last event, once")
+    func ended() async throws {
+        final class Last: LoadObserver {
+            let completed = Atomic<Int>(0)
+            func observe(_ event: LoadEvent, of load: LoadIdentity) {
+                if case .completed = event { completed.add(1, ordering: .relaxed) }
+            }
+        }
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.chunks(["one", .pause(.milliseconds(20)), "two"])) }
+            let last = Last()
+            var configuration = Configuration.default
+            configuration.observers = [last]
+            let session = Session(configuration)
+            let tasks = (0..<20).map { _ in session.dataTask(from: origin.url()) }
+            for task in tasks { task.resume() }
+            session.finishTasksAndInvalidate()
+            await session.invalidated()
+            #expect(last.completed.load(ordering: .relaxed) == 20)
+            for task in tasks { try await expect({ try await task.value.count }, 6) }
+        }
+    }
+
+    @Test("checklist 17: a session that nobody holds finishes its tasks; a scope ends with its session")
+    func scopes() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.chunks(["one", .pause(.milliseconds(20)), "two"])) }
+            func orphan() -> LoadTask<Data> {
+                let task = Session().dataTask(from: origin.url())
+                task.resume()
+                return task
+            }
+            // A handle holds its session; nothing else does here.
+            try await expect({ try await orphan().value.count }, 6)
+            let left = try await withSession { session in
+                let task = session.dataTask(from: origin.url())
+                task.resume()
+                return task
+            }
+            // The scope has waited for it.
+            guard case .completed(nil) = left.snapshot.state else {
+                Issue.record("\(left)")
+                return
+            }
+            try await origin.wait { $0.open == 0 }
+        }
+    }
+
+    @Test("checklist 35: progress without anybody listening, up and down")
+    func progress() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { .ok(.bytes($0.body)) }
+            let session = Session()
+            var request = Request(url: origin.url(), method: .put, body: .data(Data(count: 50_000)))
+            let task = session.dataTask(request)
+            #expect(task.snapshot.expectedToSend == 50_000 && task.snapshot.expectedToReceive == nil)
+            task.resume()
+            _ = try await task.value
+            #expect(task.snapshot.sent == 50_000 && task.snapshot.received == 50_000 && task.snapshot.expectedToReceive == 50_000)
+            request.body = .stream { AsyncStream { pieces in
+                for _ in 0..<10 { pieces.yield([UInt8](repeating: 1, count: 100)) }
+                pieces.finish()
+            } }
+            let streamed = session.dataTask(request)
+            let events = streamed.events
+            streamed.resume()
+            _ = try await streamed.value
+            #expect(streamed.snapshot.sent == 1000 && streamed.snapshot.expectedToSend == nil)
+            var totals: [Int64] = []
+            for await case .bodySent(let bytes) in events { totals.append(bytes.total) }
+            #expect(totals.last == 1000 && totals == totals.sorted())
+        }
+    }
+
+    @Test("checklist 43: what was read is the reader's alone")
+    func notRetained() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.repeated(count: 10_000_000)) }
+            let session = Session()
+            let task = session.dataTask(from: origin.url())
+            task.resume()
+            var count = 0
+            for try await chunk in try await task.body { count += chunk.count }
+            #expect(count == 10_000_000)
+            await expectFailure(.bodyUnavailable) { try await task.value }
+            await expectFailure(.bodyUnavailable) { for try await _ in try await task.body {} }
+        }
+    }
+
+}

@@ -1,0 +1,232 @@
+import FoundationEssentials
+import Synchronization
+import Testing
+@testable import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+
+/// Minutes pass in no time: whatever a session does by the clock, it does by the one it was given.
+@Suite(.timeLimit(.minutes(1)))
+struct ManualClockTests {
+    /// A configuration with a clock that stands still.
+    static func manual(_ clock: ManualClock) -> Configuration {
+        var configuration = Configuration.ephemeral
+        configuration.use(clock)
+        return configuration
+    }
+
+    static func withStall(
+        at point: TestOrigin.Fault.Point = .responseBody(after: 3), _ change: (inout Configuration) -> Void = { _ in },
+        _ use: (ManualClock, Session, TestOrigin) async throws -> Void
+    ) async throws {
+        let clock = ManualClock()
+        var configuration = manual(clock)
+        change(&configuration)
+        try await withTestOrigin { origin in
+            origin.route("/stalls", faults: [.init(point, .stall)]) { _ in .ok("hello") }
+            origin.route("/") { _ in .ok("hello") }
+            let session = Session(configuration)
+            try await use(clock, session, origin)
+            await expectEmpty(session)
+        }
+    }
+
+    @Test("a silent peer is given up when its time is over, not earlier (checklist 8)")
+    func idle() async throws {
+        try await Self.withStall { clock, session, origin in
+            let load = RunningLoad(session, Request(url: origin.url("/stalls")))
+            try await clock.untilWaiting()
+            clock.advance(by: .seconds(60) - .nanoseconds(1))
+            #expect(clock.time.waiting.count == 1)
+            clock.advance(by: .nanoseconds(1))
+            #expect(clock.time.waiting.count == 0)
+            #expect(await load.reason == .idleTimeout)
+            #expect(clock.elapsed == .seconds(60))
+        }
+    }
+
+    @Test("what is heard in between begins the time anew")
+    func activity() async throws {
+        let clock = ManualClock()
+        var setting = TestOrigin.Configuration()
+        setting.clock = clock
+        try await withTestOrigin(setting) { origin in
+            origin.route("/") { _ in
+                .ok(.chunks(["a", .pause(.seconds(50)), "b", .pause(.seconds(50)), "c", .pause(.seconds(70)), "d"]))
+            }
+            let session = Session(Self.manual(clock))
+            let task = session.dataTask(from: origin.url())
+            let recorder = task.events
+            task.resume()
+            var events = recorder.makeAsyncIterator()
+            for expected in [1, 2, 3] as [Int64] {
+                var total: Int64 = 0
+                while total < expected, let event = await events.next() {
+                    if case .received(let bytes) = event { total = bytes.total }
+                }
+                try await clock.untilWaiting()
+                clock.advance(by: .seconds(50))
+            }
+            clock.advance(by: .seconds(10))
+            await expectFailure(.idleTimeout) { try await task.value }
+            #expect(task.snapshot.received == 3)
+            await expectEmpty(session)
+        }
+    }
+
+    @Test("a load as a whole takes no longer than its limit (checklist 7)")
+    func resource() async throws {
+        try await Self.withStall({ $0.idleTimeout = nil }) { clock, session, origin in
+            let load = RunningLoad(session, Request(url: origin.url("/stalls")))
+            try await clock.untilWaiting()
+            clock.advance(by: .seconds(7 * 24 * 60 * 60 - 1))
+            #expect(clock.time.waiting.count == 1)
+            clock.advance(by: .seconds(1))
+            #expect(await load.reason == .resourceTimeout)
+        }
+    }
+
+    @Test("of several loads those end whose time has come")
+    func several() async throws {
+        final class Ended: LoadObserver {
+            let order = Lock<[String]>([])
+            func observe(_ event: LoadEvent, of load: LoadIdentity) {
+                if case .completed = event { order.withLock { $0.append(load.request.url.query() ?? "") } }
+            }
+        }
+        let ended = Ended()
+        try await Self.withStall({ $0.observers = [ended] }) { clock, session, origin in
+            var tasks: [LoadTask<Data>] = []
+            for limit in [30, 10, 20, 21, 40] {
+                var request = Request(url: origin.url("/stalls?\(limit)"))
+                request.idleTimeout = .seconds(limit)
+                let task = session.dataTask(request)
+                task.resume()
+                _ = try await task.response
+                tasks.append(task)
+            }
+            try await clock.untilWaiting(5)
+            clock.advance(by: .seconds(25))
+            for task in tasks[1...3] { await expectFailure(.idleTimeout) { try await task.value } }
+            #expect(Set(ended.order.withLock { $0 }) == ["10", "20", "21"])
+            clock.advance(by: .seconds(20))
+            for task in tasks { await expectFailure(.idleTimeout) { try await task.value } }
+        }
+    }
+
+    @Test("unused connections are closed when their time is over, and not before")
+    func reaping() async throws {
+        try await Self.withStall { clock, session, origin in
+            for _ in 0..<2 {
+                try await session.expect(origin.url(), "hello")
+                clock.advance(by: .seconds(54))
+                #expect(session.connectionsDescription.hasSuffix("0 connecting 0 leased 1 idle 0 waiting"))
+            }
+            #expect(origin.counts.accepted == 1)
+            clock.advance(by: .seconds(1))
+            #expect(session.connectionsDescription == "empty")
+            try await origin.wait { $0.open == 0 }
+        }
+    }
+
+    @Test("a decision that is late is decided by its deadline")
+    func decision() async throws {
+        let clock = ManualClock()
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .redirect("/next") }
+            let isAsked = Latch()
+            var decisions = Decisions()
+            decisions.redirect = Decision(within: .seconds(5), otherwise: .deliver) { _ in
+                isAsked.open()
+                try await Task.sleep(for: .seconds(3600))
+                return .follow
+            }
+            let session = Session(Self.manual(clock))
+            async let loaded = session.data(for: Request(url: origin.url()), decisions: decisions)
+            await isAsked.wait()
+            clock.advance(by: .seconds(5))
+            let response = try await loaded.1
+            #expect(response.http?.status == .found)
+            await expectEmpty(session)
+        }
+    }
+
+    @Test("a load that was woken and has not run yet is not idle")
+    func secondLook() async throws {
+        let clock = ManualClock()
+        let registry = LoadRegistry(LoopClock(clock.time)) {}
+        let load = LoadControl(idle: .seconds(1), resource: nil, collectsTimeline: false, clock: LoopClock(clock.time))
+        #expect(registry.enter(load))
+        // Waiting by its own account, though parked nowhere: as after a wake-up.
+        load.beginIdle()
+        registry.look(now: ManualTime.beginning + 2_000_000_000)
+        #expect(load.stopReason == nil)
+        registry.leave(load)
+    }
+
+    /// Seen with a handler: the load waits for it, in a task of its own the handler waits for the peer,
+    /// was woken, and has not run yet.
+    @Test("a load that waits for work of its own, which was woken, is not idle either")
+    func wokenWithinAHandler() async throws {
+        let time = LoopClock(ManualClock().time)
+        let registry = LoadRegistry(time) {}
+        let load = LoadControl(idle: .seconds(1), resource: nil, collectsTimeline: false, clock: time)
+        #expect(registry.enter(load))
+        let outer = Poller.shared.borrowSlot(), inner = Poller.shared.borrowSlot()
+        load.attach(outer)
+        load.attach(inner)
+        let waiting = Task { await Poller.shared.park(outer, until: load) }
+        while !outer.hasWaiter { try await Task.sleep(for: .microseconds(200)) }
+        load.beginIdle()
+        registry.look(now: ManualTime.beginning + 2_000_000_000)
+        #expect(load.stopReason == nil)
+        // And one whose peer is silent is.
+        let idle = Task { await Poller.shared.park(inner, .read, load) }
+        while !inner.hasWaiter { try await Task.sleep(for: .microseconds(200)) }
+        registry.look(now: ManualTime.beginning + 4_000_000_000)
+        #expect(load.stopReason == .idle)
+        await waiting.value
+        await idle.value
+        registry.leave(load)
+        for slot in [outer, inner] {
+            load.detach(slot)
+            Poller.shared.returnSlot(slot)
+        }
+    }
+
+    @Test("suspended, a load is not idle; let go, it has its time again")
+    func suspension() async throws {
+        try await Self.withStall { clock, session, origin in
+            let task = session.dataTask(from: origin.url("/stalls"))
+            task.resume()
+            try await clock.untilWaiting()
+            task.suspend()
+            clock.advance(by: .seconds(600))
+            #expect("\(task.snapshot)".hasPrefix("suspended"))
+            // It waits for nobody but us.
+            while clock.time.waiting.count > 0 { try await Task.sleep(for: .microseconds(200)) }
+            task.resume()
+            try await clock.untilWaiting()
+            clock.advance(by: .seconds(59))
+            #expect("\(task.snapshot)".hasPrefix("running"))
+            clock.advance(by: .seconds(1))
+            await expectFailure(.idleTimeout) { try await task.value }
+        }
+    }
+
+    @Test("it is a clock: one can sleep on it, and be cancelled")
+    func sleeping() async throws {
+        let clock = ManualClock()
+        let sleeper = Task { try await clock.sleep(for: .seconds(10)) }
+        try await clock.untilSleeping()
+        clock.advance(by: .seconds(10))
+        try await sleeper.value
+        try await clock.sleep(until: clock.now)
+        let cancelled = Task { try await clock.sleep(for: .seconds(10)) }
+        cancelled.cancel()
+        await #expect(throws: CancellationError.self) { try await cancelled.value }
+        let waiter = Task { try await clock.untilWaiting() }
+        waiter.cancel()
+        await #expect(throws: CancellationError.self) { try await waiter.value }
+    }
+}

@@ -1,0 +1,50 @@
+import FoundationEssentials
+import Testing
+
+@testable import urlload
+
+@Suite(.timeLimit(.minutes(1)))
+struct TourTests {
+    @Test("the command line of the tour")
+    func arguments() throws {
+        #expect(try Tour.parse([])?.steps == [])
+        #expect(try Tour.parse(["stub", "--no-color"])?.steps == ["stub"])
+        #expect(try Tour.parse(["--list"])?.lists == true)
+        #expect(try Tour.parse(["--help"]) == nil)
+        #expect(throws: UsageError.self) { try Tour.parse(["nowhere"]) }
+    }
+
+    @Test("the code a step shows is the code it runs")
+    func code() throws {
+        let file = URL(filePath: #filePath).deletingLastPathComponent()
+            .appending(path: "../../Sources/urlload/Tour/TourStep.swift")
+        let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n").map { $0.drop { $0 == " " } }
+        for step in TourStep.all {
+            for line in step.code.split(separator: "\n").map({ $0.drop { $0 == " " } }) {
+                // Once as it is shown, where a backslash is written twice, and once as it runs.
+                let shown = lines.count { $0.split(separator: "\\\\").joined(separator: "\\") == line }
+                #expect(shown >= 2, "\(step.name): \(line)")
+            }
+        }
+    }
+
+    @Test("each step runs, fits 80 columns and says what came of it", arguments: [
+        ("stream", ["one after", "four after"]), ("redirect", ["302", "It is here now."]),
+        ("refusal", ["cancelled (deciding", "connections left: empty"]), ("deadline", ["302", "the redirect itself"]),
+        ("timeout", ["idleTimeout (waiting", "the peer, code -1001"]), ("cancel", ["running 65536/50000000", "failed(cancelled)"]),
+        ("stub", ["Hello, anybody! (text/plain)"]), ("events", ["sent +16 16", "completed", "16 bytes arrived"]),
+    ])
+    func step(_ name: String, _ outcomes: [String]) async throws {
+        let step = try #require(TourStep.all.first { $0.name == name })
+        let text = await Tour(Tour.Options(usesColor: false)).show(step, 1, of: 8)
+        for outcome in outcomes { #expect(text.contains(outcome), "\(text)") }
+        #expect(!text.contains("  ! "))
+        for line in text.split(separator: "\n") { #expect(line.count <= 80, "\(line)") }
+    }
+
+    @Test("the middle of a long picture is left out")
+    func shortened() {
+        let lines = Tour.shortened((1...100).map { "\($0) " + String(repeating: "x", count: 100) })
+        #expect(lines.count == 25 && lines[18] == "… 76 more lines …" && lines.allSatisfy { $0.count <= 76 })
+    }
+}
