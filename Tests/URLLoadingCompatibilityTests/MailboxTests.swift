@@ -62,4 +62,17 @@ struct MailboxTests {
         if !hasEnded { mailbox.finish(nil) }
         #expect(Self.words(&mailbox) == ["finished cancelled"])
     }
+
+    @Test("a load that was stopped before it waits does not wait, and what came is heard")
+    func stopped() async {
+        var mailbox = Mailbox(collects: false)
+        mailbox.put(Self.response, isHeard: true)
+        mailbox.stop().settle()
+        await withUnsafeContinuation { continuation in
+            let waits = mailbox.wait(continuation)
+            #expect(!waits)
+            if !waits { continuation.resume() }
+        }
+        #expect(Self.words(&mailbox) == ["response"])
+    }
 }

@@ -37,6 +37,7 @@ struct Mailbox: Sendable {
     private(set) var isHeld = false
     /// Body bytes to come, if that is known.
     private var missing: Int64?
+    private var isStopped = false
     /// The lane makes our calls, or will.
     private var isScheduled = false
     /// The last call is made.
@@ -55,7 +56,7 @@ struct Mailbox: Sendable {
 
     /// Returns false if nobody will answer any more.
     mutating func put(_ question: RedirectQuestion) -> Bool {
-        guard failure == nil, outcome == nil else { return false }
+        guard failure == nil, outcome == nil, !isStopped else { return false }
         redirect = question
         return true
     }
@@ -104,13 +105,18 @@ struct Mailbox: Sendable {
 
     /// Returns false if there is no reason to wait.
     mutating func wait(_ continuation: UnsafeContinuation<Void, Never>) -> Bool {
-        guard failure == nil, isHeld || response != nil || !body.isEmpty else { return false }
+        guard failure == nil, !isStopped, isHeld || response != nil || !body.isEmpty else { return false }
         waiter = continuation
         return true
     }
 
-    /// Whoever waits for the delegate must not any more.
-    mutating func release() -> Released {
+    /// The load is stopped, and waits for the delegate no more. What has come of it is heard all the same.
+    mutating func stop() -> Released {
+        isStopped = true
+        return release()
+    }
+
+    private mutating func release() -> Released {
         defer { (waiter, redirect, asked) = (nil, nil, nil) }
         return Released(waiter: waiter, question: redirect ?? asked)
     }

@@ -133,7 +133,7 @@ final class TaskBridge: LoadSink, Sendable {
 
     func pause() { schedule() }
 
-    func stopped() { state.withLock { $0.mailbox.release() }.settle() }
+    func stopped() { state.withLock { $0.mailbox.stop() }.settle() }
 
     // MARK: To the delegate
 
