@@ -72,8 +72,11 @@ struct LoopTests {
         let slots = (0..<3).map { _ in Poller.shared.borrowSlot() }
         defer { for slot in slots { Poller.shared.returnSlot(slot) } }
         for slot in slots { token.attach(slot) }
-        let waiting = slots.dropLast().map { slot in Task { await Poller.shared.park(slot, until: token) } }
-        for slot in slots.dropLast() { while !slot.hasWaiter { await Task.yield() } }
+        let waiting = slots.dropLast().map { slot in
+            // In a loop: a slot may still hear of its last borrower (slot rule 2).
+            Task { while token.stopReason == nil { await Poller.shared.park(slot, until: token) } }
+        }
+        for slot in slots.dropLast() { while !slot.hasWaiter { try await Task.sleep(for: .microseconds(200)) } }
         token.detach(slots[2])
         #expect(token.stop(.idle))
         #expect(!token.stop(.cancelled))

@@ -57,7 +57,7 @@ struct ManualTimeTests {
         let time = ManualTime(), clock = LoopClock(time)
         let moment = time.now + 1_000_000
         let sleeper = Task { try await clock.sleep(until: moment, StopToken()) }
-        while time.scheduled == 0 { await Task.yield() }
+        while time.scheduled == 0 { try await Task.sleep(for: .microseconds(200)) }
         time.advance(by: 1_000_000)
         try await sleeper.value
         let token = StopToken()

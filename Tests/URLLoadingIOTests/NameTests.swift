@@ -38,7 +38,7 @@ struct NameTests {
         let lookups = (0..<10).map { number in
             Task { try await resolver.addresses(of: number < 8 ? "a.example" : "b\(number).example", StopToken()) }
         }
-        while gate.entered < 3 { await Task.yield() }
+        while gate.entered < 3 { try await Task.sleep(for: .microseconds(200)) }
         // Those who have not come yet must: they are sure to be inside once the slot of each is taken.
         try await SocketTests.settle()
         gate.open()
@@ -60,7 +60,7 @@ struct NameTests {
         }
         let token = StopToken()
         let lookups = (0..<5).map { _ in Task { try await resolver.addresses(of: "a.example", token) } }
-        while gate.entered < 1 { await Task.yield() }
+        while gate.entered < 1 { try await Task.sleep(for: .microseconds(200)) }
         gate.open()
         for lookup in lookups {
             let error = await #expect(throws: IOFailure.self) { try await lookup.value }
@@ -82,7 +82,7 @@ struct NameTests {
         }
         let token = StopToken()
         let leaves = Task { try await resolver.addresses(of: "a.example", token) }
-        while gate.entered < 1 { await Task.yield() }
+        while gate.entered < 1 { try await Task.sleep(for: .microseconds(200)) }
         let stays = Task { try await resolver.addresses(of: "a.example", StopToken()) }
         token.stop(.cancelled)
         let error = await #expect(throws: IOFailure.self) { try await leaves.value }
@@ -102,7 +102,7 @@ struct NameTests {
     }
 
     @Test("no more threads than the limit, and all work is done", arguments: [1, 3])
-    func threads(_ limit: Int) async {
+    func threads(_ limit: Int) async throws {
         let gate = Gate()
         let threads = BlockingThreads(limit: limit)
         let done = Atomic<Int>(0)
@@ -112,21 +112,21 @@ struct NameTests {
                 done.add(1, ordering: .acquiringAndReleasing)
             }
         }
-        while gate.entered < limit { await Task.yield() }
+        while gate.entered < limit { try await Task.sleep(for: .microseconds(200)) }
         gate.open()
-        while done.load(ordering: .acquiring) < 20 { await Task.yield() }
+        while done.load(ordering: .acquiring) < 20 { try await Task.sleep(for: .microseconds(200)) }
         #expect(gate.mostInside == limit)
         // Threads that wait are used again.
         threads.run { done.add(1, ordering: .acquiringAndReleasing) }
-        while done.load(ordering: .acquiring) < 21 { await Task.yield() }
+        while done.load(ordering: .acquiring) < 21 { try await Task.sleep(for: .microseconds(200)) }
     }
 
     @Test("one thread does its work in the order it came")
-    func order() async {
+    func order() async throws {
         let threads = BlockingThreads(limit: 1)
         let seen = Lock<[Int]>([])
         for number in 0..<100 { threads.run { seen.withLock { $0.append(number) } } }
-        while seen.withLock({ $0.count }) < 100 { await Task.yield() }
+        while seen.withLock({ $0.count }) < 100 { try await Task.sleep(for: .microseconds(200)) }
         #expect(seen.withLock { $0 } == Array(0..<100))
     }
 

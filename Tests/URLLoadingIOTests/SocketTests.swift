@@ -128,7 +128,7 @@ struct SocketTests {
                 await Poller.shared.park(near.slot, .read, reading)
             }
         }
-        while !near.slot.hasWaiter { await Task.yield() }
+        while !near.slot.hasWaiter { try await Task.sleep(for: .microseconds(200)) }
         reading.stop(.idle)
         let error = await #expect(throws: IOFailure.self) { try await reader.value }
         #expect(stopReason(error) == .idle)

@@ -108,7 +108,7 @@ struct TLSEndTests {
         let pair = try await rig.connect()
         while rig.client.sessions.count < 2 {
             #expect(!pair.client.hasPendingInput(askingKernel: false))
-            await Task.yield()
+            try await Task.sleep(for: .microseconds(200))
         }
         #expect(!pair.client.hasPendingInput(askingKernel: false))
         // And it still works.
@@ -119,7 +119,7 @@ struct TLSEndTests {
     @Test func `Bytes that nobody asked for make an idle connection dirty`() async throws {
         let pair = try await TLSRig().connect()
         try await send([1], on: pair.server)
-        await becomesDirty(pair.client)
+        try await becomesDirty(pair.client)
         #expect(pair.client.hasPendingInput(askingKernel: false))
         #expect(try await receive(1, from: pair.client) == [1])
         #expect(!pair.client.hasPendingInput(askingKernel: false))
@@ -129,11 +129,11 @@ struct TLSEndTests {
     func `An end makes an idle connection dirty`(_ withoutNotice: Bool) async throws {
         let pair = try await TLSRig(server: { $0.leavesWithoutNotice = withoutNotice }).connect()
         pair.server.close()
-        await becomesDirty(pair.client)
+        try await becomesDirty(pair.client)
     }
 
-    private func becomesDirty(_ transport: TLSTransport) async {
-        while !transport.hasPendingInput(askingKernel: false) { await Task.yield() }
+    private func becomesDirty(_ transport: TLSTransport) async throws {
+        while !transport.hasPendingInput(askingKernel: false) { try await Task.sleep(for: .microseconds(200)) }
     }
 
     // MARK: Much

@@ -145,7 +145,7 @@ struct TLSHandshakeTests {
         let token = StopToken()
         async let accepted: Void = shakeOrClose(server)
         async let stopped: Void = {
-            while !stalling.hasStalled.load(ordering: .acquiring) { await Task.yield() }
+            while !stalling.hasStalled.load(ordering: .acquiring) { try? await Task.sleep(for: .microseconds(200)) }
             token.stop(reason)
         }()
         let error = await #expect(throws: IOFailure.self) { try await shake(client, token) }

@@ -50,7 +50,7 @@ struct ConnectionRows {
             try await withSession(configuration) { session in
                 let loads = (0..<5).map { _ in Task { try await session.text(origin.url()) } }
                 try await origin.wait { $0.requests == 1 }
-                while !session.connectionsDescription.contains("4 waiting") { await Task.yield() }
+                while !session.connectionsDescription.contains("4 waiting") { try await Task.sleep(for: .microseconds(200)) }
                 let waiting = loads.filter { _ in true }
                 var cancelled = 0
                 for load in waiting.prefix(3) {

@@ -100,7 +100,7 @@ struct DecisionRows {
                 try await shape.load(session, moved, dawdling(.milliseconds(10), nil))
             }
             try await expect({ try await shape.load(session, moved, dawdling(.seconds(60), .deliver)) }, 100_000)
-            while session.abandonedClosures > 0 { await Task.yield() }
+            while session.abandonedClosures > 0 { try await Task.sleep(for: .microseconds(200)) }
         }
     }
 
@@ -168,7 +168,7 @@ struct DecisionRows {
             await session.invalidated()
             #expect(session.abandonedClosures == 1)
             release.finish()
-            while session.abandonedClosures > 0 { await Task.yield() }
+            while session.abandonedClosures > 0 { try await Task.sleep(for: .microseconds(200)) }
         }
     }
 

@@ -116,7 +116,7 @@ struct HandlerTests {
         await never.invalidated()
         #expect(never.abandonedClosures == 1)
         release.finish()
-        while never.abandonedClosures > 0 { await Task.yield() }
+        while never.abandonedClosures > 0 { try await Task.sleep(for: .microseconds(200)) }
 
         struct Endless: AsyncSequence, AsyncIteratorProtocol {
             mutating func next() async -> [UInt8]? { [1, 2, 3] }
@@ -165,7 +165,7 @@ struct HandlerTests {
         await session.invalidated()
         #expect(session.abandonedClosures > 0)
         release.finish()
-        while session.abandonedClosures > 0 { await Task.yield() }
+        while session.abandonedClosures > 0 { try await Task.sleep(for: .microseconds(200)) }
     }
 
     @Test("a redirect of a handler is decided upon; file and data are out of reach (security 58)")

@@ -35,6 +35,7 @@ struct ManualClockTests {
     func idle() async throws {
         try await Self.withStall { clock, session, origin in
             let load = RunningLoad(session, Request(url: origin.url("/stalls")))
+            try await origin.wait { $0.stalled == 1 }
             try await clock.untilWaiting()
             clock.advance(by: .seconds(60) - .nanoseconds(1))
             #expect(clock.time.waiting.count == 1)
@@ -78,6 +79,7 @@ struct ManualClockTests {
     func resource() async throws {
         try await Self.withStall({ $0.idleTimeout = nil }) { clock, session, origin in
             let load = RunningLoad(session, Request(url: origin.url("/stalls")))
+            try await origin.wait { $0.stalled == 1 }
             try await clock.untilWaiting()
             clock.advance(by: .seconds(7 * 24 * 60 * 60 - 1))
             #expect(clock.time.waiting.count == 1)
@@ -105,6 +107,7 @@ struct ManualClockTests {
                 _ = try await task.response
                 tasks.append(task)
             }
+            try await origin.wait { $0.stalled == 5 }
             try await clock.untilWaiting(5)
             clock.advance(by: .seconds(25))
             for task in tasks[1...3] { await expectFailure(.idleTimeout) { try await task.value } }
@@ -199,6 +202,7 @@ struct ManualClockTests {
         try await Self.withStall { clock, session, origin in
             let task = session.dataTask(from: origin.url("/stalls"))
             task.resume()
+            try await origin.wait { $0.stalled == 1 }
             try await clock.untilWaiting()
             task.suspend()
             clock.advance(by: .seconds(600))
