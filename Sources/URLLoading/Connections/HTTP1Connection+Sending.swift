@@ -106,18 +106,19 @@ extension HTTP1Connection {
         if let answer, answer.status.kind != .successful { cut() }
     }
 
-    /// Sends what can be sent, then waits for whatever lets it go on, or for something to read.
-    func sendOn(_ control: LoadControl) async throws(LoadError) {
+    /// Sends what can be sent, then waits for whatever lets it go on.
+    /// - Parameter hearsReads: something to read ends the wait.
+    func sendOn(_ control: LoadControl, hearingReads hearsReads: Bool = true) async throws(LoadError) {
         if control.isSuspended { await pause(control) }
         if let reason = control.stopReason { throw LoadError(reason, phase: phase == .receiving ? .receiving : .sending) }
         switch try step(control) {
         case .goesOn: break
         case .blocked(let interest):
-            guard try listen(control) else { return }
+            if hearsReads, try !listen(control) { return }
             defer { transport.slot.hearReadsWhileWriting(false) }
             await Poller.shared.park(transport.slot, interest, control)
         case .waitsForPiece:
-            guard try listen(control) else { return }
+            if hearsReads, try !listen(control) { return }
             defer { transport.slot.hearReadsWhileWriting(false) }
             // It is the caller who is slow.
             await Poller.shared.parkAside(transport.slot, control)

@@ -90,6 +90,9 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
         try await connection.fill(owner, atMost: most)
     }
 
+    var isSending: Bool { !isReleased && connection.sending.isGoingOn }
+    func sendOn() async throws(LoadError) { try await connection.sendOn(owner, hearingReads: false) }
+
     /// The fields after a chunked body; empty before its end.
     private(set) var trailers = Headers()
 
