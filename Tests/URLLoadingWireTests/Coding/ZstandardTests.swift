@@ -129,7 +129,7 @@ import Testing
         for (coding, coded) in [("zstd, br", Coded.brotli(skips)), ("zstd, zstd", Coded.zstd(skips))] {
             #expect(violation { _ = try decode(coding, coded) } == .contentDecodingLimit, "\(coding)")
         }
-        let empty = Self.magic + [0x20, 0, 1, 0, 0]
+        let empty = Self.magic + [0x20, 0, 1, 0, 0] + Coded.skippable([UInt8](repeating: 0, count: 1000))
         let frames = [UInt8]((0..<(5 << 20) / empty.count).map { _ in empty }.joined())
         #expect(violation { _ = try decode("zstd, br", Coded.brotli(frames)) } == .contentDecodingLimit)
     }
