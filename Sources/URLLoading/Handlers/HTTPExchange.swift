@@ -35,7 +35,7 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
 
     /// Sends the request and waits for the head of the answer.
     func start(_ request: PreparedRequest) async throws(LoadError) {
-        if try !connection.begin(request) { try await connection.finishSending(request, owner) }
+        if try !connection.begin(request, owner) { try await connection.send(owner) }
         owner.timeline?.mark(.requestSent)
         while true {
             if let head = try connection.bufferedResponse(owner) { return try receive(head, request) }
@@ -109,6 +109,7 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
         setResting(false)
         isReleased = true
         owner.detach(connection.transport.slot)
+        connection.stopSending()
         if !hasEnded { discardBuffered() }
         hasEnded = true
         owner.core.pool.giveBack(connection, reusable: connection.isReusable)

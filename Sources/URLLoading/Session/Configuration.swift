@@ -52,6 +52,10 @@ public struct Configuration: Sendable {
     /// this default was sent: who asks for a coding himself gets the bytes as they came.
     public var acceptEncoding: String? = "gzip, deflate"
 
+    /// How long a body waits for the server's 100 if its request has `Expect: 100-continue` (RFC 9110
+    /// §10.1.1); then it is sent without. More than zero.
+    public var continueTimeout: Duration = .seconds(1)
+
     // MARK: Tasks
 
     /// The most body bytes a resumed ``LoadTask`` reads before anybody asks for its body: what is small

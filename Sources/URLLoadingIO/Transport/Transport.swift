@@ -16,6 +16,9 @@ package protocol Transport: AnyObject, Sendable {
     func read(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Progress
     /// Takes as much of `bytes` as goes out now. After `.blocked` the same bytes come again.
     func write(_ bytes: UnsafeRawBufferPointer) throws(IOFailure) -> Progress
+    /// Takes bytes of a file as `write` does, without reading them here; `.end` at the end of the file, `nil`
+    /// if this transport cannot: the bytes must be read and written.
+    func sendFile(_ file: FileReader, at offset: Int64, count: Int) throws(IOFailure) -> Progress?
     /// Says that we send no more, as far as that goes without waiting.
     func finishWriting()
     /// Ends both directions and frees the descriptor. May be called twice.
@@ -28,6 +31,8 @@ package protocol Transport: AnyObject, Sendable {
 }
 
 extension Transport {
+    package func sendFile(_ file: FileReader, at offset: Int64, count: Int) throws(IOFailure) -> Progress? { nil }
+
     /// Waits for bytes. Returns their number, 0 at the end.
     package func receive(into buffer: UnsafeMutableRawBufferPointer, _ token: StopToken) async throws(IOFailure) -> Int {
         while true {
