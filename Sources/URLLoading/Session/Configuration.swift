@@ -105,6 +105,12 @@ public struct Configuration: Sendable {
         public init() {}
     }
 
+    // MARK: Networks
+
+    /// Which addresses may be connected to; every one by default. For servers that load URLs given by
+    /// others: ``AddressPolicy/publicOnly``.
+    public var addressPolicy = AddressPolicy.any
+
     // MARK: Security
 
     /// What a secure connection must fulfil.
