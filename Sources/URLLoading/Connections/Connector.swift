@@ -14,14 +14,18 @@ struct Connector: Sendable {
         secure = SecureContext(configuration.tls)
     }
 
-    func connect(_ route: Route, _ control: LoadControl) async throws(LoadError) -> HTTP1Connection {
-        let transport = try await transport(to: route.origin, control)
+    func connect(
+        _ route: Route, _ control: LoadControl, over access: NetworkAccess = .open
+    ) async throws(LoadError) -> HTTP1Connection {
+        let transport = try await transport(to: route.origin, control, access)
         let identifier = Self.nextIdentifier.add(1, ordering: .relaxed).oldValue
         configuration.wireTap?(.connected(transport.description, connection: identifier))
         return HTTP1Connection(transport, route, identifier, configuration)
     }
 
-    private func transport(to origin: Origin, _ control: LoadControl) async throws(LoadError) -> any Transport {
+    private func transport(
+        to origin: Origin, _ control: LoadControl, _ access: NetworkAccess
+    ) async throws(LoadError) -> any Transport {
         let found: [SocketAddress]
         do throws(IOFailure) {
             if let dial = configuration.dial { return try await dial(origin, control) }
@@ -30,7 +34,7 @@ struct Connector: Sendable {
             throw LoadError(error)
         }
         control.timeline?.mark(.resolved)
-        switch AddressPlan.make(found, of: origin.host, configuration.addressPolicy) {
+        switch AddressPlan.make(found, of: origin.host, access, configuration) {
         case .refuse(let error): throw error
         case .connect(let addresses):
             do throws(IOFailure) {

@@ -36,7 +36,7 @@ package enum RouteBytes {
     }
 
     package static let done = message(3, number(Int32(0)))
-    package static func failure(_ number: Int32) -> [UInt8] { message(2, Self.number(-number)) }
+    package static func failure(_ number: Int32) -> [UInt8] { message(2, Self.number(0 &- number)) }
 
     package static func attribute(_ type: UInt16, _ value: [UInt8]) -> [UInt8] {
         padded(number(UInt16(4 + value.count)) + number(type) + value)
