@@ -14,21 +14,38 @@ struct Connector: Sendable {
         secure = SecureContext(configuration.tls)
     }
 
-    func connect(_ route: Route, _ control: LoadControl) async throws(LoadError) -> HTTP1Connection {
+    func connect(
+        _ route: Route, _ control: LoadControl, over access: NetworkAccess = .open
+    ) async throws(LoadError) -> HTTP1Connection {
+        let transport = try await transport(to: route.origin, control, access)
+        let identifier = Self.nextIdentifier.add(1, ordering: .relaxed).oldValue
+        configuration.wireTap?(.connected(transport.description, connection: identifier))
+        return HTTP1Connection(transport, route, identifier, configuration)
+    }
+
+    private func transport(
+        to origin: Origin, _ control: LoadControl, _ access: NetworkAccess
+    ) async throws(LoadError) -> any Transport {
+        let found: [SocketAddress]
         do throws(IOFailure) {
-            let transport = try await transport(to: route.origin, control)
-            let identifier = Self.nextIdentifier.add(1, ordering: .relaxed).oldValue
-            configuration.wireTap?(.connected(transport.description, connection: identifier))
-            return HTTP1Connection(transport, route, identifier, configuration)
+            if let dial = configuration.dial { return try await dial(origin, control) }
+            found = try await addresses(of: origin, control)
         } catch {
             throw LoadError(error)
         }
+        control.timeline?.mark(.resolved)
+        switch AddressPlan.make(found, of: origin.host, access, configuration) {
+        case .refuse(let error): throw error
+        case .connect(let addresses):
+            do throws(IOFailure) {
+                return try await open(addresses, origin, control)
+            } catch {
+                throw LoadError(error)
+            }
+        }
     }
 
-    private func transport(to origin: Origin, _ control: LoadControl) async throws(IOFailure) -> any Transport {
-        if let dial = configuration.dial { return try await dial(origin, control) }
-        let addresses = try await addresses(of: origin, control)
-        control.timeline?.mark(.resolved)
+    private func open(_ addresses: [SocketAddress], _ origin: Origin, _ control: LoadControl) async throws(IOFailure) -> any Transport {
         let socket = try await ConnectRace.connect(addresses, control)
         control.timeline?.mark(.connected)
         guard origin.isSecure else { return socket }

@@ -58,7 +58,14 @@ struct HTTPHandler: DirectHandler {
     private static func lease(
         _ request: PreparedRequest, for load: Load, fresh: Bool
     ) async throws(LoadError) -> HTTPExchange {
-        let connection = try await load.core.pool.lease(request.destination.route, load, fresh: fresh)
+        let pool = load.core.pool, configuration = load.core.configuration
+        let access = NetworkAccess(request.request, configuration)
+        let connection = try await pool.lease(request.destination.route, load, fresh: fresh, over: access)
+        // One that was kept is judged by what holds now; a new one was, when it was made.
+        if connection.exchanges > 0, let refusal = access.refusal(of: connection.transport, configuration.networkMonitor) {
+            pool.giveBack(connection, reusable: connection.isReusable)
+            throw refusal
+        }
         load.emission?.begin(bodyLength: request.body.map(\.length) ?? 0)
         return HTTPExchange(connection, load, request.request.url)
     }

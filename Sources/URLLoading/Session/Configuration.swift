@@ -110,6 +110,25 @@ public struct Configuration: Sendable {
         public init() {}
     }
 
+    // MARK: Networks
+
+    /// Which addresses may be connected to; every one by default. For servers that load URLs given by
+    /// others: ``AddressPolicy/publicOnly``.
+    public var addressPolicy = AddressPolicy.any
+
+    /// Whether connections may be made, and used again, while the way to others is a mobile network
+    /// (``NetworkPath/usesCellular``); if not, the load ends with
+    /// ``LoadError/Reason/notAllowedOnCellularNetwork``. A request may say otherwise.
+    ///
+    /// This and the two below are judged when the host's addresses are known, by
+    /// ``NetworkMonitor/shared``. Connections to this machine are always allowed, and so are all while the path is
+    /// ``NetworkPath/Status/unknown``. Transfers that are going on are not ended.
+    public var allowsCellularAccess = true
+    /// The same while use of the network costs by volume (``NetworkPath/isExpensive``).
+    public var allowsExpensiveNetworkAccess = true
+    /// The same while the user wants little traffic (``NetworkPath/isConstrained``).
+    public var allowsConstrainedNetworkAccess = true
+
     // MARK: Security
 
     /// What a secure connection must fulfil.
@@ -154,6 +173,9 @@ public struct Configuration: Sendable {
     package var resolver: any Resolver = SystemResolver.shared
     /// Another way from a route to a transport: tests with scripted transports.
     package var dial: (@Sendable (Origin, StopToken) async throws(IOFailure) -> any Transport)?
+
+    /// Who knows the networks: tests script their own.
+    package var networkMonitor = NetworkMonitor.shared
 
     /// Whose time deadlines are taken from: tests move their own.
     package var clock = LoopClock.system

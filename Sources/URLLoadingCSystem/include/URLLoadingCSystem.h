@@ -101,6 +101,22 @@ _Bool csys_file_is_same(const char *path, int descriptor);
 /// Bytes nobody can guess. Returns 0 or -errno.
 int csys_random(void *bytes, size_t count);
 
+/// Which networks there are. The kernel's words are read in Swift, where no length can lead astray; on
+/// Linux they are those of rtnetlink(7).
+enum {
+    CSYS_PATHS_LINKS = 0,
+    CSYS_PATHS_ADDRESSES = 1,
+    CSYS_PATHS_ROUTES = 2,
+};
+/// Non-blocking, not inherited; hears of changes if `hears_changes`. `port` is what answers to it are marked
+/// with. Returns a descriptor, or -errno.
+int csys_paths_open(_Bool hears_changes, uint32_t *port);
+/// Asks for all of one kind; the answers carry `sequence`. One question at a time. Returns 0 or -errno.
+int csys_paths_ask(int descriptor, int kind, uint32_t sequence);
+/// One datagram: its length, 0 if it was not the kernel's, or -errno: -EAGAIN if there is none, -ENOBUFS if some
+/// were lost, -EMSGSIZE if one did not fit and was dropped.
+ssize_t csys_paths_receive(int descriptor, void *bytes, size_t count);
+
 /// Runs `body(context)` on a new detached thread with all signals blocked. Returns 0 or an errno.
 int csys_thread_start(void (*body)(void *), void *context, const char *name);
 /// A counting semaphore; a null one never opens.

@@ -102,6 +102,8 @@ package final class SocketTransport: Transport {
         return SocketAddress(storage, length: length)
     }
 
+    package var remoteAddress: SocketAddress? { peer }
+
     package var description: String { "tcp(\(peer?.description ?? "?"))" }
 
     // MARK: Connecting

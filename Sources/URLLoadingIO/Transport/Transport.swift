@@ -26,12 +26,15 @@ package protocol Transport: AnyObject, Sendable {
     /// True if bytes, an end or an error wait to be read: an idle connection of which this is true
     /// must not be used again. Without asking the kernel it knows only what the poller has heard.
     func hasPendingInput(askingKernel: Bool) -> Bool
+    /// The socket's other end, as far as it is known: behind a tunnel, the tunnel's.
+    var remoteAddress: SocketAddress? { get }
     /// What it is made of, top first: `tls1.3(h=example.org) over tcp(127.0.0.1:443)`.
     var description: String { get }
 }
 
 extension Transport {
     package func sendFile(_ file: FileReader, at offset: Int64, count: Int) throws(IOFailure) -> Progress? { nil }
+    package var remoteAddress: SocketAddress? { nil }
 
     /// Waits for bytes. Returns their number, 0 at the end.
     package func receive(into buffer: UnsafeMutableRawBufferPointer, _ token: StopToken) async throws(IOFailure) -> Int {
