@@ -18,6 +18,8 @@ package protocol Transport: AnyObject, Sendable {
     func write(_ bytes: UnsafeRawBufferPointer) throws(IOFailure) -> Progress
     /// Says that we send no more, as far as that goes without waiting.
     func finishWriting()
+    /// The same for whoever can wait until the peer is sure to hear it: again after `.blocked`.
+    func endWriting() throws(IOFailure) -> Progress
     /// Ends both directions and frees the descriptor. May be called twice.
     func close()
     /// True if bytes, an end or an error wait to be read: an idle connection of which this is true
@@ -28,6 +30,11 @@ package protocol Transport: AnyObject, Sendable {
 }
 
 extension Transport {
+    package func endWriting() throws(IOFailure) -> Progress {
+        finishWriting()
+        return .moved(0)
+    }
+
     /// Waits for bytes. Returns their number, 0 at the end.
     package func receive(into buffer: UnsafeMutableRawBufferPointer, _ token: StopToken) async throws(IOFailure) -> Int {
         while true {
