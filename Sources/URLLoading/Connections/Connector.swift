@@ -16,7 +16,7 @@ struct Connector: Sendable {
 
     func connect(_ route: Route, _ control: LoadControl) async throws(LoadError) -> HTTP1Connection {
         do throws(IOFailure) {
-            let transport = try await transport(to: route.origin, control)
+            let transport = try await transport(to: route.origin, isSecure: route.origin.isSecure, control)
             let identifier = Self.nextIdentifier.add(1, ordering: .relaxed).oldValue
             configuration.wireTap?(.connected(transport.description, connection: identifier))
             return HTTP1Connection(transport, route, identifier, configuration)
@@ -25,14 +25,29 @@ struct Connector: Sendable {
         }
     }
 
-    private func transport(to origin: Origin, _ control: LoadControl) async throws(IOFailure) -> any Transport {
+    /// A connection for bytes that are not HTTP's, so it offers no protocol (RFC 7301).
+    func stream(to origin: Origin, isSecure: Bool, _ control: LoadControl) async throws(IOFailure) -> any Transport {
+        try await transport(to: origin, isSecure: isSecure, offering: [], control)
+    }
+
+    /// TLS over a connection in use. One that was dialed by a test's own means stays in the clear.
+    func secure(
+        _ transport: any Transport, to origin: Origin, _ control: LoadControl
+    ) async throws(IOFailure) -> any Transport {
+        guard configuration.dial == nil else { return transport }
+        return try await secure.handshake(over: transport, with: origin, offering: [], control)
+    }
+
+    private func transport(
+        to origin: Origin, isSecure: Bool, offering protocols: [String]? = nil, _ control: LoadControl
+    ) async throws(IOFailure) -> any Transport {
         if let dial = configuration.dial { return try await dial(origin, control) }
         let addresses = try await addresses(of: origin, control)
         control.timeline?.mark(.resolved)
         let socket = try await ConnectRace.connect(addresses, control)
         control.timeline?.mark(.connected)
-        guard origin.isSecure else { return socket }
-        let transport = try await secure.handshake(over: socket, with: origin, control)
+        guard isSecure else { return socket }
+        let transport = try await secure.handshake(over: socket, with: origin, offering: protocols, control)
         control.timeline?.mark(.secured)
         return transport
     }
