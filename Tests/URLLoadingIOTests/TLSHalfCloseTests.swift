@@ -33,8 +33,10 @@ struct TLSHalfCloseTests {
         }
         try await send(Array("last".utf8), on: pair.client)
         shutter?.isShut.store(true, ordering: .releasing)
-        #expect(try pair.client.endWriting() == .blocked(.write))
-        #expect(try pair.client.endWriting() == .blocked(.write))
+        for _ in 1...2 {
+            let progress = try pair.client.endWriting()
+            #expect(progress == .blocked(.write))
+        }
         shutter?.isShut.store(false, ordering: .releasing)
         guard case .moved = try pair.client.endWriting() else { throw Unexpected.success }
         guard case .moved = try pair.client.endWriting() else { throw Unexpected.success }

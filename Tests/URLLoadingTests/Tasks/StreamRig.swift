@@ -125,4 +125,12 @@ extension StreamTask {
     func write(_ text: String) async throws { try await write(Data(text.utf8)) }
 }
 
-func pattern(_ count: Int, _ seed: UInt8) -> [UInt8] { (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) ^ seed } }
+/// Bytes that a lost or repeated piece would shift.
+func pattern(_ count: Int, _ seed: UInt8) -> [UInt8] {
+    let block = (0..<251).map { UInt8($0) ^ seed }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(count + block.count)
+    while bytes.count < count { bytes += block }
+    bytes.removeLast(bytes.count - count)
+    return bytes
+}
