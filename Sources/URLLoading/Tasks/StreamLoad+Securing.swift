@@ -22,6 +22,8 @@ extension StreamLoad {
         let (transport, isSecure) = state.withLock { ($0.transport, $0.isSecure) }
         guard !isSecure, let transport, let origin else { return }
         try checkOpen()
+        state.withLock { $0.isSecuring = true }
+        defer { state.withLock { $0.isSecuring = false } }
         do throws(LoadError) {
             try checkSilent(transport)
             let secured = try await handshake(over: transport, with: origin)

@@ -117,8 +117,8 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
 
     /// Does what follows from a change of the state; whoever waits for one looks again.
     func settle() {
-        let stop = stopReason.map { LoadError($0, phase: phase(.input)).at(url) }
-        let settlement = state.withLock { $0.settle(stop) }
+        let stop = stopReason
+        let settlement = state.withLock { $0.settle(stop, url) }
         for slot in settlement.waking { slot.wake() }
         guard settlement.ends else { return }
         if let transport = settlement.ending {
@@ -147,8 +147,13 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
 
     /// What a caller hears who can go no further: why the stream has ended, if it has.
     func ending(_ side: StreamState.Side) -> LoadError? {
-        if let outcome = state.withLock({ $0.outcome }) { return outcome.error }
-        return stopReason.map { LoadError($0, phase: phase(side)).at(url) }
+        let (state, stop) = (state.withLock { $0 }, stopReason)
+        // A stop strikes each call where it is.
+        if let stop, state.isStopped { return LoadError(stop, phase: state.phase(side)).at(url) }
+        if let outcome = state.outcome { return outcome.error }
+        // Whoever connects will know better, and soon.
+        guard let stop, !state.isOpening else { return nil }
+        return LoadError(stop, phase: state.phase(side)).at(url)
     }
 
     func failure(_ reason: LoadError.Reason, _ side: StreamState.Side, _ party: LoadError.Party = .local) -> LoadError {
@@ -156,9 +161,7 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
     }
 
     private func phase(_ side: StreamState.Side) -> LoadError.Phase {
-        let (isBegun, isOpen) = state.withLock { ($0.isBegun, $0.transport != nil) }
-        guard isOpen else { return isBegun ? .connecting : .preparing }
-        return side == .input ? .receiving : .sending
+        state.withLock { $0.phase(side) }
     }
 
     // MARK: Waiting for the peer

@@ -4,6 +4,7 @@
 // Rule 1: whoever is inside (the opener, one reader, one writer) may touch the transport, nobody else.
 // Rule 2: once the outcome is known nobody comes in, and the last one out closes the transport.
 
+import FoundationEssentials
 import URLLoadingIO
 
 struct StreamState: Sendable {
@@ -35,7 +36,12 @@ struct StreamState: Sendable {
     private(set) var outcome: Outcome?
     var priority: TaskPriority?
 
-    private var isOpening = false
+    private(set) var isOpening = false
+    /// It ended because it was stopped.
+    private(set) var isStopped = false
+    private var isConnected: Bool
+    /// A handshake is going on; its reader and writer are one and the same.
+    var isSecuring = false
     private var isReading = false
     private var isWriting = false
     /// Somebody closes what is left.
@@ -46,6 +52,7 @@ struct StreamState: Sendable {
     init(adopting transport: (any Transport)? = nil, isSecure: Bool = false) {
         self.transport = transport
         self.isSecure = isSecure
+        isConnected = transport != nil
     }
 
     /// Bytes may move.
@@ -90,7 +97,7 @@ struct StreamState: Sendable {
     mutating func opened(_ result: Result<any Transport, LoadError>, isSecure: Bool) {
         isOpening = false
         switch result {
-        case .success(let transport): (self.transport, self.isSecure) = (transport, isSecure)
+        case .success(let transport): (self.transport, self.isSecure, isConnected) = (transport, isSecure, true)
         case .failure(let error): fail(error)
         }
     }
@@ -98,6 +105,12 @@ struct StreamState: Sendable {
     mutating func secured(_ transport: any Transport) { (self.transport, isSecure) = (transport, true) }
 
     // MARK: The end
+
+    /// How far the stream, or a call on one side of it, has come.
+    func phase(_ side: Side) -> LoadError.Phase {
+        guard isConnected else { return isBegun ? .connecting : .preparing }
+        return isSecuring ? .securing : side == .input ? .receiving : .sending
+    }
 
     /// The first failure is the one.
     mutating func fail(_ error: LoadError) { if outcome == nil { outcome = .failed(error) } }
@@ -111,9 +124,14 @@ struct StreamState: Sendable {
     }
 
     /// Works out what follows from a change.
-    /// - Parameter stop: the error of a stop that came from outside.
-    mutating func settle(_ stop: LoadError?) -> Settlement {
-        if outcome == nil { outcome = stop.map { .failed($0) } ?? ownOutcome }
+    /// - Parameter stop: came from outside. Whoever connects or secures knows better where it struck, and
+    ///   is about to say so.
+    mutating func settle(_ stop: StopReason?, _ url: URL?) -> Settlement {
+        if outcome == nil, stop == nil || !(isOpening || isSecuring) {
+            let side: Side = isWriting && !isReading ? .output : .input
+            outcome = stop.map { .failed(LoadError($0, phase: phase(side)).at(url)) } ?? ownOutcome
+            isStopped = stop != nil
+        }
         var settlement = Settlement(waking: takeWaiting())
         guard outcome != nil, !isEnding else { return settlement }
         guard !isOpening, !isReading, !isWriting else {
