@@ -90,13 +90,16 @@ final class StreamPeer: Sendable {
     }
 
     /// So many bytes, or all to the end.
-    func receive(_ count: Int = .max) async throws -> [UInt8] {
+    /// - Parameter atOnce: also fewer, but one at least.
+    func receive(_ count: Int = .max, atOnce: Bool = false) async throws -> [UInt8] {
         var all: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 64 * 1024)
         while all.count < count {
             let most = min(buffer.count, count - all.count)
             switch try buffer.withUnsafeMutableBytes({ try transport.read(into: UnsafeMutableRawBufferPointer(rebasing: $0[..<most])) }) {
-            case .moved(let moved): all += buffer[..<moved]
+            case .moved(let moved):
+                all += buffer[..<moved]
+                if atOnce { return all }
             case .end: return all
             case .blocked(let interest): await Poller.shared.park(transport.slot, interest, token)
             }
@@ -108,7 +111,7 @@ final class StreamPeer: Sendable {
 
     /// Sends back what comes, to its end.
     func echo() async throws {
-        while case let bytes = try await receive(1), !bytes.isEmpty { try await send(bytes) }
+        while case let bytes = try await receive(atOnce: true), !bytes.isEmpty { try await send(bytes) }
         finish()
     }
 
