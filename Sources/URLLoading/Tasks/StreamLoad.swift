@@ -18,8 +18,9 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
     var buffer: StreamBuffer
     /// Received since the reader last had to wait.
     var receivedInTurn = 0
-    /// When the timer that was set last for a side is due.
-    private var timers: (input: Int64, output: Int64) = (.max, .max)
+    /// When the timer that was set last for that side is due.
+    private var inputTimer = Int64.max
+    private var outputTimer = Int64.max
 
     let sentCount = Atomic<Int64>(0)
     let receivedCount = Atomic<Int64>(0)
@@ -194,9 +195,9 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
     /// One timer a side: one that is due too early only makes its call look again.
     func setTimer(_ call: StreamCall, _ slot: PollSlot) {
         guard call.deadline != .max else { return }
-        let set = call.side == .input ? timers.input : timers.output
+        let set = call.side == .input ? inputTimer : outputTimer
         guard call.deadline < set || set <= clock.now() else { return }
-        if call.side == .input { timers.input = call.deadline } else { timers.output = call.deadline }
+        if call.side == .input { inputTimer = call.deadline } else { outputTimer = call.deadline }
         clock.schedule(slot, at: call.deadline)
     }
 }

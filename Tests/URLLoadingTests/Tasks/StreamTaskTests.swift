@@ -214,6 +214,29 @@ struct StreamTaskTests {
         await rig.finish()
     }
 
+    // MARK: Scripts
+
+    /// TLS is not spoken with a script, also where it would begin in mid-stream.
+    @Test func aScriptStandsInForAPeer() async throws {
+        let peer = ScriptedPeer([
+            .expect("STARTTLS\r\n"), .give("220 ready\r\n"), .expect("secret"), .give("ok"), .end,
+        ])
+        var configuration = Configuration.ephemeral
+        configuration.connect(to: peer)
+        let task = Session(configuration).streamTask(host: "nowhere.example", port: 25)
+        task.resume()
+        try await task.write("STARTTLS\r\n")
+        try await expect({ try await task.text(atLeast: 11, atMost: 11) }, "220 ready\r\n")
+        try await task.startSecureConnection()
+        #expect(task.isSecure)
+        try await task.write("secret")
+        let (answer, isEnd) = try await task.read(atLeast: 3)
+        #expect(answer == Data("ok".utf8) && isEnd)
+        try await task.closeWrite()
+        #expect(await task.ended() == nil)
+        #expect(peer.written() == Array("STARTTLS\r\nsecret".utf8))
+    }
+
     // MARK: Adoption
 
     @Test func aConnectionInUseIsTakenOver() async throws {
