@@ -31,24 +31,28 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     }
 
     /// A connection for one exchange: an idle one, the next that becomes free, or a new one.
-    /// - Parameter fresh: never an idle one, after one turned out to be stale.
-    func lease(_ route: Route, _ control: LoadControl, fresh: Bool) async throws(LoadError) -> HTTP1Connection {
+    /// - Parameters:
+    ///   - fresh: never an idle one, after one turned out to be stale.
+    ///   - access: which networks it may be made over.
+    func lease(
+        _ route: Route, _ control: LoadControl, fresh: Bool, over access: NetworkAccess = .open
+    ) async throws(LoadError) -> HTTP1Connection {
         while true {
             let connection: HTTP1Connection
             switch leaseNow(route) {
-            case .connect: return try await connect(route, control)
+            case .connect: return try await connect(route, control, access)
             case .use(let idle): connection = idle
             case .wait(let waiter):
                 switch try await turn(of: waiter, route, control) {
                 case .use(let idle): connection = idle
-                case .connect, .waiting: return try await connect(route, control)
+                case .connect, .waiting: return try await connect(route, control, access)
                 }
             }
             if !fresh, connection.isClean { return connection }
             // Its place is ours: a new one takes it, and nobody waits longer for that.
             connection.close()
             state.withLock { $0.pool.replace(route) }
-            return try await connect(route, control)
+            return try await connect(route, control, access)
         }
     }
 
@@ -125,9 +129,11 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
 
     // MARK: Connecting
 
-    private func connect(_ route: Route, _ control: LoadControl) async throws(LoadError) -> HTTP1Connection {
+    private func connect(
+        _ route: Route, _ control: LoadControl, _ access: NetworkAccess
+    ) async throws(LoadError) -> HTTP1Connection {
         do {
-            let connection = try await connector.connect(route, control)
+            let connection = try await connector.connect(route, control, over: access)
             state.withLock { $0.pool.connected(route) }
             return connection
         } catch {

@@ -14,20 +14,22 @@ struct Connector: Sendable {
         secure = SecureContext(configuration.tls)
     }
 
-    func connect(_ route: Route, _ control: LoadControl) async throws(LoadError) -> HTTP1Connection {
-        do throws(IOFailure) {
-            let transport = try await transport(to: route.origin, isSecure: route.origin.isSecure, control)
-            let identifier = Self.nextIdentifier.add(1, ordering: .relaxed).oldValue
-            configuration.wireTap?(.connected(transport.description, connection: identifier))
-            return HTTP1Connection(transport, route, identifier, configuration)
-        } catch {
-            throw LoadError(error)
-        }
+    func connect(
+        _ route: Route, _ control: LoadControl, over access: NetworkAccess = .open
+    ) async throws(LoadError) -> HTTP1Connection {
+        let transport = try await transport(to: route.origin, isSecure: route.origin.isSecure, control, access)
+        let identifier = Self.nextIdentifier.add(1, ordering: .relaxed).oldValue
+        configuration.wireTap?(.connected(transport.description, connection: identifier))
+        return HTTP1Connection(transport, route, identifier, configuration)
     }
 
     /// A connection for bytes that are not HTTP's, so it offers no protocol (RFC 7301).
-    func stream(to origin: Origin, isSecure: Bool, _ control: LoadControl) async throws(IOFailure) -> any Transport {
-        try await transport(to: origin, isSecure: isSecure, offering: [], control)
+    func stream(to origin: Origin, isSecure: Bool, _ control: LoadControl) async throws(LoadError) -> any Transport {
+        let access = NetworkAccess(
+            allowsCellular: configuration.allowsCellularAccess,
+            allowsExpensive: configuration.allowsExpensiveNetworkAccess,
+            allowsConstrained: configuration.allowsConstrainedNetworkAccess)
+        return try await transport(to: origin, isSecure: isSecure, offering: [], control, access)
     }
 
     /// TLS over a connection in use. One that was dialed by a test's own means stays in the clear.
@@ -39,17 +41,31 @@ struct Connector: Sendable {
     }
 
     private func transport(
-        to origin: Origin, isSecure: Bool, offering protocols: [String]? = nil, _ control: LoadControl
-    ) async throws(IOFailure) -> any Transport {
-        if let dial = configuration.dial { return try await dial(origin, control) }
-        let addresses = try await addresses(of: origin, control)
+        to origin: Origin, isSecure: Bool, offering protocols: [String]? = nil, _ control: LoadControl,
+        _ access: NetworkAccess
+    ) async throws(LoadError) -> any Transport {
+        let found: [SocketAddress]
+        do throws(IOFailure) {
+            if let dial = configuration.dial { return try await dial(origin, control) }
+            found = try await addresses(of: origin, control)
+        } catch {
+            throw LoadError(error)
+        }
         control.timeline?.mark(.resolved)
-        let socket = try await ConnectRace.connect(addresses, control)
-        control.timeline?.mark(.connected)
-        guard isSecure else { return socket }
-        let transport = try await secure.handshake(over: socket, with: origin, offering: protocols, control)
-        control.timeline?.mark(.secured)
-        return transport
+        switch AddressPlan.make(found, of: origin.host, access, configuration) {
+        case .refuse(let error): throw error
+        case .connect(let addresses):
+            do throws(IOFailure) {
+                let socket = try await ConnectRace.connect(addresses, control)
+                control.timeline?.mark(.connected)
+                guard isSecure else { return socket }
+                let transport = try await secure.handshake(over: socket, with: origin, offering: protocols, control)
+                control.timeline?.mark(.secured)
+                return transport
+            } catch {
+                throw LoadError(error)
+            }
+        }
     }
 
     private func addresses(of origin: Origin, _ control: LoadControl) async throws(IOFailure) -> [SocketAddress] {

@@ -184,6 +184,14 @@ class Load: LoadControl, @unchecked Sendable {
         return try await ask(decision, challenge)
     }
 
+    /// The body of a request that has none of its own.
+    @inline(never)
+    final func demandBody(_ hop: Hop, _ cause: BodyDemand.Cause?) async throws(LoadError) -> RequestBody {
+        guard let decision = decisions?.newBody ?? core.decisions?.newBody else { throw .noBody(hop.request.url) }
+        let demand = BodyDemand(request: hop.request, cause: cause ?? (hop.followed > 0 ? .redirect : .first))
+        return try await ask(decision, demand)
+    }
+
     @inline(never)
     private func ask<Question: Sendable, Answer: Sendable>(
         _ decision: Decision<Question, Answer>, _ question: Question
@@ -277,6 +285,14 @@ class Load: LoadControl, @unchecked Sendable {
 
     /// Hears each event after the observers did.
     func hear(_ event: LoadEvent) {}
+}
+
+extension LoadError {
+    static func noBody(_ url: URL) -> LoadError {
+        LoadError(
+            .badRequest, phase: .preparing, party: .local, url: url,
+            detail: "its body is demanded, and no decision newBody gives one")
+    }
 }
 
 extension Data {

@@ -6,6 +6,8 @@
 /// ```
 /// canonicalized* (bodySent* informational* redirected)* bodySent* informational* responded received* completed
 /// ```
+/// A server that answers while it still reads has `bodySent` among those that follow `responded`.
+///
 /// `completed` may come at any point, once, and nothing after it. Totals only grow; those of the body sent
 /// begin anew with each request.
 ///
@@ -44,7 +46,7 @@ public struct LoadEventOrder: Sendable, CustomStringConvertible {
             // Sent again on a fresh connection, a body begins anew.
             let grows = bytes.total == sent + Int64(bytes.count) || bytes.total == Int64(bytes.count)
             sent = bytes.total
-            return move(event, if: stage <= .sending && bytes.count > 0 && grows, to: .sending)
+            return move(event, if: bytes.count > 0 && grows, to: max(stage, .sending))
         case .informational:
             return move(event, if: stage <= .sending, to: .sending)
         case .redirected:

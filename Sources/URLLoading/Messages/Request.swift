@@ -42,6 +42,21 @@ public struct Request: Sendable {
         get { storage.resourceTimeout }
         set { mutable.resourceTimeout = newValue }
     }
+    /// Overrides ``Configuration/allowsCellularAccess``.
+    public var allowsCellularAccess: Bool? {
+        get { storage.allowsCellular }
+        set { mutable.allowsCellular = newValue }
+    }
+    /// Overrides ``Configuration/allowsExpensiveNetworkAccess``.
+    public var allowsExpensiveNetworkAccess: Bool? {
+        get { storage.allowsExpensive }
+        set { mutable.allowsExpensive = newValue }
+    }
+    /// Overrides ``Configuration/allowsConstrainedNetworkAccess``.
+    public var allowsConstrainedNetworkAccess: Bool? {
+        get { storage.allowsConstrained }
+        set { mutable.allowsConstrained = newValue }
+    }
     /// Whether stored responses may answer.
     public var cachePolicy: CachePolicy {
         get { storage.cachePolicy }
@@ -95,6 +110,9 @@ public struct Request: Sendable {
         var body: RequestBody?
         var idleTimeout: Duration?
         var resourceTimeout: Duration?
+        var allowsCellular: Bool?
+        var allowsExpensive: Bool?
+        var allowsConstrained: Bool?
         var cachePolicy = CachePolicy.useProtocol
         var properties = Properties()
         var destination: Result<Destination, WireViolation>
@@ -114,6 +132,9 @@ public struct Request: Sendable {
             body = other.body
             idleTimeout = other.idleTimeout
             resourceTimeout = other.resourceTimeout
+            allowsCellular = other.allowsCellular
+            allowsExpensive = other.allowsExpensive
+            allowsConstrained = other.allowsConstrained
             cachePolicy = other.cachePolicy
             properties = other.properties
             destination = other.destination

@@ -33,7 +33,7 @@ final class Emission: @unchecked Sendable {
     }
 
     /// A request is sent, perhaps again: its body counts from zero.
-    func begin(_ request: Request) { sent = (0, request.body?.length) }
+    func begin(bodyLength: Int64?) { sent = (0, bodyLength) }
 
     func sent(_ count: Int, _ load: Load) {
         guard count > 0 else { return }

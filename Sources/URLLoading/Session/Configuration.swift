@@ -50,7 +50,11 @@ public struct Configuration: Sendable {
     public var userAgent: String? = "URLLoading/0.1"
     /// The Accept-Encoding of requests that set none and ask for no range; `nil` sends none. A response is decoded only if
     /// this default was sent: who asks for a coding himself gets the bytes as they came.
-    public var acceptEncoding: String? = "gzip, deflate"
+    public var acceptEncoding: String? = "gzip, deflate, br, zstd"
+
+    /// How long a body waits for the server's 100 if its request has `Expect: 100-continue` (RFC 9110
+    /// §10.1.1); then it is sent without. More than zero.
+    public var continueTimeout: Duration = .seconds(1)
 
     // MARK: Tasks
 
@@ -97,13 +101,33 @@ public struct Configuration: Sendable {
         /// ``Session/load(_:decisions:_:)``.
         public var collectedBodySize = 1 << 30
         /// How many times its size compressed content may expand to, judged once 4 MiB came out. One
-        /// layer of deflate cannot exceed 1032, so by default only layered bombs are refused.
+        /// layer of deflate cannot exceed 1032, so of gzip and deflate by default only layered bombs are
+        /// refused. br and zstd have no such bound: content of almost nothing but zeros can exceed it.
         public var expansionRatio = 1100
         /// Bytes that compressed content may expand to.
         public var expandedSize = Int64.max
 
         public init() {}
     }
+
+    // MARK: Networks
+
+    /// Which addresses may be connected to; every one by default. For servers that load URLs given by
+    /// others: ``AddressPolicy/publicOnly``.
+    public var addressPolicy = AddressPolicy.any
+
+    /// Whether connections may be made, and used again, while the way to others is a mobile network
+    /// (``NetworkPath/usesCellular``); if not, the load ends with
+    /// ``LoadError/Reason/notAllowedOnCellularNetwork``. A request may say otherwise.
+    ///
+    /// This and the two below are judged when the host's addresses are known, by
+    /// ``NetworkMonitor/shared``. Connections to this machine are always allowed, and so are all while the path is
+    /// ``NetworkPath/Status/unknown``. Transfers that are going on are not ended.
+    public var allowsCellularAccess = true
+    /// The same while use of the network costs by volume (``NetworkPath/isExpensive``).
+    public var allowsExpensiveNetworkAccess = true
+    /// The same while the user wants little traffic (``NetworkPath/isConstrained``).
+    public var allowsConstrainedNetworkAccess = true
 
     // MARK: Security
 
@@ -149,6 +173,9 @@ public struct Configuration: Sendable {
     package var resolver: any Resolver = SystemResolver.shared
     /// Another way from a route to a transport: tests with scripted transports.
     package var dial: (@Sendable (Origin, StopToken) async throws(IOFailure) -> any Transport)?
+
+    /// Who knows the networks: tests script their own.
+    package var networkMonitor = NetworkMonitor.shared
 
     /// Whose time deadlines are taken from: tests move their own.
     package var clock = LoopClock.system

@@ -105,7 +105,11 @@ private final class TaskBody: BodySource {
 
     init(_ task: LoadTask<Data>) { self.task = task }
 
-    func claim() -> Bool { task.load.state.withLock { $0.claim() } }
+    func claim() -> Bool {
+        let (isOurs, isSending) = task.load.state.withLock { ($0.claim(), $0.isSending) }
+        if isSending { task.load.wake() }
+        return isOurs
+    }
     func next() async throws(LoadError) -> Chunk? { try await task.load.next() }
     var trailers: Headers { task.load.state.withLock { $0.trailers } }
 }

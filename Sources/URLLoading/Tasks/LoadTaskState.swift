@@ -35,6 +35,8 @@ struct LoadTaskState: Sendable {
     private var isClaimed = false
     /// Somebody waits for the whole.
     private var isWhole = false
+    /// The driver waits to send the rest of the request.
+    private(set) var isSending = false
     private var whole: Data?
     /// Nobody holds the handle any more.
     private var isDropped = false
@@ -91,6 +93,14 @@ struct LoadTaskState: Sendable {
         if isWhole { return .read(.max) }
         return isClaimed ? .leave : .read(max(0, limit - aheadCount))
     }
+
+    /// The driver waits to send, not to read. Returns false if somebody has asked for the body meanwhile.
+    mutating func beginSending() -> Bool {
+        isSending = !isWhole && !isClaimed
+        return isSending
+    }
+
+    mutating func endSending() { isSending = false }
 
     /// A chunk for whoever comes.
     /// - Parameters:
@@ -205,6 +215,12 @@ struct LoadTaskState: Sendable {
     }
 
     // MARK: Those who wait for the whole
+
+    /// Somebody will wait for the whole. Returns whether the driver must be told.
+    mutating func wantWhole() -> Bool {
+        if !isClaimed { isWhole = true }
+        return isSending
+    }
 
     enum Whole: Sendable {
         case data(Data)

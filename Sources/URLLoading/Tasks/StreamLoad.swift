@@ -91,12 +91,12 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
 
     private func open(_ origin: Origin) async {
         let result: Result<any Transport, LoadError>
-        do throws(IOFailure) {
+        do throws(LoadError) {
             let transport = try await core.pool.connector.stream(to: origin, isSecure: wantsSecurity, self)
             attach(transport.slot)
             result = .success(transport)
         } catch {
-            result = .failure(LoadError(stopReason, or: LoadError(error)).at(url))
+            result = .failure(LoadError(stopReason, or: error).at(url))
         }
         state.withLock { $0.opened(result, isSecure: wantsSecurity) }
         settle()

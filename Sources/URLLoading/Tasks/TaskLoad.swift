@@ -101,8 +101,8 @@ final class TaskLoad: Load, @unchecked Sendable {
         let readAhead = core.configuration.readAhead
         do throws(LoadError) {
             while true {
-                var most = 0
-                if case .read(let count) = state.withLock({ $0.demand(upTo: readAhead) }) { most = count }
+                var most = 0, isWanted = false
+                if case .read(let count) = state.withLock({ $0.demand(upTo: readAhead) }) { (most, isWanted) = (count, true) }
                 switch try exchange.buffered(atMost: most) {
                 case .chunk(let chunk)?:
                     try keep(chunk)
@@ -110,12 +110,21 @@ final class TaskLoad: Load, @unchecked Sendable {
                     exchange.release()
                     return complete(.finished, exchange.trailers)
                 case nil where most > 0: try await exchange.fill(atMost: most)
+                case nil where isWanted && exchange.isSending: try await sendOn(exchange)
                 case nil: if try leave(exchange) { return }
                 }
             }
         } catch {
             throw exchange.failed(error)
         }
+    }
+
+    /// Nobody has asked for more of the answer, but the request goes on: until it is out, or somebody asks.
+    @inline(never)
+    private func sendOn(_ exchange: any Exchange) async throws(LoadError) {
+        guard state.withLock({ $0.beginSending() }) else { return }
+        try await exchange.sendOn()
+        state.withLock { $0.endSending() }
     }
 
     @inline(never)
@@ -245,6 +254,7 @@ final class TaskLoad: Load, @unchecked Sendable {
 
     /// The whole body. The driver reads it; whoever waits may give up without ending the load.
     func whole() async throws(LoadError) -> Data {
+        if state.withLock({ $0.wantWhole() }) { wake() }
         while true {
             let seen = await wait { state, slot -> LoadTaskState.Whole? in
                 let seen = state.takeWhole(slot)

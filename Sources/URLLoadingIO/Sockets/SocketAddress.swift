@@ -84,6 +84,15 @@ package struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         return SocketAddress(family: family, bytes: bytes)
     }
 
+    /// The address alone, in network order: 4 bytes, 16, or none for a path.
+    package var octets: [UInt8] {
+        switch family {
+        case .ipv4: bytes.count >= 8 ? Array(bytes[4..<8]) : []
+        case .ipv6: bytes.count >= 24 ? Array(bytes[8..<24]) : []
+        case .unix: []
+        }
+    }
+
     package var description: String {
         switch family {
         case .ipv4:

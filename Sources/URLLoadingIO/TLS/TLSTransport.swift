@@ -275,6 +275,8 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     /// What the peer showed, its own certificate first, in DER; for a client.
     package var peerChain: [[UInt8]] { lock.withLock { _ in PEM.der(stack: SSL_get_peer_cert_chain(ssl)) } }
 
+    package var remoteAddress: SocketAddress? { link.inner.remoteAddress }
+
     package var description: String {
         let version = switch negotiated?.version {
         case .tls12: "tls1.2"

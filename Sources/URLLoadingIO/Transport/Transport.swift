@@ -16,6 +16,9 @@ package protocol Transport: AnyObject, Sendable {
     func read(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Progress
     /// Takes as much of `bytes` as goes out now. After `.blocked` the same bytes come again.
     func write(_ bytes: UnsafeRawBufferPointer) throws(IOFailure) -> Progress
+    /// Takes bytes of a file as `write` does, without reading them here; `.end` at the end of the file, `nil`
+    /// if this transport cannot: the bytes must be read and written.
+    func sendFile(_ file: FileReader, at offset: Int64, count: Int) throws(IOFailure) -> Progress?
     /// Says that we send no more, as far as that goes without waiting.
     func finishWriting()
     /// The same for whoever can wait until the peer is sure to hear it: again after `.blocked`.
@@ -25,6 +28,8 @@ package protocol Transport: AnyObject, Sendable {
     /// True if bytes, an end or an error wait to be read: an idle connection of which this is true
     /// must not be used again. Without asking the kernel it knows only what the poller has heard.
     func hasPendingInput(askingKernel: Bool) -> Bool
+    /// The socket's other end, as far as it is known: behind a tunnel, the tunnel's.
+    var remoteAddress: SocketAddress? { get }
     /// What it is made of, top first: `tls1.3(h=example.org) over tcp(127.0.0.1:443)`.
     var description: String { get }
 }
@@ -34,6 +39,8 @@ extension Transport {
         finishWriting()
         return .moved(0)
     }
+    package func sendFile(_ file: FileReader, at offset: Int64, count: Int) throws(IOFailure) -> Progress? { nil }
+    package var remoteAddress: SocketAddress? { nil }
 
     /// Waits for bytes. Returns their number, 0 at the end.
     package func receive(into buffer: UnsafeMutableRawBufferPointer, _ token: StopToken) async throws(IOFailure) -> Int {

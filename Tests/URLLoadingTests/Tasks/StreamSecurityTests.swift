@@ -122,6 +122,15 @@ struct StreamSecurityTests {
         await rig.finish()
     }
 
+    @Test func anAddressTheSessionRefusesIsNotConnectedTo() async throws {
+        let rig = try StreamRig { $0.addressPolicy = .publicOnly }
+        let task = rig.task()
+        task.resume()
+        await expectFailure(.addressRefused, .local, .connecting) { try await task.read() }
+        #expect(await task.ended()?.reason == .addressRefused)
+        await rig.finish()
+    }
+
     @Test func anEndThatNobodyAnnouncedIsACut() async throws {
         let rig = try StreamRig(server: { $0.leavesWithoutNotice = true })
         let (task, peer) = try await rig.connected(secure: true)

@@ -1,0 +1,27 @@
+// Which of a host's addresses are tried. Pure, but for the closure of the caller's and the look at the path.
+
+import URLLoadingIO
+import URLLoadingWire
+
+enum AddressPlan {
+    case connect([SocketAddress])
+    case refuse(LoadError)
+
+    static func make(
+        _ found: [SocketAddress], of host: Origin.Host, _ access: NetworkAccess, _ configuration: Configuration
+    ) -> AddressPlan {
+        var allowed = found
+        if !configuration.addressPolicy.isOpen {
+            allowed = found.filter { configuration.addressPolicy.allows(ResolvedAddress($0, of: host)) }
+            guard !allowed.isEmpty else {
+                return .refuse(LoadError(.addressRefused, phase: .connecting, party: .local, detail: host.description))
+            }
+        }
+        // This machine is reached over no network.
+        guard !access.isOpen, !allowed.allSatisfy(\.isThisMachine),
+            let refusal = access.refusal(of: configuration.networkMonitor.current)
+        else { return .connect(allowed) }
+        let own = allowed.filter(\.isThisMachine)
+        return own.isEmpty ? .refuse(refusal) : .connect(own)
+    }
+}

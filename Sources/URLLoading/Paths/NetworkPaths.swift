@@ -1,0 +1,82 @@
+import Synchronization
+import URLLoadingIO
+
+/// The paths of a ``NetworkMonitor``, as they change: see ``NetworkMonitor/paths``.
+public struct NetworkPaths: AsyncSequence, Sendable {
+    public typealias Element = NetworkPath
+    public typealias Failure = Never
+
+    let monitor: NetworkMonitor
+
+    public func makeAsyncIterator() -> Iterator { Iterator(listener: PathListener(monitor)) }
+
+    /// From its first `next` to its end it holds one socket, on which the kernel reports.
+    public struct Iterator: AsyncIteratorProtocol {
+        let listener: PathListener
+
+        /// The current path, then the next that differs; `nil` when the calling task is cancelled.
+        public mutating func next(isolation actor: isolated (any Actor)?) async -> NetworkPath? { await listener.next() }
+        /// The current path, then the next that differs; `nil` when the calling task is cancelled.
+        public mutating func next() async -> NetworkPath? { await listener.next() }
+    }
+}
+
+/// One who listens; one task at a time.
+final class PathListener: @unchecked Sendable {
+    private let monitor: NetworkMonitor
+    private let token = StopToken()
+    private var system: PathMonitor?
+    /// What was told last, and the hints it was judged by.
+    private var last: (path: NetworkPath, hints: NetworkMonitor.Hints)?
+    private var hasEnded = false
+
+    init(_ monitor: NetworkMonitor) { self.monitor = monitor }
+
+    deinit { monitor.leaves(token) }
+
+    func next() async -> NetworkPath? {
+        guard !hasEnded else { return nil }
+        let path: NetworkPath? = await withTaskCancellationHandler {
+            do throws(IOFailure) { return try await nextPath() } catch { return failed(error) }
+        } onCancel: {
+            token.stop(.cancelled)
+        }
+        if path == nil || path?.status == .unknown { end() }
+        return path
+    }
+
+    private func nextPath() async throws(IOFailure) -> NetworkPath {
+        try token.check(.read)
+        guard let system, let known = last?.path else { return try begin() }
+        while true {
+            let path = told(try await system.change(token) { monitor.hints != last?.hints })
+            if path != known { return path }
+        }
+    }
+
+    private func begin() throws(IOFailure) -> NetworkPath {
+        let system = try PathMonitor(monitor.source)
+        self.system = system
+        monitor.listens(token)
+        return told(try system.begin())
+    }
+
+    private func told(_ state: PathState) -> NetworkPath {
+        let hints = monitor.hints
+        let path = monitor.path(state, hints)
+        last = (path, hints)
+        return path
+    }
+
+    private func failed(_ error: IOFailure) -> NetworkPath? {
+        if case .stopped = error.code { return nil }
+        return monitor.unknown
+    }
+
+    private func end() {
+        hasEnded = true
+        monitor.leaves(token)
+        system?.close()
+        system = nil
+    }
+}

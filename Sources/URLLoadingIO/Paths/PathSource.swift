@@ -1,0 +1,89 @@
+// Where words about networks come from: the kernel, or a test.
+
+import Synchronization
+import URLLoadingCSystem
+
+package enum PathTable: Int32, Sendable, CaseIterable {
+    case links, addresses, routes
+}
+
+package enum PathDatagram: Sendable, Equatable {
+    case bytes(Int)
+    /// Something was lost: the buffer of the socket was full, or ours too small.
+    case lost
+    case none
+}
+
+/// An open channel. One user at a time.
+package protocol PathChannel: AnyObject, Sendable {
+    var slot: PollSlot { get }
+    /// What answers to it are marked with.
+    var port: UInt32 { get }
+    func ask(_ table: PathTable, _ sequence: UInt32) throws(IOFailure)
+    /// The next datagram, if there is one. Never waits.
+    func receive(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> PathDatagram
+    /// May be called twice.
+    func close()
+}
+
+package protocol PathSource: Sendable {
+    /// - Parameter hearsChanges: its slot is woken by changes.
+    func open(hearsChanges: Bool) throws(IOFailure) -> any PathChannel
+}
+
+/// The kernel of this machine: a netlink socket.
+package struct SystemPaths: PathSource {
+    package init() {}
+
+    package func open(hearsChanges: Bool) throws(IOFailure) -> any PathChannel { try RouteSocket(hearsChanges: hearsChanges) }
+}
+
+private final class RouteSocket: PathChannel {
+    let slot: PollSlot
+    let port: UInt32
+    private let descriptor: Int32
+    private let isClosed = Atomic<Bool>(false)
+
+    init(hearsChanges: Bool) throws(IOFailure) {
+        var port: UInt32 = 0
+        descriptor = csys_paths_open(hearsChanges, &port)
+        guard descriptor >= 0 else { throw IOFailure(.system(-descriptor), .open) }
+        self.port = port
+        slot = Poller.shared.borrowSlot()
+        guard hearsChanges else { return }
+        do throws(IOFailure) { try Poller.shared.register(descriptor, slot) } catch {
+            close()
+            throw error
+        }
+    }
+
+    deinit { close() }
+
+    func close() {
+        guard !isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        _ = csys_close(descriptor)
+        Poller.shared.returnSlot(slot)
+    }
+
+    /// The number of a closed descriptor may be somebody else's by now.
+    private func checkOpen() throws(IOFailure) {
+        guard !isClosed.load(ordering: .acquiring) else { throw IOFailure(.system(EBADF), .read) }
+    }
+
+    func ask(_ table: PathTable, _ sequence: UInt32) throws(IOFailure) {
+        try checkOpen()
+        let result = csys_paths_ask(descriptor, table.rawValue, sequence)
+        guard result == 0 else { throw IOFailure(.system(-result), .write) }
+    }
+
+    func receive(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> PathDatagram {
+        try checkOpen()
+        let moved = csys_paths_receive(descriptor, buffer.baseAddress, buffer.count)
+        if moved >= 0 { return .bytes(moved) }
+        switch Int32(-moved) {
+        case EAGAIN: return .none
+        case ENOBUFS, EMSGSIZE: return .lost
+        case let error: throw IOFailure(.system(error), .read)
+        }
+    }
+}

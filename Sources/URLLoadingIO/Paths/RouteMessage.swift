@@ -1,0 +1,195 @@
+// What the kernel says about networks (rtnetlink(7)): bytes to values, and nothing kept. Whatever the bytes
+// are, reading them ends: lengths that lead nowhere are damage, and who meets damage asks anew.
+
+/// A network interface.
+package struct PathLink: Sendable, Hashable {
+    package let index: Int32
+    package let name: String
+    /// The kind of hardware, an ARPHRD number.
+    package let hardware: UInt16
+    package let flags: UInt32
+
+    package init(index: Int32, name: String, hardware: UInt16, flags: UInt32) {
+        self.index = index
+        self.name = name
+        self.hardware = hardware
+        self.flags = flags & (Self.up | Self.running | Self.loopback)
+    }
+
+    // IFF_UP, IFF_LOOPBACK and IFF_RUNNING of netdevice(7): those that matter here.
+    package static let up: UInt32 = 0x1, loopback: UInt32 = 0x8, running: UInt32 = 0x40
+
+    package var isLoopback: Bool { flags & Self.loopback != 0 }
+    /// Switched on, and with a carrier.
+    package var isRunning: Bool { flags & (Self.up | Self.running) == Self.up | Self.running }
+}
+
+/// An address of an interface that others can reach: not one of its link or of this machine alone.
+package struct PathAddress: Sendable, Hashable {
+    package let index: Int32
+    package let octets: [UInt8]
+    package var isIPv6: Bool { octets.count == 16 }
+
+    package init(index: Int32, octets: [UInt8]) {
+        self.index = index
+        self.octets = octets
+    }
+}
+
+/// A way to everywhere.
+package struct PathRoute: Sendable, Hashable {
+    package let isIPv6: Bool
+    /// The interfaces it leads through: one, or those it is spread over.
+    package let indices: [Int32]
+    /// The lowest is taken.
+    package let metric: UInt32
+
+    package init(isIPv6: Bool, indices: [Int32], metric: UInt32) {
+        self.isIPv6 = isIPv6
+        self.indices = indices
+        self.metric = metric
+    }
+}
+
+package enum RouteMessage: Sendable, Hashable {
+    case link(PathLink), linkGone(Int32)
+    case address(PathAddress), addressGone(PathAddress)
+    case route(PathRoute), routeGone(PathRoute)
+    /// Of no interest.
+    case other
+    /// The end of an answer.
+    case done
+    /// The kernel's answer is an errno.
+    case failed(Int32)
+    /// What cannot be read; nothing behind it in its datagram can.
+    case damaged
+}
+
+/// The messages of one datagram, in order.
+package struct RouteMessageReader {
+    package struct Entry: Sendable, Hashable {
+        package let message: RouteMessage
+        /// Whose question it answers, and which.
+        package let port: UInt32
+        package let sequence: UInt32
+        /// Something changed while the answer was being given (NLM_F_DUMP_INTR).
+        package let isInterrupted: Bool
+    }
+
+    private var rest: NativeBytes
+
+    package init(_ datagram: ArraySlice<UInt8>) { rest = NativeBytes(datagram) }
+
+    /// The next message; `nil` at the end.
+    package mutating func next() -> Entry? {
+        guard rest.count > 0 else { return nil }
+        guard let length = rest.number(0, UInt32.self).map(Int.init), let type = rest.number(4, UInt16.self),
+            let flags = rest.number(6, UInt16.self), let sequence = rest.number(8, UInt32.self),
+            let port = rest.number(12, UInt32.self), length >= 16, let body = rest.part(16, length)
+        else {
+            rest = NativeBytes([])
+            return Entry(message: .damaged, port: 0, sequence: 0, isInterrupted: false)
+        }
+        rest = rest.dropping(NativeBytes.aligned(length))
+        let message = Self.message(type, body)
+        if message == .damaged { rest = NativeBytes([]) }
+        return Entry(message: message, port: port, sequence: sequence, isInterrupted: flags & 0x10 != 0)
+    }
+
+    /// The numbers are those of linux/netlink.h and linux/rtnetlink.h, and for ever the same.
+    private static func message(_ type: UInt16, _ body: NativeBytes) -> RouteMessage {
+        switch type {
+        case 2: failure(body)
+        case 3: .done
+        case 4: .damaged  // NLMSG_OVERRUN
+        case 16: link(body) { .link($0) }
+        case 17: link(body) { .linkGone($0.index) }
+        case 20: address(body) { .address($0) } unusable: { .addressGone($0) }
+        case 21: address(body) { .addressGone($0) } unusable: { .addressGone($0) }
+        case 24: route(body) { .route($0) }
+        case 25: route(body) { .routeGone($0) }
+        default: .other
+        }
+    }
+
+    private static func failure(_ body: NativeBytes) -> RouteMessage {
+        guard let number = body.number(0, Int32.self) else { return .damaged }
+        // Zero is no error but a confirmation.
+        return number == 0 ? .other : .failed(number == .min ? .max : abs(number))
+    }
+
+    /// struct ifinfomsg.
+    private static func link(_ body: NativeBytes, _ make: (PathLink) -> RouteMessage) -> RouteMessage {
+        guard let family = body.number(0, UInt8.self), let hardware = body.number(2, UInt16.self),
+            let index = body.number(4, Int32.self), let flags = body.number(8, UInt32.self)
+        else { return .damaged }
+        // Bridges tell of their ports in messages of the same type (AF_BRIDGE): a port that leaves is no link gone.
+        guard family == 0 else { return .other }
+        var name = ""
+        let isWhole = body.attributes(from: 16) { type, value in
+            if type == 3 { name = String(decoding: value.bytes.prefix { $0 != 0 }, as: UTF8.self) }  // IFLA_IFNAME
+        }
+        return isWhole ? make(PathLink(index: index, name: name, hardware: hardware, flags: flags)) : .damaged
+    }
+
+    /// struct ifaddrmsg.
+    private static func address(
+        _ body: NativeBytes, _ make: (PathAddress) -> RouteMessage, unusable: (PathAddress) -> RouteMessage
+    ) -> RouteMessage {
+        guard let family = body.number(0, UInt8.self), var flags = body.number(2, UInt8.self).map(UInt32.init),
+            let scope = body.number(3, UInt8.self), let index = body.number(4, Int32.self)
+        else { return .damaged }
+        var own: ArraySlice<UInt8>?, prefix: ArraySlice<UInt8>?
+        let isWhole = body.attributes(from: 8) { type, value in
+            switch type {
+            case 1: prefix = value.bytes  // IFA_ADDRESS: the other end's on a point-to-point link
+            case 2: own = value.bytes  // IFA_LOCAL
+            case 8: flags = value.number(0, UInt32.self) ?? flags  // IFA_FLAGS
+            default: break
+            }
+        }
+        guard isWhole else { return .damaged }
+        // RT_SCOPE_UNIVERSE, AF_INET and AF_INET6.
+        guard scope == 0, let octets = own ?? prefix, octets.count == (family == 2 ? 4 : family == 10 ? 16 : -1) else { return .other }
+        let address = PathAddress(index: index, octets: Array(octets))
+        // Not yet ours, or somebody else's: IFA_F_TENTATIVE, unless optimistic (RFC 4429), and IFA_F_DADFAILED.
+        let isUsable = flags & 0x08 == 0 && (flags & 0x40 == 0 || flags & 0x04 != 0)
+        return isUsable ? make(address) : unusable(address)
+    }
+
+    /// struct rtmsg.
+    private static func route(_ body: NativeBytes, _ make: (PathRoute) -> RouteMessage) -> RouteMessage {
+        guard let family = body.number(0, UInt8.self), let length = body.number(1, UInt8.self),
+            var table = body.number(4, UInt8.self).map(UInt32.init), let type = body.number(7, UInt8.self),
+            let flags = body.number(8, UInt32.self)
+        else { return .damaged }
+        // Ways to everywhere by unicast (RTN_UNICAST), and none that is only remembered (RTM_F_CLONED).
+        guard family == 2 || family == 10, length == 0, type == 1, flags & 0x200 == 0 else { return .other }
+        var indices: [Int32] = [], metric: UInt32 = 0, isReadable = true
+        let isWhole = body.attributes(from: 12) { type, value in
+            switch type {
+            case 4: indices += value.number(0, Int32.self).map { [$0] } ?? []  // RTA_OIF
+            case 6: metric = value.number(0, UInt32.self) ?? 0  // RTA_PRIORITY
+            case 9: isReadable = hops(value, &indices) && isReadable  // RTA_MULTIPATH
+            case 15: table = value.number(0, UInt32.self) ?? table  // RTA_TABLE
+            default: break
+            }
+        }
+        guard isWhole, isReadable else { return .damaged }
+        // RT_TABLE_LOCAL is this machine.
+        return table == 255 ? .other : make(PathRoute(isIPv6: family == 10, indices: indices, metric: metric))
+    }
+
+    /// A list of struct rtnexthop.
+    private static func hops(_ list: NativeBytes, _ indices: inout [Int32]) -> Bool {
+        var rest = list
+        while rest.count > 0 {
+            guard let length = rest.number(0, UInt16.self).map(Int.init), let index = rest.number(4, Int32.self),
+                length >= 8, length <= rest.count
+            else { return false }
+            indices.append(index)
+            rest = rest.dropping(NativeBytes.aligned(length))
+        }
+        return true
+    }
+}

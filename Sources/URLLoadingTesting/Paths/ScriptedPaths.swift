@@ -1,0 +1,153 @@
+// A kernel for tests of networks: its tables are messages, its changes are told to who listens, and it can
+// lose and damage what it says.
+
+import Synchronization
+package import URLLoadingIO
+
+package final class ScriptedPaths: PathSource {
+    package struct Tables: Sendable {
+        package var links: [[UInt8]] = []
+        package var addresses: [[UInt8]] = []
+        package var routes: [[UInt8]] = []
+
+        package init(links: [[UInt8]] = [], addresses: [[UInt8]] = [], routes: [[UInt8]] = []) {
+            self.links = links
+            self.addresses = addresses
+            self.routes = routes
+        }
+
+        fileprivate subscript(table: PathTable) -> [[UInt8]] {
+            switch table {
+            case .links: links
+            case .addresses: addresses
+            case .routes: routes
+            }
+        }
+    }
+
+    /// What an open channel still has to say.
+    fileprivate enum Word: Sendable {
+        case bytes([UInt8])
+        case lost
+    }
+
+    fileprivate struct State: Sendable {
+        var tables: Tables
+        var channels: [ScriptedChannel] = []
+        var questions = 0
+        var opened = 0
+        var refusal: IOFailure?
+        /// Done once, in the middle of the next answer.
+        var meanwhile: (@Sendable (ScriptedPaths) -> Void)?
+    }
+    fileprivate let state: Lock<State>
+
+    package init(_ tables: Tables = Tables()) { state = Lock(State(tables: tables)) }
+
+    /// How often a table was asked for.
+    package var questions: Int { state.withLock { $0.questions } }
+    /// How many channels are open, and how many ever were.
+    package var open: Int { state.withLock { $0.channels.count } }
+    package var opened: Int { state.withLock { $0.opened } }
+
+    /// From now on nobody can open a channel.
+    package func refuse(_ number: Int32) { state.withLock { $0.refusal = IOFailure(.system(number), .open) } }
+
+    /// The tables change, and listeners hear these messages in one datagram: none, and they hear nothing.
+    package func change(telling messages: [[UInt8]] = [], _ change: (inout Tables) -> Void = { _ in }) {
+        let channels = state.withLock { state in
+            change(&state.tables)
+            return state.channels
+        }
+        guard !messages.isEmpty else { return }
+        for channel in channels { channel.say(.bytes(messages.flatMap { $0 })) }
+    }
+
+    /// Listeners hear that something was lost.
+    package func lose() {
+        for channel in state.withLock({ $0.channels }) { channel.say(.lost) }
+    }
+
+    /// Does something once, when the next table is asked for and before it is answered.
+    package func meanwhile(_ body: @escaping @Sendable (ScriptedPaths) -> Void) { state.withLock { $0.meanwhile = body } }
+
+    package func open(hearsChanges: Bool) throws(IOFailure) -> any PathChannel {
+        let channel = ScriptedChannel(self, hearsChanges: hearsChanges)
+        let refusal = state.withLock { state in
+            guard state.refusal == nil else { return state.refusal }
+            state.opened += 1
+            state.channels.append(channel)
+            return nil
+        }
+        if let refusal {
+            channel.close()
+            throw refusal
+        }
+        return channel
+    }
+
+    fileprivate func answer(_ table: PathTable) -> [[UInt8]] {
+        let meanwhile = state.withLock { state in
+            defer { state.meanwhile = nil }
+            return state.meanwhile
+        }
+        meanwhile?(self)
+        return state.withLock { state in
+            state.questions += 1
+            return state.tables[table]
+        }
+    }
+
+    fileprivate func closed(_ channel: ScriptedChannel) {
+        state.withLock { state in state.channels.removeAll { $0 === channel } }
+    }
+}
+
+fileprivate final class ScriptedChannel: PathChannel {
+    let slot: PollSlot
+    let port: UInt32 = 4711
+    private let source: ScriptedPaths
+    private let hearsChanges: Bool
+    private let words = Lock<[ScriptedPaths.Word]?>([])
+
+    init(_ source: ScriptedPaths, hearsChanges: Bool) {
+        self.source = source
+        self.hearsChanges = hearsChanges
+        slot = Poller.shared.borrowSlot()
+    }
+
+    func say(_ word: ScriptedPaths.Word) {
+        guard hearsChanges else { return }
+        words.withLock { $0?.append(word) }
+        slot.wake()
+    }
+
+    func ask(_ table: PathTable, _ sequence: UInt32) throws(IOFailure) {
+        let messages = source.answer(table).map { RouteBytes.answering($0, sequence, port) }
+        let end = RouteBytes.answering(RouteBytes.done, sequence, port)
+        // A datagram each, as if the kernel's were small.
+        words.withLock { $0?.append(contentsOf: (messages + [end]).map { .bytes($0) }) }
+    }
+
+    func receive(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> PathDatagram {
+        let word = words.withLock { words in words?.isEmpty == false ? words?.removeFirst() : nil }
+        switch word {
+        case nil: return .none
+        case .lost?: return .lost
+        case .bytes(let bytes)?:
+            guard bytes.count <= buffer.count else { return .lost }
+            buffer.copyBytes(from: bytes)
+            return .bytes(bytes.count)
+        }
+    }
+
+    func close() {
+        let wasOpen = words.withLock { words in
+            defer { words = nil }
+            return words != nil
+        }
+        guard wasOpen else { return }
+        source.closed(self)
+        Poller.shared.returnSlot(slot)
+    }
+}
