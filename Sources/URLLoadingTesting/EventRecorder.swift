@@ -172,7 +172,7 @@ extension EventRecorder {
 
     /// The kinds of a ``LoadEvent``, without what they say.
     public enum Kind: Sendable, Hashable, CaseIterable {
-        case canonicalized, bodySent, informational, redirected, responded, becameDownload, resumed, received, completed
+        case canonicalized, bodySent, informational, redirected, responded, becameDownload, becameStream, resumed, received, completed
     }
 }
 
@@ -186,6 +186,7 @@ extension LoadEvent {
         case .redirected: .redirected
         case .responded: .responded
         case .becameDownload: .becameDownload
+        case .becameStream: .becameStream
         case .resumed: .resumed
         case .received: .received
         case .completed: .completed

@@ -80,6 +80,11 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         scheduleReaping(at: now + idleLifetime)
     }
 
+    /// A leased connection is somebody else's from now on.
+    func surrender(_ connection: HTTP1Connection) {
+        state.withLock { $0.pool.giveBack(connection, connection.route, reusable: false, now: 0) }.wake?.slot.wake()
+    }
+
     /// A leased connection gives its place away, and takes one again.
     func setResting(_ isResting: Bool, _ route: Route) {
         if isResting { act(on: state.withLock { $0.pool.rest(route) }) } else { state.withLock { $0.pool.goOn(route) } }

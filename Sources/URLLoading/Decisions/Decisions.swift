@@ -116,6 +116,11 @@ public enum ResponseDisposition: Sendable {
     /// with ``LoadEvent/becameDownload(_:)``, and bring the task that goes on with it. Elsewhere this is
     /// ``LoadError/Reason/badDecision``.
     case becomeDownload(DownloadOptions = DownloadOptions())
+    /// Take over its connection, with what was received behind the head: of a ``LoadTask`` made by
+    /// ``Session/dataTask(_:decisions:)`` for http or https. Its events end with
+    /// ``LoadEvent/becameStream(_:)``, and bring the stream, which begins when it is resumed. Elsewhere this
+    /// is ``LoadError/Reason/badDecision``.
+    case becomeStream
     /// End the load as cancelled. The rest of the body is not read; its connection is closed.
     case cancel
 }

@@ -181,6 +181,7 @@ class Load: LoadControl, @unchecked Sendable {
             case .allow: break
             case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
             case .becomeDownload(let options): try becomeDownload(options)
+            case .becomeStream: try becomeStream(exchange)
             }
         } catch {
             throw exchange.failed(error)
@@ -192,6 +193,10 @@ class Load: LoadControl, @unchecked Sendable {
 
     func becomeDownload(_ options: DownloadOptions) throws(LoadError) {
         throw LoadError(.badDecision, phase: .deciding, party: .local, detail: "only a data task can become a download")
+    }
+
+    func becomeStream(_ exchange: any Exchange) throws(LoadError) {
+        throw LoadError(.badDecision, phase: .deciding, party: .local, detail: "only a data task of http can become a stream")
     }
 
     final func decide(_ challenge: Challenge) async throws(LoadError) -> ChallengeDecision {

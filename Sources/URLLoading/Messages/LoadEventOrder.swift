@@ -5,7 +5,7 @@
 ///
 /// ```
 /// canonicalized* (bodySent* informational* redirected)* bodySent* informational* responded
-///     becameDownload? resumed? received* completed
+///     (becameStream | becameDownload? resumed? received*) completed
 /// ```
 /// A server that answers while it still reads has `bodySent` among those that follow `responded`.
 ///
@@ -57,6 +57,8 @@ public struct LoadEventOrder: Sendable, CustomStringConvertible {
             return move(event, if: stage <= .sending, to: .responded)
         case .becameDownload:
             return move(event, if: stage == .responded, to: .responded)
+        case .becameStream:
+            return move(event, if: stage == .responded, to: .receiving)
         case .resumed(let offset, _):
             received = offset
             return move(event, if: stage == .responded && offset >= 0, to: .receiving)
@@ -94,6 +96,7 @@ extension LoadEvent {
         case .redirected: "redirected"
         case .responded: "responded"
         case .becameDownload: "becameDownload"
+        case .becameStream: "becameStream"
         case .resumed: "resumed"
         case .received: "received"
         case .completed: "completed"

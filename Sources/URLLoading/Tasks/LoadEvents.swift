@@ -83,7 +83,7 @@ extension EventQueue.State {
 
     mutating func add(_ event: LoadEvent, most: Int) {
         switch event {
-        case .completed, .becameDownload: hasEnded = true
+        case .completed, .becameDownload, .becameStream: hasEnded = true
         default: break
         }
         if let last = events.last, let both = last.joined(with: event) {

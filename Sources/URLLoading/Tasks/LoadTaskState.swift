@@ -42,6 +42,8 @@ struct LoadTaskState: Sendable {
     private var isDropped = false
     /// A download goes on with what a data task began: whoever held that has nothing to say any more.
     private(set) var hasBecomeDownload = false
+    /// Its connection belongs to a stream.
+    private(set) var hasBecomeStream = false
     private(set) var trailers = Headers()
     private var waiting = Waiting()
     var counts = Counts()
@@ -286,6 +288,13 @@ struct LoadTaskState: Sendable {
         guard !isClaimed else { return nil }
         hasBecomeDownload = true
         return waiting.take { $0 == .end }
+    }
+
+    /// Returns false if somebody has asked for the body.
+    mutating func becomeStream() -> Bool {
+        guard !isClaimed, !isWhole else { return false }
+        (hasBecomeStream, isClaimed) = (true, true)
+        return true
     }
 
     // MARK: Waiting

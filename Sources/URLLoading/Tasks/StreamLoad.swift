@@ -32,7 +32,7 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
     ///   - received: what came over it and nobody has taken.
     init(
         _ core: Core, _ origin: Origin?, isSecure: Bool, adopting transport: (any Transport)? = nil,
-        buffered received: Chunk? = nil
+        buffered received: Chunk? = nil, inPlaceOf predecessor: LoadControl? = nil
     ) {
         self.core = core
         self.origin = origin
@@ -45,15 +45,15 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
             idle: configuration.idleTimeout, resource: configuration.resourceTimeout, collectsTimeline: false,
             clock: configuration.clock)
         if let transport { attach(transport.slot) }
-        if let error = refusal() {
+        if let error = refusal(predecessor) {
             state.withLock { $0.fail(error) }
             settle()
         }
     }
 
-    private func refusal() -> LoadError? {
+    private func refusal(_ predecessor: LoadControl?) -> LoadError? {
         guard origin != nil else { return LoadError(.badURL, phase: .preparing, party: .local, detail: "no host with a port") }
-        guard core.registry.enter(self) else {
+        guard core.registry.enter(self, inPlaceOf: predecessor) else {
             return LoadError(.sessionInvalidated, phase: .preparing, party: .local, url: url)
         }
         return nil

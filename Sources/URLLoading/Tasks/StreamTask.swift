@@ -30,9 +30,9 @@ package import URLLoadingWire
 public final class StreamTask: Sendable, CustomStringConvertible {
     let load: StreamLoad
     /// Who holds a stream that was not resumed yet holds its session.
-    private let session: Session
+    private let session: Session?
 
-    init(_ load: StreamLoad, _ session: Session) {
+    init(_ load: StreamLoad, _ session: Session?) {
         self.load = load
         self.session = session
     }
@@ -49,6 +49,14 @@ public final class StreamTask: Sendable, CustomStringConvertible {
     ) {
         self.init(
             StreamLoad(session.core, origin, isSecure: isSecure, adopting: transport, buffered: received), session)
+    }
+
+    /// The same for the connection of a load that ends with this.
+    convenience init(
+        adopting transport: any Transport, buffered received: Chunk?, isSecure: Bool, origin: Origin, inPlaceOf load: Load
+    ) {
+        self.init(
+            StreamLoad(load.core, origin, isSecure: isSecure, adopting: transport, buffered: received, inPlaceOf: load), nil)
     }
 
     deinit { load.stop(.cancelled) }

@@ -101,6 +101,7 @@ final class TaskLoad: Load, @unchecked Sendable {
             let exchange = try await begin()
             state.withLock { $0.respond(exchange.response) }.wake()
             if let download { return try await save(exchange, download) }
+            if state.withLock({ $0.hasBecomeStream }) { return handOver(exchange) }
             if let sink { try await push(exchange, into: sink) } else { try await read(exchange) }
         } catch {
             complete(.failed(error))
@@ -130,6 +131,20 @@ final class TaskLoad: Load, @unchecked Sendable {
         }
         work.withLock { $0 = DownloadWork(options, nil, core.configuration) }
         waiting.wake()
+    }
+
+    override func becomeStream(_ exchange: any Exchange) throws(LoadError) {
+        guard sink == nil, download == nil, exchange is HTTPExchange, !exchange.isSending, state.withLock({ $0.becomeStream() }) else {
+            return try super.becomeStream(exchange)
+        }
+    }
+
+    /// The connection is a stream's from now on.
+    private func handOver(_ exchange: any Exchange) {
+        guard let http = exchange as? HTTPExchange, let (transport, received, origin) = http.surrender() else { return }
+        let task = StreamTask(adopting: transport, buffered: received, isSecure: origin.isSecure, origin: origin, inPlaceOf: self)
+        emission?.emit(.becameStream(task), self)
+        complete(.finished)
     }
 
     /// The whole body into a file.
@@ -280,7 +295,7 @@ final class TaskLoad: Load, @unchecked Sendable {
     override func hear(_ event: LoadEvent) {
         let listeners = state.withLock { state in
             state.counts.note(event)
-            defer { if case .becameDownload = event { state.listeners = [] } }
+            defer { if event.isHandOver { state.listeners = [] } }
             return state.listeners
         }
         for listener in listeners { listener.append(event) }
@@ -413,6 +428,16 @@ final class TaskLoad: Load, @unchecked Sendable {
     }
 }
 
+extension LoadEvent {
+    /// Who listened to a data task hears nothing more.
+    fileprivate var isHandOver: Bool {
+        switch self {
+        case .becameDownload, .becameStream: true
+        default: false
+        }
+    }
+}
+
 extension LoadTaskState.Counts {
     mutating func note(_ event: LoadEvent) {
         switch event {
@@ -420,7 +445,7 @@ extension LoadTaskState.Counts {
         case .responded(let response): expectedToReceive = response.expectedLength
         case .received(let bytes): received = bytes.total
         case .resumed(let offset, let expected): (received, expectedToReceive) = (offset, expected)
-        case .canonicalized, .informational, .redirected, .becameDownload, .completed: break
+        case .canonicalized, .informational, .redirected, .becameDownload, .becameStream, .completed: break
         }
     }
 }

@@ -428,6 +428,45 @@ struct DownloadRows {
             await expectFailure(.badDecision) { try await session.data(for: Request(url: origin.url("/file")), decisions: decisions) }
         }
     }
+
+    @Test("checklist 49: a data task becomes a stream; what came behind the head comes first", arguments: [false, true])
+    func becomingStream(_ isFinishing: Bool) async throws {
+        let peer = ScriptedPeer([
+            .takeUntil("\r\n\r\n"), .give("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nwel"), .hold, .give("come"),
+            .expect("thanks"), .end,
+        ])
+        var configuration = Configuration.ephemeral
+        configuration.connect(to: peer)
+        configuration.maximumConnectionsPerHost = 1
+        let session = Session(configuration)
+        var decisions = Decisions()
+        decisions.response = Decision { _ in .becomeStream }
+        let task = session.dataTask(Request(url: try url("http://h.example/")), decisions: decisions)
+        let events = task.events
+        task.resume()
+        if isFinishing { session.finishTasksAndInvalidate() }
+        var stream: StreamTask?
+        for await event in events { if case .becameStream(let next) = event { stream = next } }
+        await expectFailure(.bodyUnavailable) { try await task.value }
+        // Its place in the pool is free, though the connection is open.
+        #expect(session.connectionsDescription == "empty")
+        let taken = try #require(stream)
+        taken.resume()
+        let (first, _) = try await taken.read(atLeast: 3)
+        #expect(first == Data("wel".utf8))
+        peer.release()
+        let (second, _) = try await taken.read(atLeast: 4)
+        #expect(second == Data("come".utf8))
+        try await taken.write(Data("thanks".utf8))
+        #expect(try await taken.read().isEnd)
+        #expect(peer.written().suffix(6) == Array("thanks".utf8)[...])
+        taken.cancel()
+        _ = await taken.ended()
+        if !isFinishing {
+            await expectFailure(.badDecision) { try await session.data(for: Request(url: try url("data:,x")), decisions: decisions) }
+        }
+        await expectEmpty(session)
+    }
 }
 
 private func contents(_ url: URL?) -> Data? { url.flatMap { try? Data(contentsOf: $0) } }
