@@ -124,7 +124,7 @@ extension Session {
         let work = DownloadWork(options, token, core.configuration)
         let asked = DownloadWork.request(request ?? token.request)
         let load = TaskLoad(core, asked, decisions, download: work)
-        let isSame = asked.url.withoutUserinfo == token.url.withoutUserinfo && asked.method == .get && asked.body == nil
+        let isSame = token.isFor(asked.url) && asked.method == .get && asked.body == nil
         if !isSame { load.refuse(ResumeToken.refused("it is for another request").at(asked.url)) }
         return LoadTask(load, self)
     }
@@ -150,6 +150,9 @@ extension Session {
 }
 
 extension ResumeToken {
+    /// Whether it is for this URL, userinfo aside.
+    public func isFor(_ url: URL) -> Bool { self.url.withoutUserinfo == url.withoutUserinfo }
+
     /// What its download asked for.
     var request: Request {
         var request = Request(url: url)
