@@ -3,7 +3,7 @@ import URLLoading
 
 /// The registries of RFC 6890, block by block: first and last address of each, and what lies beside it.
 @Suite struct AddressKindTests {
-    typealias Flag = KeyPath<ResolvedAddress, Bool> & Sendable
+    typealias Flag = any KeyPath<ResolvedAddress, Bool> & Sendable
     static let flags: [(String, Flag)] = [
         ("loopback", \.isLoopback), ("private", \.isPrivate), ("linkLocal", \.isLinkLocal), ("multicast", \.isMulticast),
         ("unspecified", \.isUnspecified), ("global", \.isGlobal),

@@ -53,7 +53,7 @@ struct NetworkMonitorTests {
     ]
 
     @Test("what the kernel knows, in a line", arguments: pictures)
-    func pictures(_ line: String, _ links: [[UInt8]], _ addresses: [[UInt8]], _ routes: [[UInt8]]) {
+    func picture(_ line: String, _ links: [[UInt8]], _ addresses: [[UInt8]], _ routes: [[UInt8]]) {
         let kernel = ScriptedPaths(ScriptedPaths.Tables(links: Self.loopback + links, addresses: addresses, routes: routes))
         let path = Self.monitor(kernel).current
         #expect("\(path)" == line)

@@ -42,7 +42,10 @@ struct NetworkNamespaceChild {
     private func next(_ paths: inout NetworkPaths.Iterator, _ line: String) async {
         var last = ""
         while last != line {
-            guard let path = await paths.next() else { return Issue.record("the sequence ended") }
+            guard let path = await paths.next() else {
+                Issue.record("the sequence ended before \(line)")
+                return
+            }
             last = "\(path)"
         }
     }
