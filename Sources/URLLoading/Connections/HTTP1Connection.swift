@@ -10,8 +10,8 @@ final class HTTP1Connection: @unchecked Sendable {
     let transport: any Transport
     let route: Route
     let identifier: Int
-    private var codec: HTTP1Codec
-    private let tap: (@Sendable (WireTapEvent) -> Void)?
+    var codec: HTTP1Codec
+    let tap: (@Sendable (WireTapEvent) -> Void)?
     private let clock: LoopClock
 
     /// What was received and not consumed: `unread` of `storage`.
@@ -20,22 +20,21 @@ final class HTTP1Connection: @unchecked Sendable {
     private var sawEnd = false
     /// The next buffer's size: it grows while reads fill what they are given.
     private var capacity = HTTP1Connection.smallestBuffer
-    private var output: [UInt8] = []
+    /// What is going out; see `HTTP1Connection+Sending`.
+    var sending = HTTP1Sending()
 
     /// A request was answered before all of it had gone out: what is missing would be the beginning
     /// of the next one.
-    private var isCut = false
+    var isCut = false
 
     /// Exchanges begun.
-    private(set) var exchanges = 0
+    var exchanges = 0
     /// Whether anything was received in the exchange going on.
-    private(set) var hasReceived = false
+    var hasReceived = false
 
     /// Heads and small bodies fit; large bodies grow to the other within two reads.
     private static let smallestBuffer = 16 * 1024
     private static let largestBuffer = 256 * 1024
-    /// A body up to this size goes out together with its head.
-    private static let smallBody = 64 * 1024
 
     init(_ transport: any Transport, _ route: Route, _ identifier: Int, _ configuration: Configuration) {
         self.transport = transport
@@ -43,6 +42,7 @@ final class HTTP1Connection: @unchecked Sendable {
         self.identifier = identifier
         codec = HTTP1Codec(role: .client, limits: HTTP1Limits(configuration.limits))
         tap = configuration.wireTap
+        continueTimeout = configuration.continueTimeout
         clock = configuration.clock
     }
 
@@ -71,7 +71,7 @@ final class HTTP1Connection: @unchecked Sendable {
     func rest(since now: Int64) -> ChunkStorage? {
         restsSince = now
         noteFlood(false)
-        if output.capacity > Self.smallestBuffer { output = [] }
+        sending.rest(keeping: Self.smallestBuffer)
         let isPlain = capacity == Self.smallestBuffer && isKnownUniquelyReferenced(&storage)
         capacity = Self.smallestBuffer
         defer { storage = nil }
@@ -82,165 +82,13 @@ final class HTTP1Connection: @unchecked Sendable {
         if storage == nil { storage = spare.popLast() }
     }
 
-    // MARK: Sending
-
-    /// Writes the request as far as it goes without waiting. Returns true if that was all of it.
-    func begin(_ request: PreparedRequest) throws(LoadError) -> Bool {
-        exchanges += 1
-        hasReceived = false
-        phase = .waiting
-        answer = nil
-        output.removeAll(keepingCapacity: true)
-        unreported = 0
-        try write { codec, output throws(WireViolation) in
-            if exchanges > 1 { try codec.startNextExchange() }
-            let (method, target) = (request.request.method, request.destination.target)
-            switch request.fields {
-            case .defaults(let fields):
-                try codec.sendRequest(method, to: target, fields, framing: request.framing, into: &output)
-            case .own(let headers):
-                try codec.sendRequest(
-                    method: method, target: target.originForm, host: target.hostField, headers: headers,
-                    framing: request.framing, into: &output)
-            }
-        }
-        guard request.request.body == nil, tap == nil else { return false }
-        let sent = output.withUnsafeBytes { attempt($0) }
-        guard case .success(.moved(output.count)) = sent else {
-            if case .success(.moved(let count)) = sent { output.removeFirst(count) }
-            return false
-        }
-        output.removeAll(keepingCapacity: true)
-        return true
-    }
-
-    /// Sends what `begin` left. Returns early, without an error, if the peer answers before it has all.
-    func finishSending(_ request: PreparedRequest, _ control: LoadControl) async throws(LoadError) {
-        switch request.request.body?.content {
-        case nil: _ = try await flush(control)
-        case .data(let data):
-            guard try await sendPiece(data, data.count, control) else { return }
-            try await endBody(control)
-        case .stream(_, let make):
-            try await sendStream(make(), control)
-        }
-    }
-
-    private func sendStream(_ pieces: AnyChunkIterator, _ control: LoadControl) async throws(LoadError) {
-        // The next piece may be long in coming: the peer gets now what there is.
-        guard try await flush(control) else { return }
-        while let piece = try await next(pieces, control) {
-            guard try await sendPiece(piece, piece.count, control), try await flush(control) else { return }
-        }
-        try await endBody(control)
-    }
-
-    private func next(_ pieces: AnyChunkIterator, _ control: LoadControl) async throws(LoadError) -> Chunk? {
-        let pulled = await pieces.next(for: control)
-        // A sequence that hears of the cancellation before we do says so in its own words.
-        if let reason = control.stopReason { throw LoadError(reason, phase: .sending) }
-        do { return try pulled.get() } catch {
-            throw LoadError(.requestBodyFailed, phase: .sending, party: .local, underlying: error)
-        }
-    }
-
-    /// A small piece is only added to what goes out next. Returns false if the peer has answered and
-    /// wants no more.
-    private func sendPiece<Bytes: ContiguousBytes>(
-        _ piece: Bytes, _ count: Int, _ control: LoadControl
-    ) async throws(LoadError) -> Bool {
-        guard count > 0 else { return true }
-        try write { codec, output throws(WireViolation) in
-            try codec.sendData(count: count, into: &output)
-            guard count <= Self.smallBody else { return }
-            piece.withUnsafeBytes { output.append(contentsOf: $0) }
-            codec.sendDataEnd(into: &output)
-            unreported += count
-        }
-        guard count > Self.smallBody else { return true }
-        guard try await flush(control), try await transmit(piece, count, control, isBody: true) else { return false }
-        try write { codec, output throws(WireViolation) in codec.sendDataEnd(into: &output) }
-        return true
-    }
-
-    private func endBody(_ control: LoadControl) async throws(LoadError) {
-        try write { codec, output throws(WireViolation) in try codec.sendEnd(into: &output) }
-        _ = try await flush(control)
-    }
-
-    private func write(
-        _ change: (inout HTTP1Codec, inout [UInt8]) throws(WireViolation) -> Void
-    ) throws(LoadError) {
-        do throws(WireViolation) { try change(&codec, &output) } catch { throw LoadError(error, .sending) }
-    }
-
-    private func flush(_ control: LoadControl) async throws(LoadError) -> Bool {
-        guard !output.isEmpty else { return true }
-        let bytes = output
-        output = []
-        let isThrough = try await transmit(bytes, bytes.count, control)
-        if isThrough, unreported > 0 { control.sent(unreported) }
-        unreported = 0
-        // The storage comes back: one buffer serves all requests of the connection.
-        output = bytes
-        output.removeAll(keepingCapacity: true)
-        return isThrough
-    }
-
-    /// Bytes of the body that go out with the next flush, among those of its framing.
-    private var unreported = 0
-
-    private func transmit<Bytes: ContiguousBytes>(
-        _ bytes: Bytes, _ count: Int, _ control: LoadControl, isBody: Bool = false
-    ) async throws(LoadError) -> Bool {
-        var sent = 0
-        while sent < count {
-            if control.isSuspended { await pause(control) }
-            if let reason = control.stopReason { throw LoadError(reason, phase: .sending) }
-            switch bytes.withUnsafeBytes({ attempt(UnsafeRawBufferPointer(rebasing: $0[sent...])) }) {
-            case .success(.moved(let moved)):
-                if let tap { bytes.withUnsafeBytes { tap(.sent([UInt8]($0[sent..<sent + moved]), connection: identifier)) } }
-                sent += moved
-                if isBody { control.sent(moved) }
-            case .success(.blocked(let interest)):
-                transport.slot.hearReadsWhileWriting(true)
-                defer { transport.slot.hearReadsWhileWriting(false) }
-                if transport.hasPendingInput(askingKernel: false), try hasAnswer(control) { return cut() }
-                await Poller.shared.park(transport.slot, interest, control)
-            case .success(.end):
-                throw LoadError(.connectionLost, phase: .sending, party: .peer)
-            case .failure(let failure):
-                // A peer that refuses the rest of a body says why before it closes.
-                if (try? hasAnswer(control)) == true { return cut() }
-                throw LoadError(failure)
-            }
-        }
-        return true
-    }
-
-    /// While its task is suspended the connection takes up no place.
-    private func pause(_ control: LoadControl) async {
-        control.setResting(true, route)
-        await control.untilResumed()
-        control.setResting(false, route)
-    }
-
-    private func cut() -> Bool {
-        isCut = true
-        return false
-    }
-
-    private func attempt(_ bytes: UnsafeRawBufferPointer) -> Result<Progress, IOFailure> {
-        Result { () throws(IOFailure) in try transport.write(bytes) }
-    }
-
     // MARK: Receiving
 
     /// Where a failure of receiving falls: before the head of the answer, or after it.
-    private var phase = LoadError.Phase.waiting
+    var phase = LoadError.Phase.waiting
 
     /// A final response that came while the request was still being sent.
-    private var answer: HTTP1ResponseHead?
+    var answer: HTTP1ResponseHead?
 
     /// The head of the final response; `nil` if more must be read.
     func bufferedResponse(_ control: LoadControl) throws(LoadError) -> HTTP1ResponseHead? {
@@ -280,7 +128,7 @@ final class HTTP1Connection: @unchecked Sendable {
     /// The fields after a chunked body, once it has ended.
     private(set) var trailers = Headers()
 
-    private func hasAnswer(_ control: LoadControl) throws(LoadError) -> Bool {
+    func hasAnswer(_ control: LoadControl) throws(LoadError) -> Bool {
         while true {
             switch try next() {
             case .response(let head)?:
@@ -289,6 +137,22 @@ final class HTTP1Connection: @unchecked Sendable {
             case .informational(let head)?: control.informed(head)
             case .some: throw LoadError(.unexpectedUpgrade, phase: .sending, party: .peer)
             case nil: if try !read() { return false }
+            }
+        }
+    }
+
+    /// Whether the body may be sent: a 100 says so, a final answer that it may not; `nil` for neither yet.
+    func hasContinue(_ control: LoadControl) throws(LoadError) -> Bool? {
+        while true {
+            switch try next() {
+            case .response(let head)?:
+                answer = head
+                return false
+            case .informational(let head)?:
+                control.informed(head)
+                if head.status == .continue { return true }
+            case .some: throw LoadError(.unexpectedUpgrade, phase: .sending, party: .peer)
+            case nil: if try !read() { return nil }
             }
         }
     }
@@ -307,7 +171,7 @@ final class HTTP1Connection: @unchecked Sendable {
         throw LoadError(.connectionLost, phase: .waiting, party: .peer, detail: "closed without an answer")
     }
 
-    /// Waits until something was received.
+    /// Waits until something was received. What is still to be sent goes out meanwhile.
     /// - Parameter most: reads no more than so many bytes.
     func fill(_ control: LoadControl, atMost most: Int = .max) async throws(LoadError) {
         // An answer takes its time: the first look would find nothing and cost a system call.
@@ -316,9 +180,20 @@ final class HTTP1Connection: @unchecked Sendable {
             if control.isSuspended { await pause(control) }
             if let reason = control.stopReason { throw LoadError(reason, phase: phase) }
             if try read(atMost: most) { return try await giveWay() }
-            await Poller.shared.park(transport.slot, blockedOn, control)
+            if sending.isGoingOn {
+                try await sendOn(control)
+            } else {
+                await Poller.shared.park(transport.slot, blockedOn, control)
+            }
             receivedSinceWait = 0
         }
+    }
+
+    /// While its task is suspended the connection takes up no place.
+    func pause(_ control: LoadControl) async {
+        control.setResting(true, route)
+        await control.untilResumed()
+        control.setResting(false, route)
     }
 
     /// A peer faster than its reader never makes it wait: now and then others get their turn.
@@ -331,6 +206,9 @@ final class HTTP1Connection: @unchecked Sendable {
     private static let turn = 4 << 20
 
     private var blockedOn = PollSlot.Interest.read
+    var blockedOnWrite = PollSlot.Interest.write
+    /// How long a body waits for a 100.
+    let continueTimeout: Duration
 
     /// Returns false if nothing is there.
     private func read(atMost most: Int = .max) throws(LoadError) -> Bool {

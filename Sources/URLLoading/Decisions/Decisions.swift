@@ -55,8 +55,34 @@ public struct Decisions: Sendable {
     /// Asked when a ``ProtocolHandler`` wants a credential. Default handling if there is none. `http` and
     /// `https` do not ask yet.
     public var challenge: Decision<Challenge, ChallengeDecision>?
+    /// Asked for the body of a request whose body is ``RequestBody/demanded``: when it is sent, and again
+    /// each time it is sent again. Without one such a request is refused when it is made.
+    ///
+    /// ```swift
+    /// request.body = .demanded
+    /// decisions.newBody = Decision { demand in .file(try await spool.latest()) }
+    /// ```
+    public var newBody: Decision<BodyDemand, RequestBody>?
 
     public init() {}
+}
+
+/// A body is needed.
+public struct BodyDemand: Sendable {
+    /// Why.
+    public enum Cause: Sendable, Hashable {
+        /// The request is sent for the first time.
+        case first
+        /// A redirect leads to another place, with the same method and body (RFC 9110 §15.4.8, §15.4.9).
+        case redirect
+        /// The connection had been closed by the peer; nothing was answered.
+        case staleConnection
+        /// The server refused to be asked whether it wants the body (RFC 9110 §15.5.18).
+        case expectationFailed
+    }
+    /// The request it is for.
+    public let request: Request
+    public let cause: Cause
 }
 
 /// A redirect about to be followed.
@@ -86,6 +112,10 @@ public enum RedirectDecision: Sendable {
 public enum ResponseDisposition: Sendable {
     /// Go on to its body.
     case allow
+    /// Make a download of it: of a ``LoadTask`` made by ``Session/dataTask(_:decisions:)``. Its events end
+    /// with ``LoadEvent/becameDownload(_:)``, and bring the task that goes on with it. Elsewhere this is
+    /// ``LoadError/Reason/badDecision``.
+    case becomeDownload(DownloadOptions = DownloadOptions())
     /// End the load as cancelled. The rest of the body is not read; its connection is closed.
     case cancel
 }

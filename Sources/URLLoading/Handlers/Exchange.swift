@@ -24,6 +24,10 @@ protocol Exchange: AnyObject, Sendable {
     /// Waits until something was received; reads no more than so many bytes, and those that come with
     /// them.
     func fill(atMost most: Int) async throws(LoadError)
+    /// A part of the request has not gone out yet.
+    var isSending: Bool { get }
+    /// Sends some more of it, or waits until that is possible; nothing is read.
+    func sendOn() async throws(LoadError)
     /// Nobody reads it for now, or somebody does again.
     func setResting(_ isResting: Bool)
     /// Ends the exchange.
@@ -55,6 +59,8 @@ struct PendingChunk {
 extension Exchange {
     var redirect: Request? { nil }
     func setResting(_ isResting: Bool) {}
+    var isSending: Bool { false }
+    func sendOn() async throws(LoadError) {}
 
     /// The next piece of the body; `nil` at its end, when the exchange is released.
     func next() async throws(LoadError) -> Chunk? {

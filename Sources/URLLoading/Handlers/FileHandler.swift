@@ -116,9 +116,9 @@ extension Response {
 }
 
 extension LoadError {
-    init(file failure: IOFailure) {
+    init(file failure: IOFailure, _ phase: Phase = .connecting) {
         guard case .system(let number) = failure.code else {
-            self.init(failure)
+            self.init(failure, phase)
             return
         }
         let reason: Reason = switch SystemError.fileKind(number) {
@@ -126,7 +126,7 @@ extension LoadError {
         case .forbidden: .noPermission
         case .other: .cannotReadFile
         }
-        self.init(reason, phase: .connecting, party: .system, detail: SystemError.words(number))
+        self.init(reason, phase: phase, party: .system, detail: SystemError.words(number))
     }
 }
 

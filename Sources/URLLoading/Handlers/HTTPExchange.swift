@@ -35,7 +35,7 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
 
     /// Sends the request and waits for the head of the answer.
     func start(_ request: PreparedRequest) async throws(LoadError) {
-        if try !connection.begin(request) { try await connection.finishSending(request, owner) }
+        if try !connection.begin(request, owner) { try await connection.send(owner) }
         owner.timeline?.mark(.requestSent)
         while true {
             if let head = try connection.bufferedResponse(owner) { return try receive(head, request) }
@@ -90,6 +90,9 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
         try await connection.fill(owner, atMost: most)
     }
 
+    var isSending: Bool { !isReleased && connection.sending.isGoingOn }
+    func sendOn() async throws(LoadError) { try await connection.sendOn(owner, hearingReads: false) }
+
     /// The fields after a chunked body; empty before its end.
     private(set) var trailers = Headers()
 
@@ -109,6 +112,7 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
         setResting(false)
         isReleased = true
         owner.detach(connection.transport.slot)
+        connection.stopSending()
         if !hasEnded { discardBuffered() }
         hasEnded = true
         owner.core.pool.giveBack(connection, reusable: connection.isReusable)

@@ -13,18 +13,45 @@ struct HTTPHandler: DirectHandler {
 
     static func exchange(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> HTTPExchange {
         do throws(LoadError) {
-            let prepared = try PreparedRequest(hop.request, load.core.defaultFields, isForeign: hop.isForeign)
             var retries = RetryPlan(hop.request)
+            var prepared = try await prepare(hop, for: load, retries)
             while true {
                 let exchange = try await lease(prepared, for: load, fresh: retries.wantsFresh)
-                guard let error = await failure(of: exchange, prepared) else { return exchange }
-                let isStale = exchange.failedStale
-                exchange.release()
-                guard retries.retry(after: error, isStale: isStale) else { throw error }
+                if let error = await failure(of: exchange, prepared) {
+                    let isStale = exchange.failedStale
+                    exchange.release()
+                    guard retries.retry(after: error, isStale: isStale) else { throw error }
+                } else {
+                    guard retries.retry(after: exchange.head?.status, prepared) else { return exchange }
+                    exchange.release()
+                }
+                if hop.request.body != nil { prepared = try await prepare(hop, for: load, retries) }
             }
         } catch {
             throw error.at(hop.request.url)
         }
+    }
+
+    /// What is sent once. A body is made anew each time.
+    private static func prepare(_ hop: Load.Hop, for load: Load, _ retries: RetryPlan) async throws(LoadError) -> PreparedRequest {
+        let defaults = load.core.defaultFields
+        guard let body = hop.request.body else {
+            return try PreparedRequest(hop.request, defaults, isForeign: hop.isForeign)
+        }
+        return try await prepare(body, hop, for: load, retries)
+    }
+
+    @inline(never)
+    private static func prepare(
+        _ body: RequestBody, _ hop: Load.Hop, for load: Load, _ retries: RetryPlan
+    ) async throws(LoadError) -> PreparedRequest {
+        var body = body
+        if case .demanded = body.content { body = try await load.demandBody(hop, retries.cause) }
+        var prepared = try PreparedRequest(
+            hop.request, load.core.defaultFields, isForeign: hop.isForeign, contentType: body.contentType)
+        if retries.dropsExpectation { prepared.dropExpectation() }
+        prepared.body = try await OutgoingBody.open(body, load)
+        return prepared
     }
 
     @inline(never)
@@ -39,7 +66,7 @@ struct HTTPHandler: DirectHandler {
             pool.giveBack(connection, reusable: connection.isReusable)
             throw refusal
         }
-        load.emission?.begin(request.request)
+        load.emission?.begin(bodyLength: request.body.map(\.length) ?? 0)
         return HTTPExchange(connection, load, request.request.url)
     }
 

@@ -30,9 +30,12 @@ extension RequestBody {
     package func forEachPiece(_ use: (UnsafeRawBufferPointer) -> Void) async throws {
         switch content {
         case .data(let data): data.withUnsafeBytes(use)
-        case .stream(_, let make):
+        case .parts(let parts):
+            for try await piece in PartPieces(parts: parts) { piece.withUnsafeBytes(use) }
+        case .stream(_, _, let make):
             let pieces = make()
             while let piece = try await pieces.next() { piece.withUnsafeBytes(use) }
+        case .demanded: break
         }
     }
 
@@ -48,11 +51,18 @@ extension RequestBody {
             begin()
             data.withUnsafeBytes(piece)
             return self
-        case .stream(let length, let make):
-            return RequestBody(content: .stream(length: length) {
+        case .demanded: return self
+        case .parts(let parts):
+            let length = parts.map(\.currentLength).reduce(0 as Int64?) { sum, length in length.flatMap { l in sum.map { $0 + l } } }
+            return RequestBody(.stream(length: length, trailers: nil) {
+                begin()
+                return AnyChunkIterator(WatchedPieces(pieces: AnyChunkIterator(PartPieces(parts: parts)), piece: piece))
+            }, contentType: contentType)
+        case .stream(let length, let trailers, let make):
+            return RequestBody(.stream(length: length, trailers: trailers) {
                 begin()
                 return AnyChunkIterator(WatchedPieces(pieces: make(), piece: piece))
-            })
+            }, contentType: contentType)
         }
     }
 }

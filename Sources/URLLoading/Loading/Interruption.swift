@@ -56,7 +56,7 @@ final class AbandonedCount: Sendable {
     func add(_ difference: Int) { count.add(difference, ordering: .relaxed) }
 }
 
-private final class Race<Answer: Sendable>: Sendable {
+final class Race<Answer: Sendable>: Sendable {
     private enum State: Sendable {
         case running, finished(Answer), abandoned, over
     }

@@ -7,7 +7,9 @@ import URLLoadingWire
 struct PreparedRequest: Sendable {
     let request: Request
     let destination: Destination
-    let fields: Fields
+    var fields: Fields
+    /// What goes after the head, ready to be sent once.
+    var body: OutgoingBody?
 
     enum Fields: Sendable {
         /// The session's defaults and nothing else: the common case, written out once.
@@ -20,19 +22,35 @@ struct PreparedRequest: Sendable {
     let decodesContent: Bool
 
     /// - Parameter isForeign: a redirect has led to another origin than the one the caller named.
-    init(_ request: Request, _ defaults: DefaultFields, isForeign: Bool) throws(LoadError) {
+    /// - Parameter contentType: what the body is, unless the request says so.
+    init(
+        _ request: Request, _ defaults: DefaultFields, isForeign: Bool, contentType: String? = nil
+    ) throws(LoadError) {
         switch request.destination {
         case .success(let destination): self.destination = destination
         case .failure(let violation): throw LoadError(violation, .preparing)
         }
         self.request = request
-        let own = request.headers
+        var own = request.headers
+        if let contentType, !own.contains(.contentType) { own.append(.contentType, contentType) }
         decodesContent = defaults.offersCoding && (own.isEmpty || !own.choosesCoding)
         fields = defaults.completing(own, isForeign: isForeign)
     }
 
+    /// The body waits until the server wants it (RFC 9110 §10.1.1).
+    var expectsContinue: Bool {
+        guard body != nil, case .own(let fields) = fields else { return false }
+        return fields[.expect]?.lowercased() == "100-continue"
+    }
+
+    mutating func dropExpectation() {
+        guard case .own(var headers) = fields else { return }
+        headers.remove(.expect)
+        fields = .own(headers)
+    }
+
     var framing: HTTP1BodyFraming {
-        guard let body = request.body else { return .none }
+        guard let body else { return .none }
         return body.length.map { .length($0) } ?? .chunked
     }
 }

@@ -7,6 +7,8 @@ struct RetryPlan {
     private var attempts = 0
     /// The next attempt must not use a connection that was idle.
     private(set) var wantsFresh = false
+    /// The server does not know what `Expect` asks for.
+    private(set) var dropsExpectation = false
 
     init(_ request: Request) {
         // RFC 9110 §9.2.2: only what may arrive twice is sent twice without asking.
@@ -21,6 +23,16 @@ struct RetryPlan {
         wantsFresh = true
         return true
     }
+
+    /// RFC 9110 §15.5.18: the request again, without the expectation the server cannot meet.
+    mutating func retry(after status: Status?, _ request: PreparedRequest) -> Bool {
+        guard status == .expectationFailed, request.expectsContinue else { return false }
+        dropsExpectation = true
+        return true
+    }
+
+    /// Why a body is made again; `nil` for the first time.
+    var cause: BodyDemand.Cause? { dropsExpectation ? .expectationFailed : wantsFresh ? .staleConnection : nil }
 }
 
 extension LoadError {

@@ -4,8 +4,11 @@
 /// Says whether events come in a legal order.
 ///
 /// ```
-/// canonicalized* (bodySent* informational* redirected)* bodySent* informational* responded received* completed
+/// canonicalized* (bodySent* informational* redirected)* bodySent* informational* responded
+///     becameDownload? resumed? received* completed
 /// ```
+/// A server that answers while it still reads has `bodySent` among those that follow `responded`.
+///
 /// `completed` may come at any point, once, and nothing after it. Totals only grow; those of the body sent
 /// begin anew with each request.
 ///
@@ -44,7 +47,7 @@ public struct LoadEventOrder: Sendable, CustomStringConvertible {
             // Sent again on a fresh connection, a body begins anew.
             let grows = bytes.total == sent + Int64(bytes.count) || bytes.total == Int64(bytes.count)
             sent = bytes.total
-            return move(event, if: stage <= .sending && bytes.count > 0 && grows, to: .sending)
+            return move(event, if: bytes.count > 0 && grows, to: max(stage, .sending))
         case .informational:
             return move(event, if: stage <= .sending, to: .sending)
         case .redirected:
@@ -52,6 +55,11 @@ public struct LoadEventOrder: Sendable, CustomStringConvertible {
             return move(event, if: stage <= .sending, to: .sending)
         case .responded:
             return move(event, if: stage <= .sending, to: .responded)
+        case .becameDownload:
+            return move(event, if: stage == .responded, to: .responded)
+        case .resumed(let offset, _):
+            received = offset
+            return move(event, if: stage == .responded && offset >= 0, to: .receiving)
         case .received(let bytes):
             let grows = bytes.total == received + Int64(bytes.count)
             received = bytes.total
@@ -85,6 +93,8 @@ extension LoadEvent {
         case .informational: "informational"
         case .redirected: "redirected"
         case .responded: "responded"
+        case .becameDownload: "becameDownload"
+        case .resumed: "resumed"
         case .received: "received"
         case .completed: "completed"
         }

@@ -1,51 +1,166 @@
 public import FoundationEssentials
+import URLLoadingIO
+public import URLLoadingWire
 
 /// What a request sends after its head.
+///
+/// ```swift
+/// request.body = .file(URL(filePath: "/var/log/syslog"))
+/// request.body = try .json(["name": "Ada"])
+/// request.body = .form([("name", "Ada"), ("born", "1815")])
+/// request.body = .stream { lines.map { Array(($0 + "\n").utf8) } }
+/// ```
+/// Content-Length is computed wherever the length is known; otherwise the body is chunked (RFC 9112 §7.1).
+/// A Content-Type is sent if the body brings one and the request has none. A body is made anew for every
+/// request it is sent with: a redirect, a challenge, a connection that turned out to be stale.
 public struct RequestBody: Sendable {
     enum Content: Sendable {
         case data(Data)
-        case stream(length: Int64?, @Sendable () -> AnyChunkIterator)
+        /// One after the other.
+        case parts([Part])
+        case stream(length: Int64?, trailers: (@Sendable () -> Headers)?, @Sendable () -> AnyChunkIterator)
+        case demanded
+    }
+    enum Part: Sendable {
+        case data(Data)
+        case file(path: String, range: Range<Int64>?)
     }
     let content: Content
+    /// Sent as Content-Type unless the request has one.
+    public var contentType: String?
 
-    /// These bytes, with their Content-Length.
-    public static func data(_ data: Data) -> RequestBody { RequestBody(content: .data(data)) }
-
-    /// A sequence of pieces, asked for when the body is sent, and again if it must be sent again (a
-    /// redirect, a stale connection). Pulled no faster than the peer takes the bytes.
-    ///
-    /// ```swift
-    /// request.body = .stream { lines.map { Array(($0 + "\n").utf8) } }
-    /// ```
-    /// - Parameters:
-    ///   - length: the exact number of bytes; `nil` sends the body chunked (RFC 9112 §7.1).
-    ///   - make: makes a fresh sequence each time.
-    public static func stream<S: AsyncSequence & Sendable>(
-        length: Int64? = nil, _ make: @escaping @Sendable () -> S
-    ) -> RequestBody where S.Element: ContiguousBytes {
-        RequestBody(content: .stream(length: length) { AnyChunkIterator(make()) })
+    init(_ content: Content, contentType: String?) {
+        self.content = content
+        self.contentType = contentType
     }
 
+    /// These bytes, as `application/octet-stream`.
+    public static func data(_ data: Data) -> RequestBody {
+        RequestBody(.data(data), contentType: "application/octet-stream")
+    }
+
+    /// A file, read as the peer takes it and never held in memory; its type by its name. On a connection
+    /// without TLS its bytes do not pass through this process at all.
+    ///
+    /// The file is opened when the request is sent, and its length is that of this moment; if it becomes
+    /// shorter while it is sent, the load ends with ``LoadError/Reason/requestBodyFailed``.
+    /// - Parameters:
+    ///   - url: a `file` URL of a regular file.
+    ///   - range: the offsets of the bytes to send, within the file; `nil` sends all.
+    public static func file(_ url: URL, range: Range<Int64>? = nil) -> RequestBody {
+        RequestBody(
+            .parts([.file(path: url.path(percentEncoded: false), range: range)]),
+            contentType: FileTypes.mediaType(ofName: url.lastPathComponent).map { "\($0)" } ?? "application/octet-stream")
+    }
+
+    /// A value as JSON (RFC 8259).
+    /// - Throws: what the encoder throws.
+    public static func json(_ value: some Encodable, encoder: JSONEncoder = JSONEncoder()) throws -> RequestBody {
+        RequestBody(.data(try encoder.encode(value)), contentType: "application/json")
+    }
+
+    /// Names and values as `application/x-www-form-urlencoded` (WHATWG URL §5.2), in this order.
+    public static func form(_ fields: [(name: String, value: String)]) -> RequestBody {
+        let text = fields.map { "\(FormCoding.encoded($0.name))=\(FormCoding.encoded($0.value))" }.joined(separator: "&")
+        return RequestBody(.data(Data(text.utf8)), contentType: "application/x-www-form-urlencoded")
+    }
+
+    /// A sequence of pieces, asked for when the body is sent, and again if it must be sent again. Pulled no
+    /// faster than the peer takes the bytes.
+    /// - Parameters:
+    ///   - length: the exact number of bytes; `nil` sends the body chunked.
+    ///   - trailers: the fields after a chunked body (RFC 9110 §6.5), asked for when the sequence has ended.
+    ///     With a length there are none. Announce them in a Trailer field if the server wants that.
+    ///   - make: makes a fresh sequence each time.
+    public static func stream<S: AsyncSequence & Sendable>(
+        length: Int64? = nil, trailers: (@Sendable () -> Headers)? = nil, _ make: @escaping @Sendable () -> S
+    ) -> RequestBody where S.Element: ContiguousBytes {
+        RequestBody(
+            .stream(length: length.map { max(0, $0) }, trailers: trailers) { AnyChunkIterator(make()) }, contentType: nil)
+    }
+
+    /// A body that ``Decisions/newBody`` is asked for each time one is needed.
+    public static let demanded = RequestBody(.demanded, contentType: nil)
+
     /// The bytes that would be sent: for handlers and tests, which answer in a server's place. A body of a
-    /// sequence is asked for anew.
+    /// sequence is asked for anew; a demanded one cannot be known.
     /// - Parameter limit: the most bytes to collect, at least 0; ``LoadError/Reason/bodyTooLarge`` beyond.
-    /// - Throws: what the sequence throws.
+    /// - Throws: what the sequence throws; ``LoadError`` if a file cannot be read.
     public func collect(upTo limit: Int) async throws -> Data {
         var data = Data()
         switch content {
         case .data(let whole): data = whole
-        case .stream(_, let make):
+        case .parts(let parts):
+            var pieces = PartPieces(parts: parts).makeAsyncIterator()
+            while data.count <= limit, let piece = try await pieces.next() { data.append(piece) }
+        case .stream(_, _, let make):
             let pieces = make()
             while data.count <= limit, let piece = try await pieces.next() { data.append(piece) }
+        case .demanded:
+            throw LoadError(.bodyUnavailable, phase: .preparing, party: .local, detail: "a decision is asked for it")
         }
         guard data.count <= limit else { throw LoadError.tooLarge(limit) }
         return data
     }
 
+    /// The number of bytes, if that is known before files are opened.
     var length: Int64? {
         switch content {
         case .data(let data): Int64(data.count)
-        case .stream(let length, _): length
+        case .parts(let parts): parts.reduce(0 as Int64?) { sum, part in
+            guard let sum, let length = part.length else { return nil }
+            return sum + length
+        }
+        case .stream(let length, _, _): length
+        case .demanded: nil
+        }
+    }
+}
+
+extension RequestBody.Part {
+    /// The same for a file as it is now.
+    var currentLength: Int64? {
+        if let length { return length }
+        guard case .file(let path, _) = self else { return nil }
+        return (try? FileReader(path: path))?.size
+    }
+
+    fileprivate var length: Int64? {
+        switch self {
+        case .data(let data): Int64(data.count)
+        case .file(_, let range): range.map { Int64($0.count) }
+        }
+    }
+}
+
+/// Parts in pieces, for whoever is no socket.
+struct PartPieces: AsyncSequence, Sendable {
+    let parts: [RequestBody.Part]
+    func makeAsyncIterator() -> Iterator { Iterator(rest: parts[...]) }
+
+    struct Iterator: AsyncIteratorProtocol {
+        var rest: ArraySlice<RequestBody.Part>
+        var file: (reader: FileReader, range: Range<Int64>)?
+
+        mutating func next() async throws(LoadError) -> Chunk? {
+            while true {
+                if let (reader, range) = file, !range.isEmpty {
+                    let storage = ChunkStorage(capacity: Int(Swift.min(Int64(range.count), 256 * 1024)))
+                    let count = await BlockingThreads.files.call(.never) {
+                        try? reader.read(into: storage.room(from: 0), at: range.lowerBound)
+                    } ?? nil
+                    guard let count, count > 0 else { throw OutgoingBody.fileChanged(range.count) }
+                    file = (reader, range.lowerBound + Int64(count)..<range.upperBound)
+                    return Chunk(storage: storage, range: 0..<count)
+                }
+                file = nil
+                switch rest.popFirst() {
+                case nil: return nil
+                case .data(let data)? where data.isEmpty: continue
+                case .data(let data)?: return data.withUnsafeBytes { Chunk(copying: $0) }
+                case .file(let path, let range)?: file = try await OutgoingBody.open(.file(path: path, range: range), .never)
+                }
+            }
         }
     }
 }

@@ -33,7 +33,7 @@ final class Emission: @unchecked Sendable {
     }
 
     /// A request is sent, perhaps again: its body counts from zero.
-    func begin(_ request: Request) { sent = (0, request.body?.length) }
+    func begin(bodyLength: Int64?) { sent = (0, bodyLength) }
 
     func sent(_ count: Int, _ load: Load) {
         guard count > 0 else { return }
@@ -47,7 +47,11 @@ final class Emission: @unchecked Sendable {
     }
 
     func emit(_ event: LoadEvent, _ load: Load) {
-        if case .responded(let response) = event { received = (0, response.expectedLength) }
+        switch event {
+        case .responded(let response): received = (0, response.expectedLength)
+        case .resumed(let offset, let expected): received = (offset, expected)
+        default: break
+        }
         #if DEBUG
         let isLegal = order.accept(event)
         assert(isLegal, "events out of order: \(order)")

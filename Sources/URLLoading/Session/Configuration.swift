@@ -1,3 +1,4 @@
+public import FoundationEssentials
 package import URLLoadingIO
 public import URLLoadingWire
 
@@ -50,13 +51,21 @@ public struct Configuration: Sendable {
     public var userAgent: String? = "URLLoading/0.1"
     /// The Accept-Encoding of requests that set none and ask for no range; `nil` sends none. A response is decoded only if
     /// this default was sent: who asks for a coding himself gets the bytes as they came.
-    public var acceptEncoding: String? = "gzip, deflate"
+    public var acceptEncoding: String? = "gzip, deflate, br, zstd"
+
+    /// How long a body waits for the server's 100 if its request has `Expect: 100-continue` (RFC 9110
+    /// §10.1.1); then it is sent without. More than zero.
+    public var continueTimeout: Duration = .seconds(1)
 
     // MARK: Tasks
 
     /// The most body bytes a resumed ``LoadTask`` reads before anybody asks for its body: what is small
     /// is then complete, and its connection free for others. At least 0.
     public var readAhead = 64 * 1024
+
+    /// Where downloads are kept that have no destination, or whose destination is not known yet. A `file`
+    /// URL of a folder this process may write to; `TMPDIR`, or `/tmp`, by default.
+    public var temporaryDirectory = FileManager.default.temporaryDirectory
 
     // MARK: Handlers
 
@@ -97,7 +106,8 @@ public struct Configuration: Sendable {
         /// ``Session/load(_:decisions:_:)``.
         public var collectedBodySize = 1 << 30
         /// How many times its size compressed content may expand to, judged once 4 MiB came out. One
-        /// layer of deflate cannot exceed 1032, so by default only layered bombs are refused.
+        /// layer of deflate cannot exceed 1032, so of gzip and deflate by default only layered bombs are
+        /// refused. br and zstd have no such bound: content of almost nothing but zeros can exceed it.
         public var expansionRatio = 1100
         /// Bytes that compressed content may expand to.
         public var expandedSize = Int64.max

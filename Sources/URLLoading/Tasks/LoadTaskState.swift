@@ -35,9 +35,13 @@ struct LoadTaskState: Sendable {
     private var isClaimed = false
     /// Somebody waits for the whole.
     private var isWhole = false
+    /// The driver waits to send the rest of the request.
+    private(set) var isSending = false
     private var whole: Data?
     /// Nobody holds the handle any more.
     private var isDropped = false
+    /// A download goes on with what a data task began: whoever held that has nothing to say any more.
+    private(set) var hasBecomeDownload = false
     private(set) var trailers = Headers()
     private var waiting = Waiting()
     var counts = Counts()
@@ -91,6 +95,14 @@ struct LoadTaskState: Sendable {
         if isWhole { return .read(.max) }
         return isClaimed ? .leave : .read(max(0, limit - aheadCount))
     }
+
+    /// The driver waits to send, not to read. Returns false if somebody has asked for the body meanwhile.
+    mutating func beginSending() -> Bool {
+        isSending = !isWhole && !isClaimed
+        return isSending
+    }
+
+    mutating func endSending() { isSending = false }
 
     /// A chunk for whoever comes.
     /// - Parameters:
@@ -159,7 +171,7 @@ struct LoadTaskState: Sendable {
 
     /// Takes the body as a sequence. Returns true once, and only if nobody has asked for the whole.
     mutating func claim() -> Bool {
-        guard !isClaimed, !isWhole else { return false }
+        guard !isClaimed, !isWhole, !hasBecomeDownload else { return false }
         isClaimed = true
         return true
     }
@@ -206,6 +218,12 @@ struct LoadTaskState: Sendable {
 
     // MARK: Those who wait for the whole
 
+    /// Somebody will wait for the whole. Returns whether the driver must be told.
+    mutating func wantWhole() -> Bool {
+        if !isClaimed { isWhole = true }
+        return isSending
+    }
+
     enum Whole: Sendable {
         case data(Data)
         case failed(LoadError)
@@ -215,7 +233,7 @@ struct LoadTaskState: Sendable {
     }
 
     mutating func takeWhole(_ slot: PollSlot?) -> Whole {
-        guard !isClaimed else { return .failed(.bodyUnavailable) }
+        guard !isClaimed, !hasBecomeDownload else { return .failed(.bodyUnavailable) }
         switch outcome {
         case .failed(let error)?: return .failed(error)
         case .finished?:
@@ -263,8 +281,16 @@ struct LoadTaskState: Sendable {
         return outcome == nil && owner == .nobody
     }
 
+    /// Returns whom to wake: nobody gets the body any more; `nil` if somebody has taken it as a sequence.
+    mutating func becomeDownload() -> Waiting? {
+        guard !isClaimed else { return nil }
+        hasBecomeDownload = true
+        return waiting.take { $0 == .end }
+    }
+
     // MARK: Waiting
 
+    mutating func waitForEnd(_ slot: PollSlot) { waiting.add(.end, slot) }
     mutating func waitForResponse(_ slot: PollSlot) { waiting.add(.response, slot) }
     mutating func takeReaders() -> Waiting { waiting.take { $0 == .chunk } }
     mutating func forget(_ slot: PollSlot) { waiting.forget(slot) }

@@ -70,12 +70,36 @@ typedef struct {
     int64_t size;
     _Bool is_regular;
     _Bool is_directory;
+    /// Of `csys_file_reopen`: ours alone to write.
+    _Bool is_own;
 } csys_file_info;
 int csys_file_open(const char *path, csys_file_info *info);
 int64_t csys_file_size(int descriptor);
 /// -EAGAIN if the bytes would have to be fetched first, or the system cannot tell.
 ssize_t csys_file_read_now(int descriptor, void *bytes, size_t count, int64_t offset);
 ssize_t csys_file_read(int descriptor, void *bytes, size_t count, int64_t offset);
+/// Whether these bytes, judged by their first and last, could be sent without fetching them first.
+_Bool csys_file_is_near(int descriptor, int64_t offset, size_t count);
+/// From a file into a socket without passing through the process. Never raises SIGPIPE. Returns the count
+/// moved, 0 at the end of the file, or -errno.
+ssize_t csys_send_file(int descriptor, int file, int64_t offset, size_t count);
+
+/// Files to write. New ones are readable by their owner alone; neither call follows a link at the end of a
+/// path. Return -errno on failure.
+int csys_file_create(const char *path);
+int csys_file_reopen(const char *path, csys_file_info *info);
+ssize_t csys_file_write(int descriptor, const void *bytes, size_t count, int64_t offset);
+int csys_file_truncate(int descriptor, int64_t size);
+int csys_file_sync(int descriptor);
+int csys_file_rename(const char *from, const char *to);
+int csys_file_rename_unless_exists(const char *from, const char *to);
+int csys_file_remove(const char *path);
+int csys_directory_sync(const char *path);
+/// Whether a path names the open file itself, and no link to it.
+_Bool csys_file_is_same(const char *path, int descriptor);
+
+/// Bytes nobody can guess. Returns 0 or -errno.
+int csys_random(void *bytes, size_t count);
 
 /// Which networks there are. The kernel's words are read in Swift, where no length can lead astray; on
 /// Linux they are those of rtnetlink(7).

@@ -10,11 +10,14 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/sendfile.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -253,10 +256,90 @@ ssize_t csys_file_read_now(int descriptor, void *bytes, size_t count, int64_t of
     return errno == EOPNOTSUPP || errno == ENOSYS || errno == EINTR || errno == EINVAL ? -EAGAIN : -errno;
 }
 
+_Bool csys_file_is_near(int descriptor, int64_t offset, size_t count) {
+    char byte;
+    if (csys_file_read_now(descriptor, &byte, 1, offset) != 1) return 0;
+    return count <= 1 || csys_file_read_now(descriptor, &byte, 1, offset + (int64_t)count - 1) == 1;
+}
+
+ssize_t csys_send_file(int descriptor, int file, int64_t offset, size_t count) {
+    // There is no MSG_NOSIGNAL for it: the signal is blocked, and taken back if it came.
+    sigset_t pipe_signal, before;
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+    off_t from = offset;
+    ssize_t moved;
+    do moved = sendfile(descriptor, file, &from, count); while (moved < 0 && errno == EINTR);
+    ssize_t outcome = moved < 0 ? -errno : moved;
+    // One that was pending before is somebody else's; with it blocked, ours cannot be told apart.
+    if (outcome == -EPIPE && !sigismember(&before, SIGPIPE)) {
+        struct timespec none = {0, 0};
+        sigtimedwait(&pipe_signal, NULL, &none);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return outcome;
+}
+
 ssize_t csys_file_read(int descriptor, void *bytes, size_t count, int64_t offset) {
     ssize_t moved;
     do {
         moved = pread(descriptor, bytes, count, offset);
     } while (moved < 0 && errno == EINTR);
     return moved >= 0 ? moved : -errno;
+}
+
+int csys_file_create(const char *path) {
+    return result(open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+}
+
+int csys_file_reopen(const char *path, csys_file_info *info) {
+    int descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (descriptor < 0) return -errno;
+    struct stat status;
+    if (fstat(descriptor, &status) < 0) {
+        int error = errno;
+        close(descriptor);
+        return -error;
+    }
+    *info = (csys_file_info){status.st_size, S_ISREG(status.st_mode), S_ISDIR(status.st_mode)};
+    // Somebody else's file, or one that others may have written to, is not what we left behind.
+    info->is_own = status.st_uid == geteuid() && (status.st_mode & 0022) == 0 && status.st_nlink == 1;
+    return descriptor;
+}
+
+ssize_t csys_file_write(int descriptor, const void *bytes, size_t count, int64_t offset) {
+    ssize_t moved;
+    do moved = pwrite(descriptor, bytes, count, offset); while (moved < 0 && errno == EINTR);
+    return moved < 0 ? -errno : moved;
+}
+
+int csys_file_truncate(int descriptor, int64_t size) { return result(ftruncate(descriptor, size)); }
+int csys_file_sync(int descriptor) { return result(fsync(descriptor)); }
+int csys_file_rename(const char *from, const char *to) { return result(rename(from, to)); }
+int csys_file_rename_unless_exists(const char *from, const char *to) {
+    int outcome = result(renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE));
+    if (outcome != -EINVAL && outcome != -ENOSYS) return outcome;
+    // A file system without the flag: a link does not replace either.
+    outcome = result(link(from, to));
+    if (outcome == 0) unlink(from);
+    return outcome;
+}
+int csys_file_remove(const char *path) { return result(unlink(path)); }
+int csys_directory_sync(const char *path) {
+    int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor < 0) return -errno;
+    int outcome = result(fsync(descriptor));
+    close(descriptor);
+    return outcome;
+}
+_Bool csys_file_is_same(const char *path, int descriptor) {
+    struct stat named, open;
+    return lstat(path, &named) == 0 && fstat(descriptor, &open) == 0 && named.st_dev == open.st_dev && named.st_ino == open.st_ino;
+}
+
+int csys_random(void *bytes, size_t count) {
+    ssize_t got;
+    do got = getrandom(bytes, count, 0); while (got < 0 && errno == EINTR);
+    return got == (ssize_t)count ? 0 : got < 0 ? -errno : -EIO;
 }

@@ -35,6 +35,14 @@ package final class FileReader: Sendable {
         try count(csys_file_read(descriptor, buffer.baseAddress, buffer.count, offset)) ?? 0
     }
 
+    /// Whether so many bytes are in memory, as far as their ends tell.
+    package func isNear(_ offset: Int64, count: Int) -> Bool { csys_file_is_near(descriptor, offset, count) }
+
+    /// Sends into a socket; 0 at the end, -errno on failure.
+    func send(to socket: Int32, at offset: Int64, count: Int) -> Int {
+        csys_send_file(socket, descriptor, offset, count)
+    }
+
     private func count(_ result: Int) throws(IOFailure) -> Int? {
         if result >= 0 { return result }
         if result == -Int(EAGAIN) { return nil }

@@ -106,6 +106,14 @@ package final class Poller: Sendable {
         await slot.readable.pass()
     }
 
+    /// Waits on the slot of a socket for something else than the peer: idle time does not count.
+    package func parkAside(_ slot: PollSlot, _ token: StopToken) async {
+        guard token.stopReason == nil else { return }
+        slot.isAside.store(true, ordering: .relaxed)
+        await slot.writable.pass()
+        slot.isAside.store(false, ordering: .relaxed)
+    }
+
     /// The same while it is the peer that is waited for.
     func parkIdle(_ slot: PollSlot, _ token: StopToken) async {
         guard token.stopReason == nil else { return }

@@ -64,6 +64,18 @@ package final class SocketTransport: Transport {
         return moved >= 0 ? .moved(moved) : try Self.outcome(moved, .write)
     }
 
+    package func sendFile(_ file: FileReader, at offset: Int64, count: Int) throws(IOFailure) -> Progress? {
+        try checkOpen(.write)
+        let moved = file.send(to: descriptor, at: offset, count: count)
+        if moved > 0 { return .moved(moved) }
+        if moved == 0 { return .end }
+        switch Int32(-moved) {
+        // Not every file system has it.
+        case EINVAL, ENOSYS, EOPNOTSUPP: return nil
+        default: return try Self.outcome(moved, .write)
+        }
+    }
+
     /// The number of a closed descriptor may be somebody else's by now.
     private func checkOpen(_ operation: IOFailure.Operation) throws(IOFailure) {
         guard isOpen else { throw IOFailure(.system(EBADF), operation) }

@@ -16,8 +16,13 @@ package protocol Transport: AnyObject, Sendable {
     func read(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Progress
     /// Takes as much of `bytes` as goes out now. After `.blocked` the same bytes come again.
     func write(_ bytes: UnsafeRawBufferPointer) throws(IOFailure) -> Progress
+    /// Takes bytes of a file as `write` does, without reading them here; `.end` at the end of the file, `nil`
+    /// if this transport cannot: the bytes must be read and written.
+    func sendFile(_ file: FileReader, at offset: Int64, count: Int) throws(IOFailure) -> Progress?
     /// Says that we send no more, as far as that goes without waiting.
     func finishWriting()
+    /// The same for whoever can wait until the peer is sure to hear it: again after `.blocked`.
+    func endWriting() throws(IOFailure) -> Progress
     /// Ends both directions and frees the descriptor. May be called twice.
     func close()
     /// True if bytes, an end or an error wait to be read: an idle connection of which this is true
@@ -30,6 +35,11 @@ package protocol Transport: AnyObject, Sendable {
 }
 
 extension Transport {
+    package func endWriting() throws(IOFailure) -> Progress {
+        finishWriting()
+        return .moved(0)
+    }
+    package func sendFile(_ file: FileReader, at offset: Int64, count: Int) throws(IOFailure) -> Progress? { nil }
     package var remoteAddress: SocketAddress? { nil }
 
     /// Waits for bytes. Returns their number, 0 at the end.

@@ -9,7 +9,8 @@
 /// try decoder.finish()                                  // at the end of the body
 /// ```
 ///
-/// It does not know where the body comes from, and holds at most 16 KiB for each layer but one.
+/// It does not know where the body comes from. It holds 16 KiB for each layer but one, and what the
+/// layers look back at: 32 KiB for gzip and deflate, up to 16 MiB for br, up to 8 MiB for zstd.
 package struct ContentDecoder: ~Copyable, Sendable {
     private let layers: [any ContentLayer]
     private var links: [LayerLink]
@@ -54,6 +55,8 @@ package struct ContentDecoder: ~Copyable, Sendable {
         // RFC 9110 8.4.1.3: the two are equal.
         case "gzip", "x-gzip": Inflate(.gzip, toleratesPadding: toleratesPadding)
         case "deflate": Inflate(.deflate, toleratesPadding: toleratesPadding)
+        case "br": Brotli(toleratesPadding: toleratesPadding)
+        case "zstd": Zstandard()
         default: nil
         }
     }
@@ -133,6 +136,14 @@ protocol ContentLayer: AnyObject, Sendable {
     func decode(
         _ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer
     ) throws(WireViolation) -> (consumed: Int, produced: Int)
+}
+
+extension ContentLayer {
+    /// What follows the end of the coded content: ignored where that is the custom, or an error.
+    func skipPadding(_ input: UnsafeRawBufferPointer, tolerated: Bool) throws(WireViolation) -> Int {
+        guard input.isEmpty || tolerated else { throw .remote(.contentDecodingFailed, "RFC 9110 8.4") }
+        return input.count
+    }
 }
 
 /// What one layer has put out and the next has not yet taken.

@@ -50,13 +50,8 @@ final class Inflate: ContentLayer, @unchecked Sendable {
         case .start: return try start(input, output)
         case .running: return try inflate(input, output)
         case .betweenMembers: return try nextMember(input, output)
-        case .ended: return (try skipPadding(input), 0)
+        case .ended: return (try skipPadding(input, tolerated: toleratesPadding), 0)
         }
-    }
-
-    private func skipPadding(_ input: UnsafeRawBufferPointer) throws(WireViolation) -> Int {
-        guard input.isEmpty || toleratesPadding else { throw Self.failure("RFC 9110 8.4") }
-        return input.count
     }
 
     private static func failure(_ section: String) -> WireViolation { .remote(.contentDecodingFailed, section) }
@@ -100,7 +95,7 @@ final class Inflate: ContentLayer, @unchecked Sendable {
             prefix.removeFirst(min(step.consumed, before))
             produced = step.produced
             // Two bytes can be a whole raw stream: then all the rest is a tail.
-            if state == .ended { return (try skipPadding(input), produced) }
+            if state == .ended { return (try skipPadding(input, tolerated: toleratesPadding), produced) }
             guard prefix.isEmpty else { return (0, produced) }
         }
         let rest = UnsafeMutableRawBufferPointer(rebasing: output[produced...])
@@ -142,7 +137,7 @@ final class Inflate: ContentLayer, @unchecked Sendable {
         guard let first = input.first else { return (0, 0) }
         guard first == 0x1F else {
             state = .ended
-            return (try skipPadding(input), 0)
+            return (try skipPadding(input, tolerated: toleratesPadding), 0)
         }
         guard inflateReset(stream) == Z_OK else { throw Self.failure("RFC 1952") }
         state = .running

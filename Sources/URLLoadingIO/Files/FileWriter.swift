@@ -1,0 +1,171 @@
+// A file that is being written: under a name nobody can guess, readable by its owner alone, removed when
+// nobody has given it a place. Only the file itself is ever removed, not what bears its name by then.
+
+import Synchronization
+import URLLoadingCSystem
+
+package final class FileWriter: Sendable {
+    /// Where it is now.
+    package let path: String
+    private let descriptor: Int32
+    /// Somebody else's by now, or meant to stay.
+    private let isKept = Atomic<Bool>(false)
+
+    private init(path: String, descriptor: Int32) {
+        self.path = path
+        self.descriptor = descriptor
+    }
+
+    /// Makes a new file in a folder. Blocks.
+    package static func create(in folder: String, prefix: String) throws(IOFailure) -> FileWriter {
+        var failure: Int32 = EEXIST
+        for _ in 0..<8 {
+            let path = "\(folder)/\(prefix)\(try randomText())"
+            let descriptor = csys_file_create(path)
+            if descriptor >= 0 { return FileWriter(path: path, descriptor: descriptor) }
+            failure = -descriptor
+            guard failure == EEXIST else { break }
+        }
+        throw IOFailure(.system(failure), .open)
+    }
+
+    /// Opens one that was left behind, and is a regular file that only we may have written. Blocks.
+    /// - Returns: the file and its size; it is kept until said otherwise.
+    package static func reopen(_ path: String) throws(IOFailure) -> (FileWriter, size: Int64) {
+        var info = csys_file_info()
+        let descriptor = csys_file_reopen(path, &info)
+        guard descriptor >= 0 else { throw IOFailure(.system(-descriptor), .open) }
+        guard info.is_regular, info.is_own else {
+            _ = csys_close(descriptor)
+            throw IOFailure(.system(EPERM), .open)
+        }
+        let writer = FileWriter(path: path, descriptor: descriptor)
+        writer.keep()
+        return (writer, info.size)
+    }
+
+    deinit {
+        discard()
+        _ = csys_close(descriptor)
+    }
+
+    /// From now on it stays when nobody refers to it.
+    package func keep() { isKept.store(true, ordering: .releasing) }
+    /// From now on it goes with the last reference.
+    package func unkeep() { isKept.store(false, ordering: .releasing) }
+
+    /// Removes it, unless it is kept.
+    package func discard() {
+        guard !isKept.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        if csys_file_is_same(path, descriptor) { _ = csys_file_remove(path) }
+    }
+
+    /// Writes all of `bytes`. Blocks when the system's buffers are full.
+    package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(IOFailure) {
+        var done = 0
+        while done < bytes.count {
+            let moved = csys_file_write(descriptor, bytes.baseAddress?.advanced(by: done), bytes.count - done, offset + Int64(done))
+            // A full disk may take a part first.
+            guard moved > 0 else { throw IOFailure(.system(moved == 0 ? ENOSPC : Int32(-moved)), .write) }
+            done += moved
+        }
+    }
+
+    package func truncate(to size: Int64) throws(IOFailure) { try check(csys_file_truncate(descriptor, size)) }
+    package var size: Int64 { csys_file_size(descriptor) }
+
+    /// Reads what was written; fewer bytes only at the end.
+    package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(IOFailure) -> Int {
+        let count = csys_file_read(descriptor, buffer.baseAddress, buffer.count, offset)
+        guard count >= 0 else { throw IOFailure(.system(Int32(-count)), .read) }
+        return count
+    }
+
+    /// Returns when the bytes are on the disk. Blocks.
+    package func synchronize() throws(IOFailure) { try check(csys_file_sync(descriptor)) }
+
+    /// Gives it its name, in one step; what was there is replaced if that is wanted. Blocks.
+    /// - Parameters:
+    ///   - current: where it is now.
+    ///   - synchronizes: the name is on the disk too when this returns.
+    package func move(from current: String, to destination: String, replacing: Bool, synchronizes: Bool) throws(IOFailure) {
+        try check(replacing ? csys_file_rename(current, destination) : csys_file_rename_unless_exists(current, destination))
+        keep()
+        guard synchronizes else { return }
+        let folder = destination.lastIndex(of: "/").map { String(destination[..<$0]) } ?? "."
+        try check(csys_directory_sync(folder.isEmpty ? "/" : folder))
+    }
+
+    /// Copies what was written into a new file. Blocks.
+    package func copy(to folder: String, prefix: String) throws(IOFailure) -> FileWriter {
+        let copy = try Self.create(in: folder, prefix: prefix)
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 * 1024, alignment: 16)
+        defer { buffer.deallocate() }
+        var offset: Int64 = 0
+        while true {
+            let count = try read(into: buffer, at: offset)
+            guard count > 0 else { return copy }
+            try copy.write(UnsafeRawBufferPointer(rebasing: buffer[..<count]), at: offset)
+            offset += Int64(count)
+        }
+    }
+
+    private func check(_ outcome: Int32) throws(IOFailure) {
+        guard outcome >= 0 else { throw IOFailure(.system(-outcome), .write) }
+    }
+
+    /// 120 bits, in letters and digits.
+    private static func randomText() throws(IOFailure) -> String {
+        var bytes = [UInt8](repeating: 0, count: 24)
+        let outcome = bytes.withUnsafeMutableBytes { csys_random($0.baseAddress, $0.count) }
+        guard outcome == 0 else { throw IOFailure(.system(-outcome), .open) }
+        let letters = Array("abcdefghijklmnopqrstuvwxyz012345".utf8)
+        return String(decoding: bytes.map { letters[Int($0 & 31)] }, as: UTF8.self)
+    }
+}
+
+/// Bytes nobody can guess; `nil` if the system has none to give.
+package func secureRandomBytes(_ count: Int) -> [UInt8]? {
+    var bytes = [UInt8](repeating: 0, count: count)
+    return bytes.withUnsafeMutableBytes { csys_random($0.baseAddress, $0.count) } == 0 ? bytes : nil
+}
+
+// MARK: What was written
+
+extension FileWriter {
+    /// SHA-256 of the last bytes before an offset, at most 64 KiB.
+    package func tail(before offset: Int64) throws(IOFailure) -> String {
+        let count = Int(min(offset, 64 * 1024))
+        return Digest.hex(try bytes(count, from: offset - Int64(count)))
+    }
+
+    package func content(upTo count: Int) throws(IOFailure) -> [UInt8] { try bytes(count, from: 0) }
+
+    package func write(_ bytes: [UInt8], at offset: Int64) throws(IOFailure) {
+        let result = bytes.withUnsafeBytes { bytes in Result { () throws(IOFailure) in try write(bytes, at: offset) } }
+        try result.get()
+    }
+
+    private func bytes(_ count: Int, from offset: Int64) throws(IOFailure) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: count)
+        var done = 0
+        while done < count {
+            let result = bytes.withUnsafeMutableBytes { buffer in
+                Result { () throws(IOFailure) in
+                    try read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[done...]), at: offset + Int64(done))
+                }
+            }
+            let got = try result.get()
+            guard got > 0 else { throw IOFailure(.system(EIO), .read) }
+            done += got
+        }
+        return bytes
+    }
+}
+
+extension IOFailure {
+    /// A name on another file system was wanted: only a copy gets there.
+    package var isAcrossFileSystems: Bool {
+        if case .system(EXDEV) = code { true } else { false }
+    }
+}

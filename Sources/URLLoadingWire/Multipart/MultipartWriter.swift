@@ -1,0 +1,131 @@
+/// One part of a form (RFC 7578 4).
+package struct MultipartFormPart: Sendable, Hashable {
+    /// The name of the field. Any text.
+    package var name: String
+    /// What the sender calls the file; with it the part is a file to the server.
+    package var fileName: String?
+    /// A media type. Without one it is text/plain to the server (RFC 7578 4.4).
+    package var contentType: String?
+    /// Bytes of content, 0 or more; `nil` if not known.
+    package var length: Int64?
+
+    package init(name: String, fileName: String? = nil, contentType: String? = nil, length: Int64? = nil) {
+        self.name = name
+        self.fileName = fileName
+        self.contentType = contentType
+        self.length = length
+    }
+}
+
+/// Writes what stands around the content of the parts of a multipart/form-data body (RFC 7578).
+///
+/// ```swift
+/// var writer = MultipartWriter(boundary: boundary)
+/// try writer.begin(MultipartFormPart(name: "file", fileName: "a.txt", contentType: "text/plain"), into: &output)
+/// // …the content, as many bytes as was said…
+/// writer.end(into: &output)
+/// ```
+///
+/// Nothing is looked for in the content: a boundary that cannot be guessed is not in it.
+package struct MultipartWriter: Sendable {
+    package let boundary: MultipartBoundary
+    private var isFirst = true
+
+    package init(boundary: MultipartBoundary) { self.boundary = boundary }
+
+    /// The value for Content-Type.
+    package var contentType: String { "multipart/form-data; boundary=\(boundary.description.quotedUnlessToken)" }
+
+    /// Ends the part before, if any, and writes all of this one but its content.
+    ///
+    /// Throws `malformedFieldValue`, and writes nothing, if the content type is no media type or a name
+    /// holds a control character that the rules have no escape for.
+    package mutating func begin(_ part: MultipartFormPart, into output: inout [UInt8]) throws(WireViolation) {
+        let head = try Self.head(of: part)
+        output += delimiter
+        output += head
+        isFirst = false
+    }
+
+    /// Ends the last part and the body.
+    package mutating func end(into output: inout [UInt8]) {
+        output += delimiter
+        output += "--\r\n".utf8
+        isFirst = false
+    }
+
+    /// Bytes of the whole body with these parts; `nil` if the length of one of them is not known. Throws
+    /// what ``begin(_:into:)`` throws, and `malformedContentLength` for less than nothing or 2^63 bytes.
+    package static func length(of parts: [MultipartFormPart], boundary: MultipartBoundary) throws(WireViolation) -> Int64? {
+        var writer = MultipartWriter(boundary: boundary)
+        var framing: [UInt8] = []
+        var content: Int64? = 0
+        for part in parts {
+            try writer.begin(part, into: &framing)
+            guard let length = part.length else {
+                content = nil
+                continue
+            }
+            guard length >= 0 else { throw .local(.malformedContentLength, "RFC 9110 8.6") }
+            content = try content.map { (sum) throws(WireViolation) in try add(sum, length) }
+        }
+        writer.end(into: &framing)
+        return try content.map { (sum) throws(WireViolation) in try add(sum, Int64(framing.count)) }
+    }
+
+    private static func add(_ left: Int64, _ right: Int64) throws(WireViolation) -> Int64 {
+        let (sum, overflows) = left.addingReportingOverflow(right)
+        guard !overflows else { throw .local(.malformedContentLength, "RFC 9110 8.6") }
+        return sum
+    }
+
+    private var delimiter: [UInt8] { Array((isFirst ? "--" : "\r\n--").utf8) + boundary.bytes }
+
+    private static func head(of part: MultipartFormPart) throws(WireViolation) -> [UInt8] {
+        var head = Array("\r\nContent-Disposition: form-data; name=\"".utf8)
+        try appendEscaped(normalized(part.name), to: &head)
+        if let fileName = part.fileName {
+            head += "\"; filename=\"".utf8
+            try appendEscaped(Array(fileName.utf8), to: &head)
+        }
+        head += "\"\r\n".utf8
+        if let type = part.contentType {
+            // A line break in it would begin a field, or the content, of the sender's choice.
+            guard MediaType(type) != nil else { throw .local(.malformedFieldValue, "RFC 7578 4.4") }
+            head += "Content-Type: \(type)\r\n".utf8
+        }
+        return head + "\r\n".utf8
+    }
+
+    /// A line break in the name of a field is CRLF, however it was written; in the name of a file it
+    /// stays as it is (WHATWG HTML, multipart/form-data encoding algorithm).
+    private static func normalized(_ name: String) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var previous: UInt8 = 0
+        for byte in name.utf8 {
+            if byte == .lf, previous == .cr {
+                // The CR before has brought it.
+            } else if byte == .lf || byte == .cr {
+                bytes += [.cr, .lf]
+            } else {
+                bytes.append(byte)
+            }
+            previous = byte
+        }
+        return bytes
+    }
+
+    /// The three escapes of the WHATWG rules. A "%" is not escaped: nobody decodes them but for show.
+    private static func appendEscaped(_ text: [UInt8], to head: inout [UInt8]) throws(WireViolation) {
+        for byte in text {
+            if byte == UInt8(ascii: "\"") || byte == .cr || byte == .lf {
+                PercentCoding.append(byte, to: &head)
+            } else if byte.isForbiddenInValue {
+                // The rules let them pass, and no two servers agree on what they are then.
+                throw .local(.malformedFieldValue, "RFC 7578 4.2")
+            } else {
+                head.append(byte)
+            }
+        }
+    }
+}
