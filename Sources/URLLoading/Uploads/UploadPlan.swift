@@ -36,9 +36,8 @@ enum UploadPlan {
         switch answer.status.kind {
         case .successful: return created(answer, situation)
         case .serverError where situation.knowsResource: return .retry(refused(answer), seconds: wish(answer, situation))
-        case .clientError where answer.status == .contentTooLarge && situation.isLast && situation.range.lowerBound == 0:
+        case .clientError where answer.status == .contentTooLarge && answer.limits?.largestPart ?? .max < situation.range.count:
             // §4.1.4: the limits tell that the server understands uploads in parts.
-            guard let limit = answer.limits?.largestPart, limit < situation.length else { return .finish }
             guard situation.knowsResource else { return .append(from: 0, after: refused(answer)) }
             guard let offset = answer.offset else { return .retry(refused(answer), seconds: wish(answer, situation)) }
             return checked(offset, situation) ?? .append(from: offset, after: refused(answer))
