@@ -172,7 +172,7 @@ extension EventRecorder {
 
     /// The kinds of a ``LoadEvent``, without what they say.
     public enum Kind: Sendable, Hashable, CaseIterable {
-        case canonicalized, bodySent, informational, redirected, responded, received, completed
+        case canonicalized, bodySent, informational, redirected, responded, becameDownload, resumed, received, completed
     }
 }
 
@@ -185,6 +185,8 @@ extension LoadEvent {
         case .informational: .informational
         case .redirected: .redirected
         case .responded: .responded
+        case .becameDownload: .becameDownload
+        case .resumed: .resumed
         case .received: .received
         case .completed: .completed
         }

@@ -112,6 +112,10 @@ public enum RedirectDecision: Sendable {
 public enum ResponseDisposition: Sendable {
     /// Go on to its body.
     case allow
+    /// Make a download of it: of a ``LoadTask`` made by ``Session/dataTask(_:decisions:)``. Its events end
+    /// with ``LoadEvent/becameDownload(_:)``, and bring the task that goes on with it. Elsewhere this is
+    /// ``LoadError/Reason/badDecision``.
+    case becomeDownload(DownloadOptions = DownloadOptions())
     /// End the load as cancelled. The rest of the body is not read; its connection is closed.
     case cancel
 }

@@ -4,7 +4,8 @@
 /// Says whether events come in a legal order.
 ///
 /// ```
-/// canonicalized* (bodySent* informational* redirected)* bodySent* informational* responded received* completed
+/// canonicalized* (bodySent* informational* redirected)* bodySent* informational* responded
+///     becameDownload? resumed? received* completed
 /// ```
 /// A server that answers while it still reads has `bodySent` among those that follow `responded`.
 ///
@@ -54,6 +55,11 @@ public struct LoadEventOrder: Sendable, CustomStringConvertible {
             return move(event, if: stage <= .sending, to: .sending)
         case .responded:
             return move(event, if: stage <= .sending, to: .responded)
+        case .becameDownload:
+            return move(event, if: stage == .responded, to: .responded)
+        case .resumed(let offset, _):
+            received = offset
+            return move(event, if: stage == .responded && offset >= 0, to: .receiving)
         case .received(let bytes):
             let grows = bytes.total == received + Int64(bytes.count)
             received = bytes.total
@@ -87,6 +93,8 @@ extension LoadEvent {
         case .informational: "informational"
         case .redirected: "redirected"
         case .responded: "responded"
+        case .becameDownload: "becameDownload"
+        case .resumed: "resumed"
         case .received: "received"
         case .completed: "completed"
         }
