@@ -38,7 +38,9 @@ public struct UploadSource: Sendable {
     func identity(_ control: StopToken) async throws(LoadError) -> UploadIdentity {
         switch content {
         case .data(let data):
-            return UploadIdentity(length: Int64(data.count), digest: data.withUnsafeBytes { ContentDigest.sha256($0) })
+            let digest = Digest()
+            data.withUnsafeBytes { digest.update($0) }
+            return UploadIdentity(length: Int64(data.count), digest: digest.finish())
         case .file(let url):
             let path = url.path(percentEncoded: false)
             let (reader, _) = try await OutgoingBody.open(.file(path: path, range: nil), control)
@@ -61,7 +63,7 @@ struct UploadIdentity: Sendable, Hashable {
     /// Nanoseconds since 1970; of files.
     var modified: Int64?
     /// Of all of it, or of the ends of a file.
-    let digest: [UInt8]
+    let digest: String
     /// Where a file was; it may be elsewhere by now.
     var path: String?
 

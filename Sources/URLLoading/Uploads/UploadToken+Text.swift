@@ -8,8 +8,8 @@ extension UploadToken {
     /// One line of letters, digits, `-`, `_` and `.`, for ``init(_:)``.
     public var text: String {
         let content = Content(
-            url: url.absoluteString, target: Data(target), length: length, modified: identity.modified,
-            digest: Data(identity.digest), path: identity.path)
+            url: url.absoluteString, target: target, length: length, modified: identity.modified,
+            digest: identity.digest, path: identity.path)
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         // Strings and numbers alone: nothing that could not be encoded.
@@ -35,14 +35,14 @@ extension UploadToken {
         self.init(
             url: url,
             identity: UploadIdentity(
-                length: content.length, modified: content.modified, digest: [UInt8](content.digest), path: content.path),
-            target: [UInt8](content.target))
+                length: content.length, modified: content.modified, digest: content.digest, path: content.path),
+            target: content.target)
     }
 
     /// What a request is to a token: method and URL without the fragment, which is never sent.
-    static func target(of request: Request) -> [UInt8] {
+    static func target(of request: Request) -> String {
         let url = request.url.absoluteString.prefix { $0 != "#" }
-        return Array(ContentDigest.sha256(Array("\(request.method) \(url)".utf8)).prefix(16))
+        return String(Digest.hex("\(request.method) \(url)".utf8).prefix(32))
     }
 
     private static let version = "urlupload1."
@@ -50,17 +50,17 @@ extension UploadToken {
 
     private struct Content: Codable {
         let url: String
-        let target: Data
+        let target: String
         let length: Int64
         let modified: Int64?
-        let digest: Data
+        let digest: String
         let path: String?
     }
 
-    /// Twelve bytes: against accidents, not against forgers. A forged token can harm only its own bearer,
+    /// Half of SHA-256: against accidents, not against forgers. A forged token can harm only its own bearer,
     /// for it must lead to the origin that the request names.
     private static func check(_ body: String) -> String {
-        Base64URL.encoded(Data(ContentDigest.sha256(Array(body.utf8)).prefix(12)))
+        String(Digest.hex(body.utf8).prefix(32))
     }
 
     private static func invalid(_ words: String) -> LoadError {

@@ -31,9 +31,9 @@ public struct UploadToken: Sendable, Hashable, CustomStringConvertible {
 
     let identity: UploadIdentity
     /// A digest of what it was requested with: a token does not fit another request.
-    let target: [UInt8]
+    let target: String
 
-    init(url: URL, identity: UploadIdentity, target: [UInt8]) {
+    init(url: URL, identity: UploadIdentity, target: String) {
         self.url = url
         self.identity = identity
         self.target = target

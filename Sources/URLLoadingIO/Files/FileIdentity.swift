@@ -5,8 +5,8 @@ package struct FileIdentity: Sendable, Hashable {
     package let size: Int64
     /// Nanoseconds since 1970.
     package let modified: Int64
-    /// SHA-256 of the first and the last 64 KiB, one after the other; of all if that is less.
-    package let ends: [UInt8]
+    /// SHA-256 of the first and the last 64 KiB, one after the other, in hexadecimal; of all if that is less.
+    package let ends: String
 
     private static let endSize = 64 * 1024
 
@@ -16,7 +16,7 @@ package struct FileIdentity: Sendable, Hashable {
         modified = reader.modified
         let first = min(size, Int64(Self.endSize))
         let last = max(first, size - Int64(Self.endSize))
-        ends = ContentDigest.sha256(try Self.read(reader, 0..<first) + Self.read(reader, last..<size))
+        ends = Digest.hex(try Self.read(reader, 0..<first) + Self.read(reader, last..<size))
     }
 
     /// As much of the range as there is.

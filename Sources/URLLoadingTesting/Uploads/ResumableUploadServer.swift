@@ -56,8 +56,8 @@ public final class ResumableUploadServer: Sendable {
         public internal(set) var length: Int64?
         /// Whether all of it was sent, and processed.
         public internal(set) var isComplete = false
-        /// SHA-256 of ``content``.
-        public var digest: [UInt8] { ContentDigest.sha256(content) }
+        /// SHA-256 of ``content``, 64 hexadecimal digits.
+        public var digest: String { Digest.hex(content) }
 
         var final: TestOrigin.Answer?
         var owner: (number: Int, connection: OriginConnection)?
