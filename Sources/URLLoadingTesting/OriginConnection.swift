@@ -100,17 +100,21 @@ final class OriginConnection: @unchecked Sendable {
         }
         faults += route.faults
         try await meet(.requestHead)
-        if route.readsBody {
+        var answer: TestOrigin.Answer?, leavesBody = !route.readsBody
+        if let receiver = route.receiver?(request, self) {
+            (answer, leavesBody) = try await receive(&request, receiver)
+        } else if route.readsBody {
             try await expectation(request)
             try await readBody(&request)
         }
         origin.change { $0.record(request) }
         // A request that did not wait for its turn.
         let isPipelined = !input.isEmpty
-        try await send(await answer(to: request, route), to: request)
+        if answer == nil { answer = await self.answer(to: request, route) }
+        try await send(answer ?? .status(.internalServerError), to: request)
         origin.change { $0.counts.answered += 1 }
         try await meet(.end)
-        if !route.readsBody { try await linger() }
+        if leavesBody { try await linger() }
         guard codec.reuse == .yes, !isPipelined else { throw .close }
         codec = HTTP1Codec(role: .server)
         input.rest()
@@ -124,7 +128,7 @@ final class OriginConnection: @unchecked Sendable {
     }
 
     /// RFC 9110 10.1.1.
-    private func expectation(_ request: TestOrigin.RecordedRequest) async throws(Ending) {
+    func expectation(_ request: TestOrigin.RecordedRequest) async throws(Ending) {
         guard request.headers[.expect]?.lowercased() == "100-continue", request.version >= .http11,
             !codec.isReceiveComplete
         else { return }

@@ -23,10 +23,17 @@ extension TestOrigin {
         state.withLock { $0.routes[path] = Route(handler: handler, readsBody: readsBody, faults: faults) }
     }
 
+    /// Requests that must be known of before they are whole.
+    func route(_ path: String, _ receiver: @escaping @Sendable (RecordedRequest, OriginConnection) -> any OriginReceiver) {
+        state.withLock { $0.routes[path] = Route(handler: { _ in .status(.notFound) }, receiver: receiver) }
+    }
+
     struct Route: Sendable {
         let handler: Handler
         var readsBody = true
         var faults: [Fault] = []
+        /// Takes the request as it comes, in the place of `handler`.
+        var receiver: (@Sendable (RecordedRequest, OriginConnection) -> any OriginReceiver)?
 
         static let missing = Route { _ in .status(.notFound) }
     }

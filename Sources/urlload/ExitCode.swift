@@ -85,6 +85,7 @@ extension ExitCode {
         .trustRootsUnavailable: .roots,
         .tooManyRedirects: .redirect, .badRedirect: .redirect, .redirectRefused: .redirect,
         .contentDecodingFailed: .contentCoding, .contentTooLarge: .tooLarge, .bodyTooLarge: .tooLarge,
+        .uploadTooLarge: .tooLarge, .uploadRefused: .httpError, .uploadForgotten: .httpError, .uploadSourceChanged: .read,
         .headTooLarge: .tooLarge, .requestBodyFailed: .read,
     ]
 }

@@ -33,6 +33,18 @@ struct ArgumentParserTests {
         #expect(options.fields.map { "\($0.name)=\($0.value)" } == ["Accept=text/html", "accept=text/plain", "X-Empty="])
     }
 
+    @Test func uploadsAreOfOneKindAndOneURL() throws {
+        let options = try parse("-T", "film", "--resumable", "state", "u")
+        #expect(options.upload == "film" && options.uploadState == "state")
+        #expect(try parse("-T-", "u").upload == "-")
+        for words in [
+            ["--resumable", "s", "u"], ["-T", "-", "--resumable", "s", "u"], ["-T", "f", "--resumable", "s", "u", "v"],
+            ["-T", "f", "-d", "x", "u"], ["-T", "f", "-I", "u"],
+        ] {
+            #expect(throws: UsageError.self) { try ArgumentParser.parse(words) }
+        }
+    }
+
     @Test func redirectsAreFollowedUnlessToldNot() throws {
         #expect(try parse("u").followsRedirects)
         #expect(try !parse("--no-location", "u").followsRedirects)

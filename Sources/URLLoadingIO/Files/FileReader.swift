@@ -1,6 +1,7 @@
 // An open file, read at offsets. What the kernel has in memory is read at once; what it would have to
 // fetch is read on a blocking thread, which nobody waits for when the load ends.
 
+import Glibc
 import URLLoadingCSystem
 
 package final class FileReader: Sendable {
@@ -24,6 +25,13 @@ package final class FileReader: Sendable {
 
     /// The size at this moment.
     package var currentSize: Int64 { csys_file_size(descriptor) }
+
+    /// When its content was changed last, in nanoseconds since 1970; 0 if the system does not say.
+    package var modified: Int64 {
+        var info = stat()
+        guard fstat(descriptor, &info) == 0 else { return 0 }
+        return Int64(info.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(info.st_mtim.tv_nsec)
+    }
 
     /// Reads what is in memory; `nil` if it is not there, 0 at the end.
     package func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(IOFailure) -> Int? {

@@ -99,6 +99,13 @@ enum OptionCheck {
         if options.asksForHead, !options.payloads.isEmpty {
             throw UsageError("-I asks for a head and -d sends a body: not both")
         }
+        if options.upload != nil, options.asksForHead || !options.payloads.isEmpty {
+            throw UsageError("-T sends a file: not together with -d or -I")
+        }
+        if options.uploadState != nil {
+            guard let upload = options.upload, upload != "-" else { throw UsageError("--resumable needs -T with a file") }
+            if options.urls.count > 1 { throw UsageError("--resumable takes one URL: STATEFILE remembers one upload") }
+        }
         if let least = options.minimumTLS, let most = options.maximumTLS, least > most {
             throw UsageError("--tls-min is above --tls-max")
         }

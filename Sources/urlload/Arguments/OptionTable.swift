@@ -23,13 +23,19 @@ enum OptionTable {
     ]
 
     private static let request: [OptionRule] = [
-        OptionRule(.request, "X", "request", "METHOD", "GET unless said otherwise; POST with -d, HEAD with -I") { (options, text) throws(UsageError) in
+        OptionRule(.request, "X", "request", "METHOD", "GET unless said otherwise; POST with -d, PUT with -T, HEAD with -I") { (options, text) throws(UsageError) in
             let method = Method(text)
             guard method.isValid else { throw UsageError("\(text) is no method") }
             options.method = method
         },
         OptionRule(.request, "d", "data", "DATA|@FILE", "send DATA, or the bytes of FILE (@- is standard input); several are joined with &") {
             $0.payloads.append($1.hasPrefix("@") ? .file(String($1.dropFirst())) : .text($1))
+        },
+        OptionRule(.request, "T", "upload-file", "FILE", "send FILE as it is, with PUT unless -X says otherwise; - is standard input") {
+            $0.upload = $1
+        },
+        OptionRule(.request, nil, "resumable", "STATEFILE", "with -T: go on where a lost connection or an earlier run left it; STATEFILE remembers") {
+            $0.uploadState = $1
         },
         OptionRule(.request, "H", "header", "'Name: value'", "send this field; may be repeated") { (options, text) throws(UsageError) in
             let (name, value) = try OptionValue.field(text)

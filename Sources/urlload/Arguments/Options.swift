@@ -28,6 +28,10 @@ struct Options: Sendable {
     var method: Method?
     var fields = Headers()
     var payloads: [Payload] = []
+    /// A file to upload as it is.
+    var upload: String?
+    /// Where an upload that can be resumed is remembered.
+    var uploadState: String?
     var asksForHead = false
     var userAgent: String?
     var acceptsCompressed = true

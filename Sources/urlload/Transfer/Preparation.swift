@@ -25,11 +25,11 @@ extension Configuration {
 
 extension Request {
     init(_ options: Options, _ url: URL) throws(OutputError) {
-        let body = try UploadBody.make(options.payloads)
+        let body = try UploadBody.make(options.upload.map { [.file($0)] } ?? options.payloads)
         self.init(
-            url: url, method: options.method ?? (options.asksForHead ? .head : body == nil ? .get : .post),
+            url: url, method: options.method ?? (options.asksForHead ? .head : options.upload != nil ? .put : body == nil ? .get : .post),
             headers: options.fields, body: body)
-        if body != nil, !headers.contains(.contentType) {
+        if body != nil, options.upload == nil, !headers.contains(.contentType) {
             headers[.contentType] = "application/x-www-form-urlencoded"
         }
     }

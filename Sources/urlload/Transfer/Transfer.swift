@@ -21,13 +21,14 @@ struct Transfer: Sendable {
             let request = try Request(options, url)
             try await Watch.$current.withValue(watch) {
                 if let continuation = continuation(url) { return try await carryOn(continuation, request, watch, progress) }
+                guard options.uploadState == nil else { return try await uploadResumably(request, url, watch, progress) }
                 try await session.load(request, decisions: decisions(watch)) { response, body in
                     try await receive(response, body, url, progress)
                 }
             }
         } catch let error as LoadError {
             // A file that could not be read is named by what our own sequence threw.
-            report.failure = progress.failure ?? (error.underlying as? OutputError).map { Report.Failure($0) } ?? Report.Failure(error)
+            report.failure = progress.failure ?? (error.ownCause as? OutputError).map { Report.Failure($0) } ?? Report.Failure(error)
             if report.effectiveURL == nil { report.effectiveURL = error.url.map(AddressText.shown) }
         } catch let error as OutputError {
             report.failure = Report.Failure(error)
@@ -39,7 +40,7 @@ struct Transfer: Sendable {
     }
 
     /// What is known of a load when it ends early. Used by one task.
-    private final class Attempt: @unchecked Sendable {
+    final class Attempt: @unchecked Sendable {
         var response: Response?
         var bytes: Int64 = 0
         var file: String?
@@ -56,25 +57,22 @@ struct Transfer: Sendable {
     /// A status that `-f` takes as a failure; kept in the attempt.
     private struct RefusedStatus: Error {}
 
-    private func receive(_ response: Response, _ body: ResponseBody, _ url: URL, _ attempt: Attempt) async throws {
+    func receive<Body: AsyncSequence>(
+        _ response: Response, _ body: Body, _ url: URL, _ attempt: Attempt
+    ) async throws where Body.Element: ContiguousBytes {
         attempt.response = response
         if options.failsOnStatus, let status = response.http?.status, status.code >= 400 {
             attempt.failure = Report.Failure(status)
             throw RefusedStatus()
         }
-        let output = try BodyOutput(options, url)
-        if options.includesHead || options.asksForHead, !options.printsJSON || output.fileName != nil, let head = response.http {
-            try output.write(HeadText.make(head))
-        }
-        screen.expect(response.expectedLength)
+        let output = try open(response, url)
         for try await chunk in body {
-            var failure: OutputError?
-            chunk.withUnsafeBytes { bytes in
-                do throws(OutputError) { try output.write(bytes) } catch { failure = error }
+            let count = try chunk.withUnsafeBytes { bytes in
+                try output.write(bytes)
+                return bytes.count
             }
-            if let failure { throw failure }
-            attempt.bytes += Int64(chunk.count)
-            screen.progress(chunk.count)
+            attempt.bytes += Int64(count)
+            screen.progress(count)
         }
         try output.commit()
         attempt.file = output.fileName
@@ -117,7 +115,16 @@ struct Transfer: Sendable {
         attempt.file = continuation.path
     }
 
-    private func decisions(_ watch: Watch) -> Decisions {
+    private func open(_ response: Response, _ url: URL) throws(OutputError) -> BodyOutput {
+        let output = try BodyOutput(options, url)
+        if options.includesHead || options.asksForHead, !options.printsJSON || output.fileName != nil, let head = response.http {
+            try output.write(HeadText.make(head))
+        }
+        screen.expect(response.expectedLength)
+        return output
+    }
+
+    func decisions(_ watch: Watch) -> Decisions {
         var decisions = Decisions()
         decisions.redirect = Decision { [options, screen] redirect in
             guard options.followsRedirects else { return .deliver }

@@ -43,6 +43,12 @@ enum ErrorWords {
         "tooManyRedirects": "too many redirects; --max-redirects allows more",
         "badRedirect": "the redirect leads to no URL",
         "redirectRefused": "the redirect leads to something that must not be followed",
+        "invalidUploadToken": "the file of --resumable is damaged or remembers something else",
+        "uploadTokenMismatch": "the file of --resumable remembers an upload to another URL",
+        "uploadSourceChanged": "the file to send has changed since its upload began",
+        "uploadForgotten": "the server does not know the upload any more; run again to begin anew",
+        "uploadTooLarge": "the server takes no file of this size",
+        "uploadRefused": "the server refused to go on with the upload",
         "contentDecodingFailed": "the compressed body is damaged",
     ]
 }

@@ -1,0 +1,233 @@
+// The story of a resumable upload: create, and then ask and append until the server has all of it.
+// What each response means is decided in `UploadPlan`; what is sent is made in `ResumableUpload+Requests`.
+
+import FoundationEssentials
+import URLLoadingIO
+import URLLoadingWire
+
+/// Used by one task.
+final class ResumableUpload {
+    let core: Core
+    let request: Request
+    let source: UploadSource
+    let identity: UploadIdentity
+    let options: UploadOptions
+    let decisions: Decisions?
+    private let tell: @Sendable (UploadEvent) async throws -> Void
+
+    private(set) var token: UploadToken?
+    var limits = UploadLimits()
+    /// As far as the server has said that the bytes are its own.
+    var acknowledged: Int64 = 0
+    /// The furthest the server was, and how often it was tried since.
+    private var furthest: Int64 = 0
+    private var attempts = 0
+    /// The final answer may already have come, and nobody could know.
+    private var candidate: (Data, Response)?
+
+    init(
+        _ core: Core, _ request: Request, _ source: UploadSource, _ identity: UploadIdentity, _ token: UploadToken?,
+        _ options: UploadOptions, _ decisions: Decisions?, _ tell: @escaping @Sendable (UploadEvent) async throws -> Void
+    ) {
+        (self.core, self.request, self.source, self.identity, self.token) = (core, request, source, identity, token)
+        (self.options, self.decisions, self.tell) = (options, decisions, tell)
+    }
+
+    var length: Int64 { identity.length }
+
+    // MARK: The line
+
+    private enum Step {
+        case create(inParts: Bool)
+        case ask
+        case append(from: Int64)
+
+        var isQuestion: Bool { if case .ask = self { true } else { false } }
+    }
+
+    func run() async throws(LoadError) -> (Data, Response) {
+        var step = token == nil ? Step.create(inParts: (options.partSize ?? .max) < length) : .ask
+        while true {
+            let (plan, answer) = try await take(step)
+            switch plan {
+            case .finish:
+                guard let answer else { throw LoadError(.uploadInconsistent, phase: .receiving, party: .peer) }
+                return answer
+            case .recall: return try await recall(answer)
+            case .ask: step = .ask
+            case .append(let offset, let refusal):
+                if let refusal { try await setBack(refusal) }
+                try await advance(to: offset)
+                if step.isQuestion { try await report(.resumed(from: offset)) }
+                step = token == nil ? .create(inParts: true) : .append(from: offset)
+            case .retry(let error, let seconds):
+                if !step.isQuestion, let answer, answer.1.http?.headers.contains(.uploadComplete) == false { candidate = answer }
+                try await setBack(error)
+                try await pause(seconds)
+                step = .ask
+            case .fail(let error): throw error
+            }
+        }
+    }
+
+    private func take(_ step: Step) async throws(LoadError) -> (UploadPlan, (Data, Response)?) {
+        switch step {
+        case .create(let isInParts): try await create(inParts: isInParts)
+        case .ask: try await ask()
+        case .append(let offset): try await append(from: offset)
+        }
+    }
+
+    // MARK: Its steps
+
+    private func create(inParts: Bool) async throws(LoadError) -> (UploadPlan, (Data, Response)?) {
+        let end = inParts ? try end(of: 0) : length
+        let exchange = UploadExchange(creating: creation(0..<end), 0..<end)
+        return try await exchanged(exchange) { .make(creation: $0, $1) }
+    }
+
+    private func ask() async throws(LoadError) -> (UploadPlan, (Data, Response)?) {
+        try await exchanged(UploadExchange(asking: try question(), length)) { .make(offset: $0, $1) }
+    }
+
+    private func append(from offset: Int64) async throws(LoadError) -> (UploadPlan, (Data, Response)?) {
+        try await checkSource()
+        let range = offset..<(try end(of: offset))
+        return try await exchanged(UploadExchange(appending: try addition(range), range)) { .make(append: $0, $1) }
+    }
+
+    /// The server may give its answer once more to a request that adds nothing (draft §4.4.2); otherwise
+    /// what is known of it must do.
+    private func recall(_ known: (Data, Response)?) async throws(LoadError) -> (Data, Response) {
+        let end = length..<length
+        do throws(LoadError) {
+            let (plan, answer) = try await exchanged(UploadExchange(appending: try addition(end), end)) { .make(append: $0, $1) }
+            if case .finish = plan, let answer { return answer }
+        } catch where error.reason == .cancelled || error.reason == .decisionFailed {
+            throw error
+        } catch {}
+        guard let answer = candidate ?? known else { throw LoadError(.uploadInconsistent, phase: .receiving, party: .peer) }
+        return answer
+    }
+
+    /// Sends a request and says what follows from it.
+    private func exchanged(
+        _ exchange: UploadExchange, _ decide: (UploadAnswer, UploadPlan.Situation) -> UploadPlan
+    ) async throws(LoadError) -> (UploadPlan, (Data, Response)?) {
+        let load = UploadLoad(core, exchange.request, decisions(for: exchange))
+        do throws(LoadError) {
+            let answer = try await load.run { event throws(LoadError) in try await self.hear(event, exchange, load) }
+            guard let head = answer.1.http else { return (.finish, answer) }
+            let said = UploadAnswer(head)
+            if exchange.kind == .creation { try await learn(said, exchange) }
+            if let limits = said.limits { self.limits = limits }
+            return (exchange.isAnswered ? .finish : decide(said, situation(exchange)), answer)
+        } catch {
+            if let refusal = exchange.refusal { try await refuse(refusal) }
+            // We ended it ourselves: it was more than the server takes at once.
+            if exchange.isTooLong { return (.ask, nil) }
+            guard error.interruptsUpload, token != nil else { throw error }
+            return (.retry(error, seconds: nil), nil)
+        }
+    }
+
+    private func situation(_ exchange: UploadExchange) -> UploadPlan.Situation {
+        UploadPlan.Situation(
+            range: exchange.range, length: length, acknowledged: acknowledged, knowsResource: token != nil,
+            limits: limits, now: HTTPDate(secondsSince1970: Int64(Date().timeIntervalSince1970)))
+    }
+
+    // MARK: What is heard meanwhile
+
+    private func hear(_ event: LoadEvent, _ exchange: UploadExchange, _ load: UploadLoad) async throws(LoadError) {
+        switch event {
+        case .bodySent(let bytes): try await report(.sent(exchange.range.lowerBound + bytes.total))
+        case .redirected(let redirect): exchange.note(redirect)
+        case .informational(let head):
+            guard let answer = UploadAnswer(interim: head) else { return }
+            if let limits = answer.limits { self.limits = limits }
+            if exchange.kind == .creation { try await learn(answer, exchange) }
+            if let offset = answer.offset, offset <= exchange.range.upperBound, offset > acknowledged {
+                acknowledged = offset
+                try await report(.acknowledged(offset))
+            }
+            heed(exchange, load)
+        default: break
+        }
+    }
+
+    /// Where the upload lies, and what the server takes.
+    private func learn(_ answer: UploadAnswer, _ exchange: UploadExchange) async throws(LoadError) {
+        // The Location of an answer to the whole belongs to what has become of it.
+        guard answer.status.kind == .informational || exchange.range.upperBound < length || answer.isComplete == false,
+            let location = answer.location, let url = place(location, exchange)
+        else { return }
+        if let token {
+            // §4.2.2: all responses to one request must name the same place.
+            guard token.url == url else { throw UploadPlan.inconsistent("two places for one upload") }
+            return
+        }
+        let token = UploadToken(url: url, identity: identity, target: UploadToken.target(of: request))
+        self.token = token
+        try await report(.created(token))
+    }
+
+    /// Ends a request that the server will not take, before more of it is sent (draft §4.2.1).
+    private func heed(_ exchange: UploadExchange, _ load: UploadLoad) {
+        guard exchange.kind == .creation, token != nil else { return }
+        if let largest = limits.largest, largest < length {
+            exchange.refusal = UploadPlan.tooLarge("at most \(largest) bytes")
+        } else if let most = limits.largestPart, most < exchange.range.count {
+            exchange.isTooLong = true
+        } else { return }
+        load.stop(.cancelled)
+    }
+
+    /// The upload is given up here: the server need not keep it.
+    private func refuse(_ error: LoadError) async throws(LoadError) {
+        if let token { try? await UploadCancellation.send(core, request, token, decisions) }
+        throw error
+    }
+
+    /// What is put together from several requests must be one thing.
+    private func checkSource() async throws(LoadError) {
+        guard source.mayChange else { return }
+        let now = try await source.identity(.never)
+        guard now.matches(identity) else {
+            throw LoadError(.uploadSourceChanged, phase: .preparing, party: .local, url: request.url)
+        }
+    }
+
+    private func end(of offset: Int64) throws(LoadError) -> Int64 {
+        guard let end = limits.end(of: offset, length: length, wanted: options.partSize.map { max(1, $0) }) else {
+            throw UploadPlan.tooLarge("the server takes no part that could be sent")
+        }
+        return end
+    }
+
+    // MARK: Going on
+
+    private func advance(to offset: Int64) async throws(LoadError) {
+        if offset > furthest { (furthest, attempts) = (offset, 0) }
+        guard offset > acknowledged else { return }
+        acknowledged = offset
+        try await report(.acknowledged(offset))
+    }
+
+    private func setBack(_ error: LoadError) async throws(LoadError) {
+        attempts += 1
+        guard attempts <= options.maximumAttempts else { throw error }
+        try await report(.interrupted(error))
+    }
+
+    private func pause(_ wish: Int64?) async throws(LoadError) {
+        let nanoseconds = options.delay(attempts, wish: wish, share: .random(in: 0.5...1))
+        if nanoseconds > 0 { try await UploadPause(core).wait(nanoseconds, at: request.url) }
+    }
+
+    private func report(_ event: UploadEvent) async throws(LoadError) {
+        do { try await tell(event) } catch {
+            throw LoadError(.decisionFailed, phase: .sending, party: .local, url: request.url, underlying: error)
+        }
+    }
+}

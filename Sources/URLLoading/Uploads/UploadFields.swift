@@ -1,0 +1,82 @@
+// The fields of resumable uploads, read and written: draft-ietf-httpbis-resumable-upload-12, cited below
+// as "draft" with its sections.
+
+import URLLoadingWire
+
+extension FieldName {
+    /// Draft §4.1.1.
+    package static let uploadOffset = FieldName("Upload-Offset")
+    /// Draft §4.1.2.
+    package static let uploadComplete = FieldName("Upload-Complete")
+    /// Draft §4.1.3.
+    package static let uploadLength = FieldName("Upload-Length")
+    /// Draft §4.1.4.
+    package static let uploadLimit = FieldName("Upload-Limit")
+    /// Draft, "Draft Version Identification": gone with the RFC.
+    package static let uploadInteropVersion = FieldName("Upload-Draft-Interop-Version")
+}
+
+package enum ResumableUploads {
+    /// That of draft 12. Either side ignores a 104 of another version.
+    package static let interopVersion: Int64 = 9
+    /// Draft §6.
+    package static let mediaType = "application/partial-upload"
+    /// 104 (Upload Resumption Supported), draft §5.
+    package static let statusCode = 104
+}
+
+/// What a response says of an upload. Fields out of grammar are as good as absent (draft §4.1).
+struct UploadAnswer: Sendable {
+    let status: Status
+    let isComplete: Bool?
+    let offset: Int64?
+    let length: Int64?
+    let limits: UploadLimits?
+    let location: String?
+    let retryAfter: RetryAfter?
+
+    init(_ head: HTTPHead) {
+        status = head.status
+        let fields = head.headers
+        isComplete = fields[.uploadComplete].flatMap(StructuredField.boolean)
+        offset = fields[.uploadOffset].flatMap(StructuredField.integer).flatMap { $0 >= 0 ? $0 : nil }
+        length = fields[.uploadLength].flatMap(StructuredField.integer).flatMap { $0 >= 0 ? $0 : nil }
+        limits = fields[.uploadLimit].flatMap { UploadLimits($0) }
+        location = fields.values(of: .location).first
+        retryAfter = fields[.retryAfter].flatMap { RetryAfter($0) }
+    }
+
+    /// An interim response that speaks of this draft; `nil` for others.
+    init?(interim head: HTTPHead) {
+        guard head.status.code == ResumableUploads.statusCode,
+            head.headers[.uploadInteropVersion].flatMap(StructuredField.integer) == ResumableUploads.interopVersion
+        else { return nil }
+        self.init(head)
+    }
+}
+
+/// What a server takes (draft §4.1.4). Numbers are bytes.
+struct UploadLimits: Sendable, Equatable {
+    var largest: Int64?
+    var largestPart: Int64?
+    var smallestPart: Int64?
+
+    init() {}
+
+    /// `nil` if the field must be ignored as a whole.
+    init?(_ text: String) {
+        guard let members = StructuredField.integers(text) else { return nil }
+        (largest, largestPart, smallestPart) = (members["max-size"], members["max-append-size"], members["min-append-size"])
+        guard [largest, largestPart, smallestPart].allSatisfy({ $0 ?? 0 >= 0 }) else { return nil }
+    }
+
+    /// Where a part that begins at `offset` ends; `nil` if there is no part the server would take.
+    /// - Parameter wanted: the size the caller wants parts to have.
+    func end(of offset: Int64, length: Int64, wanted: Int64?) -> Int64? {
+        // A part below the minimum is taken only if it is the last.
+        var size = max(wanted ?? .max, smallestPart ?? 0)
+        size = min(size, largestPart ?? .max)
+        guard length - offset > size else { return length }
+        return size > 0 && size >= smallestPart ?? 0 ? offset + size : nil
+    }
+}

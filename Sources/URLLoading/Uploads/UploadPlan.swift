@@ -1,0 +1,146 @@
+// What follows from a response, or from a failure, of a resumable upload: draft §4.2.1, §4.3.1, §4.4.1
+// and the heuristics of §4.7. Pure.
+
+import URLLoadingWire
+
+enum UploadPlan {
+    /// The response is the result.
+    case finish
+    /// The server has all of it and has answered before: that answer was lost.
+    case recall
+    /// The next part begins here; after an error if this counts as an attempt that failed.
+    case append(from: Int64, after: LoadError?)
+    /// Ask for the offset. Nothing has gone wrong.
+    case ask
+    /// Ask for the offset, after some time; `seconds` is what the server wishes.
+    case retry(LoadError, seconds: Int64?)
+    case fail(LoadError)
+
+    /// What was sent, and what is known so far.
+    struct Situation {
+        var range: Range<Int64>
+        var length: Int64
+        /// As far as the server has said that the bytes are its own.
+        var acknowledged: Int64
+        var knowsResource: Bool
+        var limits: UploadLimits
+        var now: HTTPDate
+
+        var isLast: Bool { range.upperBound == length }
+    }
+
+    // MARK: The request that creates the upload
+
+    static func make(creation answer: UploadAnswer, _ situation: Situation) -> UploadPlan {
+        if answer.isComplete == true { return .finish }
+        switch answer.status.kind {
+        case .successful: return created(answer, situation)
+        case .serverError where situation.knowsResource: return .retry(refused(answer), seconds: wish(answer, situation))
+        case .clientError where answer.status == .contentTooLarge && answer.limits?.largestPart ?? .max < situation.range.count:
+            // §4.1.4: the limits tell that the server understands uploads in parts.
+            guard situation.knowsResource else { return .append(from: 0, after: refused(answer)) }
+            guard let offset = answer.offset else { return .retry(refused(answer), seconds: wish(answer, situation)) }
+            return checked(offset, situation) ?? .append(from: offset, after: refused(answer))
+        default:
+            // The answer of the resource itself: of a server without uploads, or to a request it does not take.
+            return situation.isLast ? .finish : .fail(refused(answer))
+        }
+    }
+
+    private static func created(_ answer: UploadAnswer, _ situation: Situation) -> UploadPlan {
+        // A server that knows nothing of all this has taken what it was sent for the whole.
+        if situation.isLast, answer.isComplete == nil || !situation.knowsResource { return .finish }
+        guard situation.knowsResource else {
+            return .fail(LoadError(
+                .uploadNotSupported, phase: .receiving, party: .peer, detail: "\(answer.status) without Location"))
+        }
+        if situation.isLast { return .ask }
+        return appended(answer, situation)
+    }
+
+    // MARK: The request for the offset
+
+    static func make(offset answer: UploadAnswer, _ situation: Situation) -> UploadPlan {
+        if let refusal = refusal(answer, situation) { return refusal }
+        guard let offset = answer.offset else {
+            return .retry(inconsistent("no Upload-Offset in \(answer.status)"), seconds: wish(answer, situation))
+        }
+        if let length = answer.length, length != situation.length {
+            return .fail(inconsistent("its length is \(length), not \(situation.length)"))
+        }
+        if answer.isComplete == true { return .recall }
+        return checked(offset, situation) ?? .append(from: offset, after: nil)
+    }
+
+    // MARK: A request with a part
+
+    static func make(append answer: UploadAnswer, _ situation: Situation) -> UploadPlan {
+        if answer.isComplete == true { return .finish }
+        switch answer.status {
+        case .conflict:
+            // §4.4.2: it says where to go on; if it does not, it is asked.
+            guard let offset = answer.offset else { return .retry(refused(answer), seconds: wish(answer, situation)) }
+            return checked(offset, situation) ?? .append(from: offset, after: refused(answer))
+        case .contentTooLarge:
+            guard let limit = answer.limits?.largestPart, limit > 0, limit < situation.range.count else {
+                return .fail(tooLarge("\(answer.status)"))
+            }
+            return .retry(refused(answer), seconds: nil)
+        default: return refusal(answer, situation) ?? (situation.isLast ? .ask : appended(answer, situation))
+        }
+    }
+
+    /// A part was taken, and others follow.
+    private static func appended(_ answer: UploadAnswer, _ situation: Situation) -> UploadPlan {
+        let end = situation.range.upperBound
+        guard let offset = answer.offset else { return .append(from: end, after: nil) }
+        guard offset <= end else { return .fail(inconsistent("offset \(offset) after \(end) bytes")) }
+        return checked(offset, situation) ?? .append(from: offset, after: offset > situation.range.lowerBound ? nil : refused(answer))
+    }
+
+    // MARK: What they share
+
+    /// `nil` for a success.
+    private static func refusal(_ answer: UploadAnswer, _ situation: Situation) -> UploadPlan? {
+        switch answer.status {
+        case .notFound, .gone:
+            return .fail(LoadError(.uploadForgotten, phase: .receiving, party: .peer, detail: "\(answer.status)"))
+        case .tooManyRequests, .requestTimeout: return .retry(refused(answer), seconds: wish(answer, situation))
+        default: break
+        }
+        switch answer.status.kind {
+        case .successful, .informational: return nil
+        case .serverError: return .retry(refused(answer), seconds: wish(answer, situation))
+        case .redirection:
+            return .fail(LoadError(
+                .redirectRefused, phase: .redirecting, party: .peer,
+                detail: "an upload follows 307 and 308 within its origin, not \(answer.status.code)"))
+        case .clientError: return .fail(refused(answer))
+        }
+    }
+
+    /// §4.1.1: an offset never decreases, and what is beyond the end nobody can send.
+    private static func checked(_ offset: Int64, _ situation: Situation) -> UploadPlan? {
+        if offset > situation.length { return .fail(inconsistent("offset \(offset) of \(situation.length) bytes")) }
+        if offset < situation.acknowledged {
+            return .fail(inconsistent("offset \(offset) after \(situation.acknowledged) was acknowledged"))
+        }
+        return nil
+    }
+
+    private static func wish(_ answer: UploadAnswer, _ situation: Situation) -> Int64? {
+        answer.retryAfter?.seconds(after: situation.now)
+    }
+
+    static func refused(_ answer: UploadAnswer) -> LoadError {
+        LoadError(.uploadRefused, phase: .receiving, party: .peer, detail: "\(answer.status)")
+    }
+
+    static func tooLarge(_ words: String) -> LoadError {
+        LoadError(.uploadTooLarge, phase: .receiving, party: .peer, detail: words)
+    }
+
+    static func inconsistent(_ words: String) -> LoadError {
+        LoadError(.uploadInconsistent, phase: .receiving, party: .peer, detail: words)
+    }
+}

@@ -1,0 +1,74 @@
+public import FoundationEssentials
+import URLLoadingIO
+
+/// What a resumable upload sends: bytes that can be asked for again from any offset.
+///
+/// ```swift
+/// try await session.uploadResumably(request, from: .file(URL(filePath: "/var/spool/film.mp4")))
+/// ```
+public struct UploadSource: Sendable {
+    private enum Content: Sendable {
+        case data(Data)
+        case file(URL)
+    }
+    private let content: Content
+
+    /// These bytes.
+    public static func data(_ data: Data) -> UploadSource { UploadSource(content: .data(data)) }
+
+    /// A regular file, read as the server takes it and never held in memory. It must stay as it is until
+    /// the upload is complete: see ``UploadToken``.
+    /// - Parameter url: a `file` URL.
+    public static func file(_ url: URL) -> UploadSource { UploadSource(content: .file(url)) }
+
+    /// Whether it may be another thing the next time it is read.
+    var mayChange: Bool { if case .file = content { true } else { false } }
+
+    /// The bytes of a range, for one request. A range out of bounds is refused when it is sent.
+    func body(_ range: Range<Int64>) -> RequestBody {
+        switch content {
+        case .data(let data):
+            let range = range.clamped(to: 0..<Int64(data.count))
+            return .data(data.dropFirst(Int(range.lowerBound)).prefix(range.count))
+        case .file(let url): return .file(url, range: range)
+        }
+    }
+
+    /// What it is at this moment.
+    func identity(_ control: StopToken) async throws(LoadError) -> UploadIdentity {
+        switch content {
+        case .data(let data):
+            let digest = Digest()
+            data.withUnsafeBytes { digest.update($0) }
+            return UploadIdentity(length: Int64(data.count), digest: digest.finish())
+        case .file(let url):
+            let path = url.path(percentEncoded: false)
+            let (reader, _) = try await OutgoingBody.open(.file(path: path, range: nil), control)
+            let read = await BlockingThreads.files.call(control) { () -> Result<FileIdentity, IOFailure> in
+                Result { () throws(IOFailure) in try FileIdentity(reader) }
+            }
+            guard let read else { throw LoadError(control.stopReason ?? .cancelled, phase: .preparing) }
+            do {
+                let identity = try read.get()
+                return UploadIdentity(
+                    length: identity.size, modified: identity.modified, digest: identity.ends, path: path)
+            } catch { throw LoadError(file: error, .preparing) }
+        }
+    }
+}
+
+/// What a source is, as far as a token remembers it.
+struct UploadIdentity: Sendable, Hashable {
+    let length: Int64
+    /// Nanoseconds since 1970; of files.
+    var modified: Int64?
+    /// Of all of it, or of the ends of a file.
+    let digest: String
+    /// Where a file was; it may be elsewhere by now.
+    var path: String?
+
+    /// Whether the same bytes are meant, wherever they lie.
+    func matches(_ other: UploadIdentity) -> Bool {
+        length == other.length && modified == other.modified && digest == other.digest
+    }
+}
