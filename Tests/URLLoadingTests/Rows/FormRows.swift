@@ -97,7 +97,7 @@ struct FormRows {
         try await withTestOrigin { origin in
             try await withSession(.ephemeral) { session in
                 let request = Request(url: origin.url(), method: .post, body: try .multipart(form))
-                await expectFailure(.fileNotFound, .local) { try await session.data(for: request) }
+                await expectFailure(.fileNotFound) { try await session.data(for: request) }
                 #expect(origin.counts.accepted == 0)
             }
         }
