@@ -1,5 +1,5 @@
-// One iteration of server-sent events: connect, read, wait, connect again. What is a load lives in a task
-// handle, which goes with the body that is read, so that nothing is left when the iterator is dropped.
+// One iteration of server-sent events: connect, read, wait, connect again. Each connection is the load of a
+// task handle: between two events nobody of ours waits, and the session can end it all the same.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -11,6 +11,7 @@ struct EventStream: Sendable {
     private let decisions: Decisions?
     private let reconnection: ServerSentEvents.Reconnection
     private var reader: EventReader?
+    private var connection: Connection?
     private var lastEventID: String
     private var history = ReconnectionPlan.History()
     /// When it was lost; `nil` while it is not.
@@ -46,9 +47,16 @@ struct EventStream: Sendable {
             }
             await goOn(after: failure)
         }
-        reader = nil
+        (reader, connection) = (nil, nil)
         try ending?.get()
         return nil
+    }
+
+    /// Ends its load when it goes. A handle alone would not: what is read ahead may be silence, for ever.
+    private final class Connection: Sendable {
+        private let task: LoadTask<Data>
+        init(_ task: LoadTask<Data>) { self.task = task }
+        deinit { task.cancel() }
     }
 
     // MARK: Connecting
@@ -56,6 +64,7 @@ struct EventStream: Sendable {
     /// Returns false if the server wants nobody to come back.
     private mutating func connect() async throws(LoadError) -> Bool {
         let task = session.dataTask(prepared(), decisions: decisions)
+        connection = Connection(task)
         task.resume()
         let response = try await task.response
         if response.http?.status == .noContent {
@@ -88,7 +97,7 @@ struct EventStream: Sendable {
 
     private mutating func goOn(after failure: LoadError?) async {
         note(reader)
-        reader = nil
+        (reader, connection) = (nil, nil)
         let now = clock.now()
         history.lostFor = now - (lostAt ?? now)
         lostAt = lostAt ?? now

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Glibc
 import Synchronization
 import Testing
 @testable import URLLoading
@@ -165,14 +166,21 @@ struct EventRows {
         try await withSession(.ephemeral) { session in
             await expectFailure(.connectionRefused) { for try await _ in session.events(from: url) {} }
         }
-        // No script left: refused.
-        let (configuration, clock) = Self.rig(ScriptedPeer())
+        let clock = ManualClock()
+        var configuration = Configuration.ephemeral
+        configuration.use(clock)
+        let dialled = Collected<Int>()
+        configuration.dial = { (_, _) throws(IOFailure) in
+            dialled.append(1)
+            throw IOFailure(.system(ECONNREFUSED), .connect)
+        }
         var reconnection = Self.exact
         reconnection.retriesFirstConnection = true
         reconnection.attempts = 2
         let session = Session(configuration)
         let listening = Listening(session.events(for: Request(url: Self.page), reconnection: reconnection))
-        for wait in [3, 6] {
+        for (index, wait) in [3, 6].enumerated() {
+            while dialled.all.count == index { try await Task.sleep(for: .microseconds(200)) }
             try await clock.untilSleeping()
             clock.advance(by: .seconds(wait))
         }
