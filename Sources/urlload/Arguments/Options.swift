@@ -28,6 +28,7 @@ struct Options: Sendable {
     var method: Method?
     var fields = Headers()
     var payloads: [Payload] = []
+    var formFields: [FormField] = []
     var asksForHead = false
     var userAgent: String?
     var acceptsCompressed = true
@@ -55,6 +56,7 @@ struct Options: Sendable {
     var trace = Trace.off
     var showsSecrets = false
     var printsJSON = false
+    var printsEvents = false
 
     // Instead of loading.
     var wantsHelp = false

@@ -20,6 +20,7 @@ struct Transfer: Sendable {
         do {
             let request = try Request(options, url)
             try await Watch.$current.withValue(watch) {
+                guard !options.printsEvents else { return try await receiveEvents(request, decisions(watch), progress) }
                 try await session.load(request, decisions: decisions(watch)) { response, body in
                     try await receive(response, body, url, progress)
                 }
@@ -77,6 +78,13 @@ struct Transfer: Sendable {
         }
         try output.commit()
         attempt.file = output.fileName
+    }
+
+    private func receiveEvents(_ request: Request, _ decisions: Decisions, _ attempt: Attempt) async throws {
+        for try await event in session.events(for: request, decisions: decisions) {
+            try FileDescriptor.standardOutput.write(EventText.make(event, asJSON: options.printsJSON))
+            attempt.bytes += Int64(event.data.utf8.count)
+        }
     }
 
     private func decisions(_ watch: Watch) -> Decisions {

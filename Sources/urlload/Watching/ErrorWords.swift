@@ -44,5 +44,6 @@ enum ErrorWords {
         "badRedirect": "the redirect leads to no URL",
         "redirectRefused": "the redirect leads to something that must not be followed",
         "contentDecodingFailed": "the compressed body is damaged",
+        "unacceptableContentType": "the response is of another type",
     ]
 }
