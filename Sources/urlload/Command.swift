@@ -59,7 +59,8 @@ enum Command {
             let address = failure.exit == .write || failure.exit == .read ? "" : (report.effectiveURL ?? report.url) + ": "
             screen.message(address + ErrorWords.make(failure))
         }
-        guard options.printsJSON else { return code }
+        // Lines of events are not followed by one that is none.
+        guard options.printsJSON, !options.printsEvents else { return code }
         let written = print(report.json.description + "\n")
         return code == .done ? written : code
     }

@@ -38,7 +38,7 @@ enum ExitCode: Int32, CaseIterable, Sendable {
         case .connect: "no connection"
         case .protocolViolation: "the server broke the protocol"
         case .truncated: "the response ended early"
-        case .httpError: "4xx or 5xx, with -f"
+        case .httpError: "4xx or 5xx, with -f; with --sse anything but 200"
         case .write: "the output cannot be written"
         case .read: "the data to send cannot be read"
         case .timeout: "--timeout or --max-time"
@@ -86,6 +86,7 @@ extension ExitCode {
         .tooManyRedirects: .redirect, .badRedirect: .redirect, .redirectRefused: .redirect,
         .contentDecodingFailed: .contentCoding, .contentTooLarge: .tooLarge, .bodyTooLarge: .tooLarge,
         .uploadTooLarge: .tooLarge, .uploadRefused: .httpError, .uploadForgotten: .httpError, .uploadSourceChanged: .read,
-        .headTooLarge: .tooLarge, .requestBodyFailed: .read,
+        .headTooLarge: .tooLarge, .eventLineTooLong: .tooLarge, .eventTooLarge: .tooLarge, .requestBodyFailed: .read,
+        .unacceptableStatus: .httpError,
     ]
 }

@@ -74,6 +74,8 @@ protocol BodySource: AnyObject, Sendable {
     /// The next piece; `nil` at the end.
     func next() async throws(LoadError) -> Chunk?
     var trailers: Headers { get }
+    /// What its parts and events may cost.
+    var limits: Configuration.Limits { get }
 }
 
 extension LoadError {
@@ -101,6 +103,8 @@ final class ScopedBody: BodySource {
     func claim() -> Bool { !isClaimed.exchange(true, ordering: .acquiringAndReleasing) }
 
     var trailers: Headers { finalTrailers.withLock { $0 } }
+
+    var limits: Configuration.Limits { exchange.load?.core.configuration.limits ?? Configuration.Limits() }
 
     func next() async throws(LoadError) -> Chunk? {
         guard let load = exchange.load else { throw .bodyUnavailable }

@@ -111,6 +111,16 @@ public struct Configuration: Sendable {
         public var expansionRatio = 1100
         /// Bytes that compressed content may expand to.
         public var expandedSize = Int64.max
+        /// Bytes of the fields of one part of a multipart body. Its content has no limit: it is never held.
+        public var partHeadSize = 16 * 1024
+        /// Number of fields of one part.
+        public var partFieldCount = 64
+        /// Number of parts of one body; of `multipart/x-mixed-replace`, which has no end, any number.
+        public var partCount = 1024
+        /// Bytes of one line of server-sent events.
+        public var eventLineSize = 1 << 20
+        /// Bytes of one server-sent event, data and type.
+        public var eventSize = 8 << 20
 
         public init() {}
     }

@@ -113,6 +113,7 @@ private final class TaskBody: BodySource {
     }
     func next() async throws(LoadError) -> Chunk? { try await task.load.next() }
     var trailers: Headers { task.load.state.withLock { $0.trailers } }
+    var limits: Configuration.Limits { task.load.core.configuration.limits }
 }
 
 /// A ``LoadTask`` at one moment.

@@ -7,17 +7,22 @@ package enum EventStreamItem: Sendable, Hashable {
     case retry(milliseconds: Int64)
 }
 
-/// One event (WHATWG HTML 9.2.6).
-package struct ServerSentEvent: Sendable, Hashable {
+/// One event that a server sent (WHATWG HTML 9.2.6).
+///
+/// ```swift
+/// ServerSentEvent(type: "price", data: "12.50", lastEventID: "81")
+/// ```
+public struct ServerSentEvent: Sendable, Hashable {
     /// `message` unless the server named another type.
-    package var type: String
-    /// The lines of data, joined by LF.
-    package var data: String
+    public var type: String
+    /// The lines of data, joined by LF. Text: what was no UTF-8 is repaired.
+    public var data: String
     /// What to send as Last-Event-ID when connecting again; the one of an earlier event if this one had
     /// none, empty if there was none at all.
-    package var lastEventID: String
+    public var lastEventID: String
 
-    package init(type: String = "message", data: String, lastEventID: String = "") {
+    /// An event of its parts: for tests and stubs, servers send the others.
+    public init(type: String = "message", data: String, lastEventID: String = "") {
         self.type = type
         self.data = data
         self.lastEventID = lastEventID

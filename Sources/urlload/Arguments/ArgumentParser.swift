@@ -90,12 +90,19 @@ enum OptionCheck {
         if case .file = options.destination, options.urls.count > 1 {
             throw UsageError("-o takes one URL; use -O for \(options.urls.count)")
         }
-        if options.payloads.count(where: { $0 == .file("-") }) > 1 {
+        if options.payloads.count(where: { $0 == .file("-") }) + options.formFields.count(where: \.readsStandardInput) > 1 {
             throw UsageError("standard input can be sent once")
         }
         if options.continues, options.destination == .standardOutput || options.asksForHead || options.includesHead || !options.payloads.isEmpty {
             throw UsageError("-C goes on with a file (-o, -O) loaded by GET, without -i")
         }
+        if !options.formFields.isEmpty, !options.payloads.isEmpty {
+            throw UsageError("-F sends a form and -d sends data: not both")
+        }
+        if options.asksForHead, !options.formFields.isEmpty {
+            throw UsageError("-I asks for a head and -F sends a form: not both")
+        }
+        try checkEvents(options)
         if options.asksForHead, !options.payloads.isEmpty {
             throw UsageError("-I asks for a head and -d sends a body: not both")
         }
@@ -108,6 +115,14 @@ enum OptionCheck {
         }
         if let least = options.minimumTLS, let most = options.maximumTLS, least > most {
             throw UsageError("--tls-min is above --tls-max")
+        }
+    }
+
+    private static func checkEvents(_ options: Options) throws(UsageError) {
+        guard options.printsEvents else { return }
+        if options.urls.count > 1 { throw UsageError("--sse takes one URL: events do not end") }
+        if options.destination != .standardOutput || options.includesHead || options.asksForHead {
+            throw UsageError("--sse writes events to standard output: not with -o, -O, -i or -I")
         }
     }
 }

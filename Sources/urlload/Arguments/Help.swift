@@ -14,6 +14,8 @@ enum Help {
           urlload -O https://example.org/a.tar.gz             save it as a.tar.gz
           urlload -d name=Ada https://example.org/form        POST a form
           urlload -H 'Content-Type: application/json' -d @order.json https://example.org/orders
+          urlload -F title=Notes -F 'file=@a.pdf;type=application/pdf' https://example.org/upload
+          urlload --sse https://example.org/events            follow events, for ever
           urlload --json https://example.org/ | jq .timings   measure it
           urlload --trace https://example.org/                see every byte
           urlload tour                                        see what the library can do
@@ -26,6 +28,10 @@ enum Help {
         the file replaced. A device or a pipe is written to directly.
         -d sends application/x-www-form-urlencoded unless -H says another Content-Type. A file is sent
         as it is and never held in memory; standard input and pipes are read to their end first.
+        -F sends multipart/form-data. NAME=@FILE sends a file under its own name, NAME=<FILE its bytes as a
+        text; ;type=TYPE and ;filename=NAME may follow, and "quotes" hold a path with a semicolon.
+        --sse writes an event as lines (event:, id:, data:) and an empty one; with --json as an object on a
+        line: type, data, lastEventID. There is no time limit but --timeout, for silence, and --max-time.
         --json writes url, effectiveURL, status, version, headers, bytes, file, timings (seconds from
         the start: resolve, connect, tls, firstByte, total), reused, redirects and error. The body is
         counted and dropped unless -o or -O names a file for it.

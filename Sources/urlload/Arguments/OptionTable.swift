@@ -19,11 +19,12 @@ enum OptionTable {
         OptionRule(.output, "i", flag: "include", "write the response head before the body") { $0.includesHead = true },
         OptionRule(.output, "f", flag: "fail", "treat 4xx and 5xx as a failure: no body, exit code 22") { $0.failsOnStatus = true },
         OptionRule(.output, nil, flag: "json", "write one JSON object per URL instead of the body") { $0.printsJSON = true },
+        OptionRule(.output, nil, flag: "sse", "write server-sent events as they come, and connect again when they end") { $0.printsEvents = true },
         OptionRule(.output, "s", flag: "silent", "no progress, no messages; the exit code remains") { $0.isSilent = true },
     ]
 
     private static let request: [OptionRule] = [
-        OptionRule(.request, "X", "request", "METHOD", "GET unless said otherwise; POST with -d, PUT with -T, HEAD with -I") { (options, text) throws(UsageError) in
+        OptionRule(.request, "X", "request", "METHOD", "GET unless said otherwise; POST with -d and -F, PUT with -T, HEAD with -I") { (options, text) throws(UsageError) in
             let method = Method(text)
             guard method.isValid else { throw UsageError("\(text) is no method") }
             options.method = method
@@ -36,6 +37,12 @@ enum OptionTable {
         },
         OptionRule(.request, nil, "resumable", "STATEFILE", "with -T: go on where a lost connection or an earlier run left it; STATEFILE remembers") {
             $0.uploadState = $1
+        },
+        OptionRule(.request, "F", "form", "NAME=VALUE|@FILE", "send a form with this field, or file (;type= ;filename=); may be repeated") { (options, text) throws(UsageError) in
+            options.formFields.append(try FormField(text))
+        },
+        OptionRule(.request, nil, "form-string", "NAME=VALUE", "the same, with VALUE as it is, whatever it begins with") { (options, text) throws(UsageError) in
+            options.formFields.append(try .literal(text))
         },
         OptionRule(.request, "H", "header", "'Name: value'", "send this field; may be repeated") { (options, text) throws(UsageError) in
             let (name, value) = try OptionValue.field(text)

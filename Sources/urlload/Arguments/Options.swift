@@ -32,6 +32,7 @@ struct Options: Sendable {
     var upload: String?
     /// Where an upload that can be resumed is remembered.
     var uploadState: String?
+    var formFields: [FormField] = []
     var asksForHead = false
     var userAgent: String?
     var acceptsCompressed = true
@@ -60,6 +61,7 @@ struct Options: Sendable {
     var trace = Trace.off
     var showsSecrets = false
     var printsJSON = false
+    var printsEvents = false
 
     // Instead of loading.
     var wantsHelp = false

@@ -24,13 +24,19 @@ extension Configuration {
 }
 
 extension Request {
-    init(_ options: Options, _ url: URL) throws(OutputError) {
-        let body = try UploadBody.make(options.upload.map { [.file($0)] } ?? options.payloads)
+    init(_ options: Options, _ url: URL) throws {
+        let form = try UploadForm.make(options.formFields)
+        let body = try form ?? UploadBody.make(options.upload.map { [.file($0)] } ?? options.payloads)
         self.init(
             url: url, method: options.method ?? (options.asksForHead ? .head : options.upload != nil ? .put : body == nil ? .get : .post),
             headers: options.fields, body: body)
-        if body != nil, options.upload == nil, !headers.contains(.contentType) {
+        if form == nil, body != nil, options.upload == nil, !headers.contains(.contentType) {
             headers[.contentType] = "application/x-www-form-urlencoded"
+        }
+        if options.printsEvents {
+            // Events have no limits but the request's own.
+            idleTimeout = options.idleTimeout
+            resourceTimeout = options.totalTimeout
         }
     }
 }

@@ -22,6 +22,7 @@ struct Transfer: Sendable {
             try await Watch.$current.withValue(watch) {
                 if let continuation = continuation(url) { return try await carryOn(continuation, request, watch, progress) }
                 guard options.uploadState == nil else { return try await uploadResumably(request, url, watch, progress) }
+                guard !options.printsEvents else { return try await receiveEvents(request, decisions(watch), progress) }
                 try await session.load(request, decisions: decisions(watch)) { response, body in
                     try await receive(response, body, url, progress)
                 }
@@ -122,6 +123,13 @@ struct Transfer: Sendable {
         }
         screen.expect(response.expectedLength)
         return output
+    }
+
+    private func receiveEvents(_ request: Request, _ decisions: Decisions, _ attempt: Attempt) async throws {
+        for try await event in session.events(for: request, decisions: decisions) {
+            try FileDescriptor.standardOutput.write(EventText.make(event, asJSON: options.printsJSON))
+            attempt.bytes += Int64(event.data.utf8.count)
+        }
     }
 
     func decisions(_ watch: Watch) -> Decisions {

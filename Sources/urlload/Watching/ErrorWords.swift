@@ -50,5 +50,6 @@ enum ErrorWords {
         "uploadTooLarge": "the server takes no file of this size",
         "uploadRefused": "the server refused to go on with the upload",
         "contentDecodingFailed": "the compressed body is damaged",
+        "unacceptableContentType": "the response is of another type",
     ]
 }

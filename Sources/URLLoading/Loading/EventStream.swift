@@ -1,0 +1,160 @@
+// One iteration of server-sent events: connect, read, wait, connect again. Each connection is the load of a
+// task handle: between two events nobody of ours waits, and the session can end it all the same.
+
+import FoundationEssentials
+import URLLoadingIO
+import URLLoadingWire
+
+struct EventStream: Sendable {
+    private let session: Session
+    private let request: Request
+    private let decisions: Decisions?
+    private let reconnection: ServerSentEvents.Reconnection
+    private var reader: EventReader?
+    private var connection: Connection?
+    private var lastEventID: String
+    private var history = ReconnectionPlan.History()
+    /// When it was lost; `nil` while it is not.
+    private var lostAt: Int64?
+    /// When all must have ended; `nil` before the first call.
+    private var deadline: Int64?
+    private var ending: Result<Void, LoadError>?
+
+    private static let lastEventIDField = FieldName("Last-Event-ID")
+
+    init(_ session: Session, _ request: Request, _ decisions: Decisions?, _ reconnection: ServerSentEvents.Reconnection) {
+        self.session = session
+        self.request = request.forEvents
+        self.decisions = decisions
+        self.reconnection = reconnection
+        lastEventID = request.headers[Self.lastEventIDField] ?? ""
+    }
+
+    private var clock: LoopClock { session.core.configuration.clock }
+
+    /// Off the caller's actor.
+    @concurrent mutating func nextElsewhere() async throws(LoadError) -> ServerSentEvent? { try await next() }
+
+    mutating func next() async throws(LoadError) -> ServerSentEvent? {
+        if deadline == nil { deadline = request.resourceTimeout.map { clock.now() &+ LoadControl.nanoseconds($0) } ?? .max }
+        while ending == nil {
+            var failure: LoadError?
+            do throws(LoadError) {
+                if reader == nil, !(try await connect()) { break }
+                if let event = try await reader?.next() { return event }
+            } catch {
+                failure = error.at(request.url)
+            }
+            await goOn(after: failure)
+        }
+        (reader, connection) = (nil, nil)
+        try ending?.get()
+        return nil
+    }
+
+    /// Ends its load when it goes. A handle alone would not: what is read ahead may be silence, for ever.
+    private final class Connection: Sendable {
+        private let task: LoadTask<Data>
+        init(_ task: LoadTask<Data>) { self.task = task }
+        deinit { task.cancel() }
+    }
+
+    // MARK: Connecting
+
+    /// Returns false if the server wants nobody to come back.
+    private mutating func connect() async throws(LoadError) -> Bool {
+        let task = session.dataTask(prepared(), decisions: decisions)
+        connection = Connection(task)
+        task.resume()
+        let response = try await task.response
+        if response.http?.status == .noContent {
+            ending = .success(())
+            return false
+        }
+        if let status = response.http?.status, status != .ok {
+            throw LoadError(refusing: response, .unacceptableStatus, status.description)
+        }
+        guard response.mediaType?.essence == "text/event-stream" else {
+            throw LoadError(refusing: response, .unacceptableContentType, "not text/event-stream")
+        }
+        let source = try await task.body.source
+        guard source.claim() else { throw .bodyUnavailable }
+        history.wasConnected = true
+        reader = EventReader(source, lastEventID: lastEventID)
+        return true
+    }
+
+    private func prepared() -> Request {
+        var request = request
+        // An ID may hold what no field may; it could not be sent, today or ever.
+        let isSendable = lastEventID.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F || $0 == "\t" }
+        request.headers[Self.lastEventIDField] = lastEventID.isEmpty || !isSendable ? nil : lastEventID
+        request.resourceTimeout = deadline.flatMap { $0 == .max ? nil : .nanoseconds(max(1, $0 - clock.now())) } ?? .unlimited
+        return request
+    }
+
+    // MARK: Connecting again
+
+    private mutating func goOn(after failure: LoadError?) async {
+        note(reader)
+        (reader, connection) = (nil, nil)
+        let now = clock.now()
+        history.lostFor = now - (lostAt ?? now)
+        lostAt = lostAt ?? now
+        switch ReconnectionPlan.make(after: failure, history, reconnection, chance: .random(in: 0..<1)) {
+        case .end: ending = .success(())
+        case .fail(let error): ending = .failure(error)
+        case .connect(let delay):
+            history.failures += 1
+            do throws(LoadError) { try await wait(until: now &+ delay) } catch { ending = .failure(error) }
+        }
+    }
+
+    private mutating func note(_ reader: EventReader?) {
+        guard let reader else { return }
+        lastEventID = reader.lastEventID
+        history.retry = reader.retry ?? history.retry
+        guard reader.hasReceived else { return }
+        history.failures = 0
+        lostAt = nil
+    }
+
+    private func wait(until moment: Int64) async throws(LoadError) {
+        let deadline = deadline ?? .max
+        let pause = EventPause(clock)
+        guard session.core.registry.enter(pause) else { throw .sessionInvalidated(request.url) }
+        defer { session.core.registry.leave(pause) }
+        let clock = clock
+        let slept: Result<Void, IOFailure> = await withTaskCancellationHandler {
+            do throws(IOFailure) { return .success(try await clock.sleep(until: min(moment, deadline), pause)) } catch {
+                return .failure(error)
+            }
+        } onCancel: {
+            pause.stop(.cancelled)
+        }
+        if case .failure = slept { throw LoadError(pause.stopReason ?? .cancelled, phase: .waiting).at(request.url) }
+        guard moment < deadline else { throw LoadError(.deadline, phase: .waiting).at(request.url) }
+    }
+}
+
+/// A stream that waits: its session ends it when it is invalidated, and does not wait for it.
+private final class EventPause: LoadControl, @unchecked Sendable {
+    init(_ clock: LoopClock) { super.init(idle: nil, resource: nil, collectsTimeline: false, clock: clock) }
+    override var isGoingOn: Bool { false }
+}
+
+extension Duration {
+    /// Longer than anything runs.
+    fileprivate static let unlimited = Duration.seconds(Int64.max / 4)
+}
+
+extension Request {
+    /// With what a stream of events needs, where the caller has said nothing.
+    fileprivate var forEvents: Request {
+        var request = self
+        if !headers.contains(.accept) { request.headers[.accept] = "text/event-stream" }
+        if !headers.contains(.cacheControl) { request.headers[.cacheControl] = "no-store" }
+        request.idleTimeout = idleTimeout ?? Duration.unlimited
+        return request
+    }
+}

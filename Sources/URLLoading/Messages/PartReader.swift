@@ -1,0 +1,149 @@
+// A body taken apart, for one reader at a time: who asks for the next part moves on from the one before.
+
+import Synchronization
+import URLLoadingWire
+
+final class PartReader: @unchecked Sendable {
+    private enum Event {
+        case part(Headers)
+        case data(Chunk)
+        case partEnd
+    }
+
+    private let source: any BodySource
+    private let response: Response
+    private let isReplacing: Bool
+    /// Whoever has set it may touch what follows.
+    private let isBusy = Atomic<Bool>(false)
+    private var reader: MultipartReader
+    private var input = PartInput()
+    /// The part that was begun last, from 1.
+    private var current = 0
+    /// Its content has not ended.
+    private var isInside = false
+    private var hasEnded = false
+    private var failure: LoadError?
+
+    init(_ source: any BodySource, _ response: Response, _ boundary: MultipartBoundary, isReplacing: Bool) {
+        self.source = source
+        self.response = response
+        self.isReplacing = isReplacing
+        reader = MultipartReader(boundary: boundary, limits: MultipartLimits(source.limits, isReplacing: isReplacing))
+    }
+
+    /// Type and subtype, whatever follows: senders of boundaries are not careful with the rest.
+    static func essence(_ contentType: String) -> String {
+        let type = contentType.prefix { $0 != ";" }
+        return String(type.drop { $0 == " " || $0 == "\t" }.prefix { $0 != " " && $0 != "\t" }).lowercased()
+    }
+
+    // MARK: The two who read
+
+    func nextPart() async throws(LoadError) -> ResponsePart? {
+        try enter()
+        defer { leave() }
+        while let event = try await next() {
+            guard case .part(let headers) = event else { continue }
+            return ResponsePart(headers: headers, body: ResponseBody(PartSource(self, current)), of: response)
+        }
+        return nil
+    }
+
+    /// The next piece of a part; `nil` at its end.
+    func nextChunk(of part: Int) async throws(LoadError) -> Chunk? {
+        try enter()
+        defer { leave() }
+        guard part == current else { throw LoadError.bodyUnavailable.at(response.url) }
+        guard isInside, case .data(let chunk)? = try await next() else { return nil }
+        return chunk
+    }
+
+    private func enter() throws(LoadError) {
+        guard !isBusy.exchange(true, ordering: .acquiringAndReleasing) else { throw LoadError.bodyUnavailable.at(response.url) }
+    }
+
+    private func leave() { isBusy.store(false, ordering: .releasing) }
+
+    // MARK: The body
+
+    private func next() async throws(LoadError) -> Event? {
+        if let failure { throw failure }
+        do throws(LoadError) {
+            guard !hasEnded else { return nil }
+            while true {
+                if let event = try step() { return event }
+                if hasEnded { return nil }
+                guard let chunk = try await source.next() else { return try end() }
+                input.add(chunk)
+            }
+        } catch {
+            failure = error.at(response.url)
+            throw error.at(response.url)
+        }
+    }
+
+    /// What is here already.
+    private func step() throws(LoadError) -> Event? {
+        switch try input.next(&reader) {
+        case .part(let headers)?:
+            current += 1
+            isInside = true
+            return .part(headers)
+        case .data(let range)?: return .data(input.chunk(range))
+        case .partEnd?:
+            isInside = false
+            return .partEnd
+        case .end?:
+            // The epilogue is read: with it the load is complete, and its connection serves others. But who
+            // has replaced the last picture may leave it at that for ever.
+            hasEnded = isReplacing
+            return isReplacing ? nil : try step()
+        case nil: return nil
+        }
+    }
+
+    private func end() throws(LoadError) -> Event? {
+        hasEnded = true
+        if !isReplacing { do throws(WireViolation) { try reader.receiveEnd() } catch { throw LoadError(error, .receiving) } }
+        defer { isInside = false }
+        return isInside ? .partEnd : nil
+    }
+}
+
+/// The content of one part.
+private final class PartSource: BodySource {
+    private let reader: PartReader
+    private let part: Int
+    private let isClaimed = Atomic<Bool>(false)
+    private let hasEnded = Atomic<Bool>(false)
+
+    init(_ reader: PartReader, _ part: Int) {
+        self.reader = reader
+        self.part = part
+    }
+
+    func claim() -> Bool { !isClaimed.exchange(true, ordering: .acquiringAndReleasing) }
+
+    func next() async throws(LoadError) -> Chunk? {
+        guard !hasEnded.load(ordering: .acquiring) else { return nil }
+        let chunk = try await reader.nextChunk(of: part)
+        if chunk == nil { hasEnded.store(true, ordering: .releasing) }
+        return chunk
+    }
+
+    var trailers: Headers { Headers() }
+    var limits: Configuration.Limits { reader.limits }
+}
+
+extension PartReader {
+    fileprivate var limits: Configuration.Limits { source.limits }
+}
+
+extension MultipartLimits {
+    fileprivate init(_ limits: Configuration.Limits, isReplacing: Bool) {
+        self.init()
+        headSize = limits.partHeadSize
+        fieldCount = limits.partFieldCount
+        partCount = isReplacing ? .max : limits.partCount
+    }
+}

@@ -1,0 +1,48 @@
+// What `-F` sends. Files are read as the server takes them; what can be read only once is read to its end
+// before.
+
+import FoundationEssentials
+import Glibc
+import URLLoading
+
+enum UploadForm {
+    static func make(_ fields: [FormField]) throws -> RequestBody? {
+        guard !fields.isEmpty else { return nil }
+        var form = MultipartForm()
+        for field in fields { try append(field, to: &form) }
+        return try .multipart(form)
+    }
+
+    private static func append(_ field: FormField, to form: inout MultipartForm) throws(OutputError) {
+        switch field.content {
+        case .text(let text) where field.type == nil: form.append(name: field.name, value: text)
+        case .text(let text):
+            form.append(name: field.name, data: Data(text.utf8), contentType: field.type)
+        case .textOf(let path):
+            let data = Data(try all(path))
+            form.append(name: field.name, data: data, fileName: field.fileName, contentType: field.type ?? "text/plain")
+        case .file(let path):
+            // The last part of the path, as curl has it; for standard input that is "-".
+            let name = field.fileName ?? path.split(separator: "/").last.map { String($0) } ?? path
+            if path != "-", try isRegular(path) {
+                form.append(name: field.name, file: URL(filePath: path), fileName: name, contentType: field.type)
+            } else {
+                form.append(name: field.name, data: Data(try all(path)), fileName: name, contentType: field.type)
+            }
+        }
+    }
+
+    /// Said here, with its name: the library would say it when it opens the file.
+    private static func isRegular(_ path: String) throws(OutputError) -> Bool {
+        var status = stat()
+        guard stat(path, &status) == 0, access(path, R_OK) == 0 else { throw .system(errno, path, .read) }
+        return status.st_mode & S_IFMT == S_IFREG
+    }
+
+    private static func all(_ path: String) throws(OutputError) -> [UInt8] {
+        let file = try InputFile(path)
+        var bytes: [UInt8] = []
+        while let piece = try file.next() { bytes += piece }
+        return bytes
+    }
+}

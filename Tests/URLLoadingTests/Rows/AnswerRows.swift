@@ -1,0 +1,56 @@
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingTesting
+
+/// Statuses required and bodies decoded, when the caller says so and not before (checklist 160).
+@Suite(.timeLimit(.minutes(1)))
+struct AnswerRows {
+    private struct User: Codable, Sendable, Equatable { var name: String }
+
+    @Test("requireSuccess throws for what is no 2xx, with the response; nothing throws by itself")
+    func success() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/good") { _ in .status(.created, body: .bytes([1])) }
+            origin.route("/bad") { _ in .status(.serviceUnavailable, headers: ["Retry-After": "9"], body: .bytes([1])) }
+            origin.route("/stays") { _ in .status(.notModified) }
+            try await withSession(.ephemeral) { session in
+                let good = try await session.data(from: origin.url("/good")).1
+                #expect(try good.requireSuccess().http?.status == .created)
+                for (path, status) in [("/bad", Status.serviceUnavailable), ("/stays", .notModified)] {
+                    let response = try await session.data(from: origin.url(path)).1
+                    let error = await failure(.unacceptableStatus, .peer, .receiving) { try response.requireSuccess() }
+                    #expect(error?.status == status && error?.url == origin.url(path) && error?.code == -1011)
+                    #expect(error?.response?.http?.headers["Retry-After"] == (path == "/bad" ? "9" : nil))
+                    #expect(error?.description.contains("\(status.code)") == true)
+                    #expect(error.map { "\($0.underlying.map { "\($0)" } ?? "")".contains("9") } != true)
+                }
+            }
+        }
+        let file = Response(url: try url("file:///etc/hostname"))
+        #expect(try file.requireSuccess().http == nil)
+        #expect(LoadError.Reason.unacceptableStatus.name == "unacceptableStatus")
+    }
+
+    @Test("bodies are decoded within their limit; what cannot be is an error of its own")
+    func decoding() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/ada") { _ in .ok(#"{"name":"Ada"}"#) }
+            origin.route("/html") { _ in .ok("<html>") }
+            try await withSession(.ephemeral) { session in
+                func decode(_ path: String, _ limit: Int) async throws -> User {
+                    try await session.load(Request(url: origin.url(path))) { _, body in try await body.decode(User.self, upTo: limit) }
+                }
+                #expect(try await decode("/ada", 14) == User(name: "Ada"))
+                await expectFailure(.bodyTooLarge, .local) { try await decode("/ada", 13) }
+                let error = await failure(.undecodableBody, .peer, .decoding) { try await decode("/html", 1000) }
+                #expect(error?.underlying is DecodingError && error?.response == nil)
+
+                let data = try await session.data(from: origin.url("/ada")).0
+                #expect(try data.decode(User.self, upTo: 14) == User(name: "Ada"))
+                await expectFailure(.bodyTooLarge) { try data.decode(User.self, upTo: 13) }
+                await expectFailure(.undecodableBody) { try data.decode([Int].self) }
+            }
+        }
+    }
+}
