@@ -33,7 +33,8 @@ public struct Configuration: Sendable {
 
     // MARK: Connections
 
-    /// The most connections to one origin at a time, at least 1. Loads beyond it wait in order of arrival.
+    /// The most connections to one origin at a time, at least 1. Loads beyond it wait: those
+    /// whose task has the higher priority go first, among equals who came first.
     public var maximumConnectionsPerHost = 6
     /// How long an unused connection is kept. Servers commonly close theirs after 60 to 75 seconds;
     /// leaving first spares a retry. Zero: connections are not reused.
