@@ -26,6 +26,7 @@ struct Connector: Sendable {
     private func transport(
         to origin: Origin, _ control: LoadControl, _ access: NetworkAccess
     ) async throws(LoadError) -> any Transport {
+        if access.needsPath { control.pathBeforeConnecting = configuration.networkMonitor.current }
         let found: [SocketAddress]
         do throws(IOFailure) {
             if let dial = configuration.dial { return try await dial(origin, control) }

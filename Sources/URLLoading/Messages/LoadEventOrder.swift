@@ -4,7 +4,8 @@
 /// Says whether events come in a legal order.
 ///
 /// ```
-/// canonicalized* (bodySent* informational* redirected)* bodySent* informational* responded received* completed
+/// canonicalized* (request (redirected | retrying))* request responded received* completed
+///     where request = waitingForConnectivity* bodySent* informational*
 /// ```
 /// A server that answers while it still reads has `bodySent` among those that follow `responded`.
 ///
@@ -49,7 +50,9 @@ public struct LoadEventOrder: Sendable, CustomStringConvertible {
             return move(event, if: bytes.count > 0 && grows, to: max(stage, .sending))
         case .informational:
             return move(event, if: stage <= .sending, to: .sending)
-        case .redirected:
+        case .waitingForConnectivity:
+            return move(event, if: stage <= .sending, to: .sending)
+        case .redirected, .retrying:
             sent = 0
             return move(event, if: stage <= .sending, to: .sending)
         case .responded:
@@ -85,6 +88,8 @@ extension LoadEvent {
         case .canonicalized: "canonicalized"
         case .bodySent: "bodySent"
         case .informational: "informational"
+        case .retrying: "retrying"
+        case .waitingForConnectivity: "waitingForConnectivity"
         case .redirected: "redirected"
         case .responded: "responded"
         case .received: "received"

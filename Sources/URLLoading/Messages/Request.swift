@@ -57,6 +57,16 @@ public struct Request: Sendable {
         get { storage.allowsConstrained }
         set { mutable.allowsConstrained = newValue }
     }
+    /// Overrides ``Configuration/retryPolicy``; ``RetryPolicy/never`` for one try.
+    public var retryPolicy: RetryPolicy? {
+        get { storage.retryPolicy }
+        set { mutable.retryPolicy = newValue }
+    }
+    /// Overrides ``Configuration/waitsForConnectivity``.
+    public var waitsForConnectivity: Bool? {
+        get { storage.waitsForConnectivity }
+        set { mutable.waitsForConnectivity = newValue }
+    }
     /// Whether stored responses may answer.
     public var cachePolicy: CachePolicy {
         get { storage.cachePolicy }
@@ -113,6 +123,8 @@ public struct Request: Sendable {
         var allowsCellular: Bool?
         var allowsExpensive: Bool?
         var allowsConstrained: Bool?
+        var retryPolicy: RetryPolicy?
+        var waitsForConnectivity: Bool?
         var cachePolicy = CachePolicy.useProtocol
         var properties = Properties()
         var destination: Result<Destination, WireViolation>
@@ -135,6 +147,8 @@ public struct Request: Sendable {
             allowsCellular = other.allowsCellular
             allowsExpensive = other.allowsExpensive
             allowsConstrained = other.allowsConstrained
+            retryPolicy = other.retryPolicy
+            waitsForConnectivity = other.waitsForConnectivity
             cachePolicy = other.cachePolicy
             properties = other.properties
             destination = other.destination

@@ -67,8 +67,10 @@ final class TaskLoad: Load, @unchecked Sendable {
     }
 
     override func didStop() {
-        sink?.stopped()
-        guard let why = stopReason, let seized = state.withLock({ $0.seize() }) else { return }
+        guard let why = stopReason else { return }
+        // Silence before the response may be forgiven; nobody waits for the sink yet.
+        if why != .idle || state.withLock({ $0.response != nil }) { sink?.stopped() }
+        guard let seized = state.withLock({ $0.seize() }) else { return }
         seized.exchange?.release()
         let phase: LoadError.Phase = seized.exchange == nil ? .preparing : .receiving
         complete(.failed(LoadError(why, phase: phase).at(seized.exchange?.response.url ?? original.url)))
@@ -324,7 +326,7 @@ extension LoadTaskState.Counts {
         case .bodySent(let bytes): (sent, expectedToSend) = (bytes.total, bytes.expected)
         case .responded(let response): expectedToReceive = response.expectedLength
         case .received(let bytes): received = bytes.total
-        case .canonicalized, .informational, .redirected, .completed: break
+        case .canonicalized, .informational, .redirected, .retrying, .waitingForConnectivity, .completed: break
         }
     }
 }
