@@ -57,7 +57,13 @@ extension Load {
 
     /// Whether there may be another try. What was stopped for the peer's silence goes on; but not if a handler
     /// of the caller's waits for the answer, for he has heard of the stop.
-    func mayTryAgain() -> Bool { stopReason == nil || insiders == nil && forgiveIdle() }
+    func mayTryAgain() -> Bool {
+        guard stopReason != nil else { return true }
+        guard insiders == nil, forgiveIdle() else { return false }
+        // Whoever stopped it looks after it no more.
+        core.registry.watch(self)
+        return stopReason == nil
+    }
 
     private func goOn(_ phase: LoadError.Phase) async throws(LoadError) {
         if isSuspended { await untilResumed() }

@@ -109,10 +109,9 @@ struct RetryRows {
             async let count = verb.run(rig.session, Request(url: origin.url()))
             for number in 1...2 {
                 if failure.reason == .idleTimeout {
-                    try await origin.wait { $0.stalled == number }
+                    try await origin.wait { $0.accepted == number && $0.stalled == 1 }
                     try await rig.clock.untilWaiting()
                     rig.clock.advance(by: .seconds(60))
-                    origin.releaseStalls()
                 }
                 try await rig.passWaits(1, from: number)
             }
@@ -168,6 +167,31 @@ struct RetryRows {
             request.retryPolicy = policy
             _ = try await rig.session.data(for: request)
             #expect(origin.requests.count == 5)
+        }
+    }
+
+    @Test("a load forgiven its peer's silence has its resource timeout still, and can be cancelled", arguments: [false, true])
+    func forgiven(_ isCancelled: Bool) async throws {
+        try await withTestOrigin { origin in
+            origin.inject(.init(.requestHead, .stall))
+            let rig = Rig({ $0.maximumAttempts = 100 })
+            var request = Request(url: origin.url())
+            request.idleTimeout = .seconds(10)
+            request.resourceTimeout = .seconds(60)
+            let load = RunningLoad(rig.session, request, verb: .value)
+            for number in 1...3 {
+                try await origin.wait { $0.accepted == number && $0.stalled == 1 }
+                try await rig.clock.untilWaiting()
+                rig.clock.advance(by: .seconds(10))
+                try await rig.passWaits(1, from: number)
+            }
+            try await origin.wait { $0.accepted == 4 && $0.stalled == 1 }
+            try await rig.clock.untilWaiting()
+            rig.clock.advance(by: .seconds(8))
+            #expect(rig.retries.count == 3 && rig.recorder.loads.allSatisfy { !$0.isComplete })
+            if isCancelled { load.task.cancel() } else { rig.clock.advance(by: .seconds(1)) }
+            #expect(await load.reason == (isCancelled ? .cancelled : .resourceTimeout))
+            await expectEmpty(rig.session)
         }
     }
 
