@@ -26,6 +26,8 @@ enum Help {
         the file replaced. A device or a pipe is written to directly.
         -d sends application/x-www-form-urlencoded unless -H says another Content-Type. A file is sent
         as it is and never held in memory; standard input and pipes are read to their end first.
+        --retry sends any method again, until a response has begun: what is lost of its body is an error.
+        Retry-After is waited in addition, up to 600 seconds; --max-time counts all tries together.
         --json writes url, effectiveURL, status, version, headers, bytes, file, timings (seconds from
         the start: resolve, connect, tls, firstByte, total), reused, redirects and error. The body is
         counted and dropped unless -o or -O names a file for it.
