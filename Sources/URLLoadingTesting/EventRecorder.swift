@@ -172,7 +172,7 @@ extension EventRecorder {
 
     /// The kinds of a ``LoadEvent``, without what they say.
     public enum Kind: Sendable, Hashable, CaseIterable {
-        case canonicalized, bodySent, informational, retrying, waitingForConnectivity, redirected, responded, received, completed
+        case canonicalized, bodySent, informational, retrying, waitingForConnectivity, redirected, responded, becameDownload, becameStream, resumed, received, completed
     }
 }
 
@@ -187,6 +187,9 @@ extension LoadEvent {
         case .waitingForConnectivity: .waitingForConnectivity
         case .redirected: .redirected
         case .responded: .responded
+        case .becameDownload: .becameDownload
+        case .becameStream: .becameStream
+        case .resumed: .resumed
         case .received: .received
         case .completed: .completed
         }

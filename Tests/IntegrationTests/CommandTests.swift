@@ -154,6 +154,33 @@ struct CommandTests {
         #expect(result.text == "143\n")
     }
 
+    @Test("-C goes on with what a killed run has left: the same file, and only what was missing is sent")
+    func continued() async throws {
+        let folder = try TemporaryFolder()
+        let whole = try Servers.text("NGINX", "/1g.bin")
+        let first = try Running(Running.urlloadPath, ["-sC", "-o", "file", "--max-time", "60", whole], in: folder)
+        // Far enough for a token, not so far that it is complete.
+        while !folder.names.contains(".file.urlload") { try await Task.sleep(for: .milliseconds(2)) }
+        first.send(SIGKILL)
+        _ = try await first.wait()
+        #expect(!folder.names.contains("file"))
+        let held = folder.names.filter { $0.hasPrefix(".urlloading-") }
+        #expect(held.count == 1)
+        let second = try await Running.urlload(["-C", "-v", "-o", "file", whole], in: folder)
+        #expect(second.code == 0)
+        #expect(second.errors.contains("> Range: bytes=") && second.errors.contains("< HTTP/1.1 206"))
+        #expect(folder.names == ["file"])
+        let files = Servers.variable("FILES") ?? ""
+        let same = try await Running.command("/usr/bin/cmp", [folder.path + "/file", files + "/1g.bin"])
+        #expect(same.code == 0)
+        // The server's own count: what was held was not sent again.
+        let range = try #require(second.errors.split(separator: "\n").first { $0.contains("> Range: bytes=") })
+        let offset = try #require(Int(range.split(separator: "=")[1].dropLast()))
+        #expect(offset > 0)
+        let length = try #require(second.errors.split(separator: "\n").first { $0.contains("< Content-Length: ") })
+        #expect(Int(length.split(separator: " ").last ?? "") == (1 << 30) - offset)
+    }
+
     @Test(.disabled(if: Servers.isSanitized, "The sanitizer's own memory is many times the limit"))
     func memoryStaysSmall() async throws {
         let path = Servers.isLong ? "/10g.bin" : "/1g.bin"

@@ -47,7 +47,11 @@ final class Emission: @unchecked Sendable {
     }
 
     func emit(_ event: LoadEvent, _ load: Load) {
-        if case .responded(let response) = event { received = (0, response.expectedLength) }
+        switch event {
+        case .responded(let response): received = (0, response.expectedLength)
+        case .resumed(let offset, let expected): received = (offset, expected)
+        default: break
+        }
         #if DEBUG
         let isLegal = order.accept(event)
         assert(isLegal, "events out of order: \(order)")

@@ -28,7 +28,7 @@ public final class NetworkMonitor: Sendable {
         self.kind = kind
     }
 
-    /// The path at this moment, asked of the kernel anew: some tens of microseconds. Never waits for the network.
+    /// The path at this moment, asked of the kernel anew, which takes a fraction of a millisecond. Never waits for the network.
     public var current: NetworkPath {
         do throws(IOFailure) { return path(try PathMonitor.look(source), hints) } catch { return unknown }
     }

@@ -93,6 +93,9 @@ enum OptionCheck {
         if options.payloads.count(where: { $0 == .file("-") }) > 1 {
             throw UsageError("standard input can be sent once")
         }
+        if options.continues, options.destination == .standardOutput || options.asksForHead || options.includesHead || !options.payloads.isEmpty {
+            throw UsageError("-C goes on with a file (-o, -O) loaded by GET, without -i")
+        }
         if options.asksForHead, !options.payloads.isEmpty {
             throw UsageError("-I asks for a head and -d sends a body: not both")
         }

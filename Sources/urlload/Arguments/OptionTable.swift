@@ -13,6 +13,9 @@ enum OptionTable {
         OptionRule(.output, "O", flag: "remote-name", "write it to a file here, named after the URL") {
             $0.destination = .namedAfterURL
         },
+        OptionRule(.output, "C", flag: "continue", "go on with what an earlier run of this command has left of FILE (-o, -O)") {
+            $0.continues = true
+        },
         OptionRule(.output, "i", flag: "include", "write the response head before the body") { $0.includesHead = true },
         OptionRule(.output, "f", flag: "fail", "treat 4xx and 5xx as a failure: no body, exit code 22") { $0.failsOnStatus = true },
         OptionRule(.output, nil, flag: "json", "write one JSON object per URL instead of the body") { $0.printsJSON = true },

@@ -56,6 +56,7 @@ struct Options: Sendable {
 
     // The output.
     var destination = Destination.standardOutput
+    var continues = false
     var includesHead = false
     var failsOnStatus = false
     var isSilent = false

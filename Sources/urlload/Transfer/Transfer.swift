@@ -20,13 +20,14 @@ struct Transfer: Sendable {
         do {
             let request = try Request(options, url)
             try await Watch.$current.withValue(watch) {
+                if let continuation = continuation(url) { return try await carryOn(continuation, request, watch, progress) }
                 try await session.load(request, decisions: decisions(watch)) { response, body in
                     try await receive(response, body, url, progress)
                 }
             }
         } catch let error as LoadError {
             // A file that could not be read is named by what our own sequence threw.
-            report.failure = (error.underlying as? OutputError).map { Report.Failure($0) } ?? Report.Failure(error)
+            report.failure = progress.failure ?? (error.underlying as? OutputError).map { Report.Failure($0) } ?? Report.Failure(error)
             if report.effectiveURL == nil { report.effectiveURL = error.url.map(AddressText.shown) }
         } catch let error as OutputError {
             report.failure = Report.Failure(error)
@@ -77,6 +78,43 @@ struct Transfer: Sendable {
         }
         try output.commit()
         attempt.file = output.fileName
+    }
+
+    /// `nil` for what is not continued, or no file.
+    private func continuation(_ url: URL) -> Continuation? {
+        guard options.continues else { return nil }
+        return switch options.destination {
+        case .standardOutput: nil
+        case .file(let path): Continuation(path)
+        case .namedAfterURL: Continuation(FileName.make(for: url))
+        }
+    }
+
+    private func carryOn(
+        _ continuation: Continuation, _ request: Request, _ watch: Watch, _ attempt: Attempt
+    ) async throws {
+        var decisions = decisions(watch)
+        if options.failsOnStatus {
+            decisions.response = Decision { response in
+                guard let status = response.http?.status, status.code >= 400 else { return .allow }
+                attempt.response = response
+                attempt.failure = Report.Failure(status)
+                return .cancel
+            }
+        }
+        _ = try await continuation.run(request, session, decisions) { event in
+            switch event {
+            case .responded(let response):
+                attempt.response = response
+                if let expected = response.expectedLength { screen.expect(expected) }
+            case .resumed(let offset, _) where offset > 0: screen.message("\(continuation.path): goes on at byte \(offset)")
+            case .received(let bytes):
+                attempt.bytes += Int64(bytes.count)
+                screen.progress(bytes.count)
+            default: break
+            }
+        }
+        attempt.file = continuation.path
     }
 
     private func decisions(_ watch: Watch) -> Decisions {

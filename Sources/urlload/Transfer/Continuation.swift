@@ -1,0 +1,77 @@
+// `-C`: a download that another run of the command goes on with. What is needed for that lies beside the
+// file, in `.FILE.urlload`, from the moment the response is known: also a run that was killed is continued.
+
+import FoundationEssentials
+import Glibc
+import URLLoading
+
+struct Continuation: Sendable {
+    let path: String
+    private let notes: String
+
+    init(_ path: String) {
+        self.path = path
+        let name = path.split(separator: "/").last.map(String.init) ?? path
+        notes = path.dropLast(name.count) + ".\(name).urlload"
+    }
+
+    var place: URL { URL(filePath: path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path) }
+
+    /// What another run has left; `nil` if there is nothing, or nothing that can be used.
+    func token(for url: URL) -> ResumeToken? {
+        guard let data = try? Data(contentsOf: URL(filePath: notes)), let token = try? ResumeToken(data) else { return nil }
+        return token.isFor(url) ? token : nil
+    }
+
+    func store(_ token: ResumeToken) { try? token.data.write(to: URL(filePath: notes), options: .atomic) }
+
+    func forget() { unlink(notes) }
+
+    /// Loads the rest, or all of it.
+    func run(
+        _ request: Request, _ session: Session, _ decisions: Decisions, _ hear: (LoadEvent) -> Void
+    ) async throws(LoadError) -> DownloadedFile {
+        let token = token(for: request.url)
+        do throws(LoadError) {
+            return try await run(request, token, session, decisions, hear)
+        } catch where error.reason == .resumeTokenRefused && token != nil {
+            return try await run(request, nil, session, decisions, hear)
+        }
+    }
+
+    private func run(
+        _ request: Request, _ token: ResumeToken?, _ session: Session, _ decisions: Decisions, _ hear: (LoadEvent) -> Void
+    ) async throws(LoadError) -> DownloadedFile {
+        let options = DownloadOptions(destination: place)
+        let mode = Self.mode(of: path)
+        let task = token.map { session.downloadTask(resuming: $0, request: request, options: options, decisions: decisions) }
+            ?? session.downloadTask(request, options: options, decisions: decisions)
+        let events = task.events
+        task.resume()
+        var isStored = false
+        for await event in events {
+            hear(event)
+            guard !isStored, case .received = event, let early = task.resumeToken else { continue }
+            store(early)
+            isStored = true
+        }
+        do throws(LoadError) {
+            let file = try await task.value
+            forget()
+            chmod(path, mode)
+            return file
+        } catch {
+            if let token = error.resumeToken { store(token) }
+            throw error
+        }
+    }
+
+    /// What the umask leaves, or the mode of the file that is replaced.
+    private static func mode(of path: String) -> mode_t {
+        var status = stat()
+        if stat(path, &status) == 0 { return status.st_mode & 0o777 }
+        let mask = umask(0)
+        umask(mask)
+        return 0o666 & ~mask
+    }
+}

@@ -1,0 +1,122 @@
+import FoundationEssentials
+import Glibc
+import Testing
+import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+
+/// Networks that a session or a request keeps off.
+@Suite(.timeLimit(.minutes(1)))
+struct NetworkAccessTests {
+    typealias Reason = LoadError.Reason
+    private static let modem = ScriptedPaths.Tables(
+        links: [RouteBytes.link(2, "wwan0")], addresses: [], routes: [RouteBytes.defaultRoute(through: [2])])
+    private static let cable = NetworkMonitorTests.home
+
+    private func configuration(_ kernel: ScriptedPaths, hints: NetworkMonitor.Hints = .init()) -> Configuration {
+        let monitor = NetworkMonitorTests.monitor(kernel)
+        monitor.hints = hints
+        var configuration = Configuration.ephemeral
+        configuration.networkMonitor = monitor
+        // Not this machine, and nothing is sent there: the system refuses to connect to a broadcast address.
+        configuration.resolver = RecordingResolver(.success([.ipv4((255, 255, 255, 255), port: 0)]))
+        return configuration
+    }
+
+    private static let refusals: [(any WritableKeyPath<Configuration, Bool> & Sendable, any WritableKeyPath<Request, Bool?> & Sendable, Reason, NetworkMonitor.Hints)] = [
+        (\.allowsCellularAccess, \.allowsCellularAccess, .notAllowedOnCellularNetwork, .init()),
+        (\.allowsExpensiveNetworkAccess, \.allowsExpensiveNetworkAccess, .notAllowedOnExpensiveNetwork, .init(isExpensive: true)),
+        (\.allowsConstrainedNetworkAccess, \.allowsConstrainedNetworkAccess, .notAllowedOnConstrainedNetwork, .init(isConstrained: true)),
+    ]
+
+    @Test("checklist 27: what is forbidden is not connected to, by session and by request", arguments: 0..<3)
+    func refused(_ number: Int) async throws {
+        let (ofSession, ofRequest, reason, hints) = Self.refusals[number]
+        var configuration = configuration(ScriptedPaths(Self.modem), hints: hints)
+        let target = try url("http://name.example/")
+        var request = Request(url: target)
+        request[keyPath: ofRequest] = false
+        let byRequest = await failure(reason, .local, .connecting) { try await Session(configuration).data(for: request) }
+        #expect(byRequest?.code == -1020 && byRequest?.url == target)
+
+        configuration[keyPath: ofSession] = false
+        await expectFailure(reason) { try await Session(configuration).data(from: target) }
+        await expectFailure(reason) { try await Session(configuration).data(from: url("http://[2001:db8::1]/")) }
+
+        // A request that may what its session may not is not refused for that.
+        request[keyPath: ofRequest] = true
+        configuration.addressPolicy = .publicOnly
+        await expectFailure(.addressRefused) { try await Session(configuration).data(for: request) }
+    }
+
+    @Test("this machine is reached whatever the network", arguments: ["127.0.0.1", "localhost", "name.example"])
+    func thisMachine(_ host: String) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("hello") }
+            var configuration = configuration(ScriptedPaths(Self.modem), hints: .init(isConstrained: true))
+            configuration.resolver = RecordingResolver()
+            configuration.allowsCellularAccess = false
+            configuration.allowsExpensiveNetworkAccess = false
+            configuration.allowsConstrainedNetworkAccess = false
+            let session = Session(configuration)
+            for _ in 0..<2 { try await session.expect(url("http://\(host):\(origin.port)/"), "hello") }
+        }
+    }
+
+    @Test("of a host that is here and elsewhere, here is what is tried")
+    func hereAndElsewhere() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("hello") }
+            var configuration = configuration(ScriptedPaths(Self.modem))
+            configuration.resolver = RecordingResolver(.success([.ipv4((255, 255, 255, 255), port: 0), .ipv4((127, 0, 0, 1), port: 0)]))
+            configuration.allowsCellularAccess = false
+            try await Session(configuration).expect(url("http://name.example:\(origin.port)/"), "hello")
+        }
+    }
+
+    @Test("where all is allowed, or the destination is here, nobody asks for the path")
+    func noCost() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("hello") }
+            let kernel = ScriptedPaths(Self.modem)
+            var configuration = configuration(kernel)
+            configuration.resolver = RecordingResolver()
+            try await Session(configuration).expect(url("http://name.example:\(origin.port)/"), "hello")
+            configuration.allowsCellularAccess = false
+            try await Session(configuration).expect(url("http://name.example:\(origin.port)/"), "hello")
+            #expect(kernel.opened == 0)
+        }
+    }
+
+    @Test("a connection that was kept is judged by what holds now, and kept on")
+    func keptConnection() async throws {
+        let answer = ScriptedPeer.Step.give("HTTP/1.1 204 No Content\r\n\r\n")
+        let peer = ScriptedPeer([.takeUntil("\r\n\r\n"), answer, .takeUntil("\r\n\r\n"), answer, .takeUntil("\r\n\r\n"), answer])
+        let kernel = ScriptedPaths(Self.cable)
+        var configuration = configuration(kernel)
+        configuration.connect(to: peer)
+        configuration.allowsCellularAccess = false
+        let session = Session(configuration)
+        let target = try url("http://name.example/")
+        for _ in 0..<2 { try await session.expect(target, "") }
+        kernel.change { $0 = Self.modem }
+        await expectFailure(.notAllowedOnCellularNetwork, .local) { try await session.data(from: target) }
+        kernel.change { $0 = Self.cable }
+        try await session.expect(target, "")
+        #expect(peer.connections == 1 && peer.complaints.isEmpty)
+    }
+
+    @Test("where the path is unknown, nothing is refused")
+    func unknown() async throws {
+        let kernel = ScriptedPaths(Self.modem)
+        kernel.refuse(EPERM)
+        var configuration = configuration(kernel, hints: .init(isExpensive: true, isConstrained: true))
+        configuration.allowsCellularAccess = false
+        configuration.allowsExpensiveNetworkAccess = false
+        do {
+            _ = try await Session(configuration).data(from: url("http://name.example/"))
+        } catch let error as LoadError {
+            #expect(error.code == LoadError.Reason.cannotConnect.code, "\(error)")
+        }
+    }
+}
