@@ -8,7 +8,8 @@ import URLLoadingWire
 extension HTTPHandler {
     /// One try after the other, as the policy says.
     @inline(never)
-    static func exchange(_ hop: Load.Hop, for load: Load, _ policy: RetryPolicy) async throws(LoadError) -> HTTPExchange {
+    static func tries(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> HTTPExchange {
+        let policy = hop.request.retryPolicy ?? load.core.configuration.retryPolicy ?? .never
         var plan = BackOffPlan(hop.request, policy, now: load.clock.now())
         while true {
             let retry: Retry, hearsPaths: Bool

@@ -13,8 +13,8 @@ struct HTTPHandler: DirectHandler {
 
     /// - Parameter attempt: which of the tries that a policy wants; 0 asks whether there is one.
     static func exchange(_ hop: Load.Hop, for load: Load, attempt: Int = 0) async throws(LoadError) -> HTTPExchange {
-        if attempt == 0, let policy = hop.request.retryPolicy ?? load.core.configuration.retryPolicy {
-            return try await exchange(hop, for: load, policy)
+        if attempt == 0, hop.request.hasRetryPolicy || load.core.configuration.retryPolicy != nil {
+            return try await tries(hop, for: load)
         }
         do throws(LoadError) {
             var retries = RetryPlan(hop.request, isRepeated: attempt > 1)

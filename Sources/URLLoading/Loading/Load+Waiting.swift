@@ -37,10 +37,10 @@ extension Load {
     /// Waits for a network that this load may use; returns `false` at once if the want of one is not
     /// why it could not connect.
     func waitForConnectivity(after error: LoadError, _ access: NetworkAccess) async throws(LoadError) -> Bool {
-        let monitor = core.configuration.networkMonitor
-        guard let watch = try? PathWatch(monitor, for: self) else { return false }
+        guard ConnectivityPlan.mayLackNetwork(error), let watch = try? PathWatch(core.configuration.networkMonitor, for: self)
+        else { return false }
         defer { watch.end() }
-        switch ConnectivityPlan.make(error, before: pathBeforeConnecting, now: watch.path, access) {
+        switch ConnectivityPlan.make(error, now: watch.path, access) {
         case .fail: return false
         case .tryAgain: return mayTryAgain()
         case .wait: guard mayTryAgain() else { return false }

@@ -11,8 +11,6 @@ class LoadControl: StopToken, @unchecked Sendable {
     private let resourceLimit: Int64
     /// Where the registry keeps it. Reached only under the registry's lock.
     var registryIndex = -1
-    /// The networks when it last began to connect; only if it waits for them. Its own task's.
-    final var pathBeforeConnecting: NetworkPath?
     /// When the stages of the load happened; `nil` unless somebody wants to know.
     let timeline: Timeline?
 

@@ -59,9 +59,10 @@ public struct Request: Sendable {
     }
     /// Overrides ``Configuration/retryPolicy``; ``RetryPolicy/never`` for one try.
     public var retryPolicy: RetryPolicy? {
-        get { storage.retryPolicy }
-        set { mutable.retryPolicy = newValue }
+        get { storage.retryPolicy?.value }
+        set { mutable.retryPolicy = newValue.map { Boxed($0) } }
     }
+    var hasRetryPolicy: Bool { storage.retryPolicy != nil }
     /// Overrides ``Configuration/waitsForConnectivity``.
     public var waitsForConnectivity: Bool? {
         get { storage.waitsForConnectivity }
@@ -111,6 +112,11 @@ public struct Request: Sendable {
         }
     }
 
+    private final class Boxed<Value: Sendable>: Sendable {
+        let value: Value
+        init(_ value: Value) { self.value = value }
+    }
+
     private final class Storage: @unchecked Sendable {
         var url: URL {
             didSet { destination = Self.parse(url) }
@@ -123,7 +129,8 @@ public struct Request: Sendable {
         var allowsCellular: Bool?
         var allowsExpensive: Bool?
         var allowsConstrained: Bool?
-        var retryPolicy: RetryPolicy?
+        /// Large, and mostly not there.
+        var retryPolicy: Boxed<RetryPolicy>?
         var waitsForConnectivity: Bool?
         var cachePolicy = CachePolicy.useProtocol
         var properties = Properties()

@@ -8,25 +8,23 @@ enum ConnectivityPlan {
     /// There is none that the load may use.
     case wait
 
-    /// - Parameters:
-    ///   - before: the path when the load began to connect, if it came so far.
-    ///   - now: the path after it had failed.
+    /// - Parameter now: the path after it had failed.
     static func make(
-        _ error: LoadError, before: NetworkPath?, now: NetworkPath, _ access: NetworkAccess
+        _ error: LoadError, now: NetworkPath, _ access: NetworkAccess
     ) -> ConnectivityPlan {
-        guard access.needsPath, mayLackNetwork(error) else { return .fail }
+        guard let note = access.pathNote, mayLackNetwork(error) else { return .fail }
         switch now.status {
         case .unknown: return .fail
         case .unsatisfied: return .wait
         case .satisfied:
             if access.refusal(of: now) != nil { return .wait }
             // It came while we were failing.
-            return before.map { $0 != now } ?? false ? .tryAgain : .fail
+            return note.noted.map { $0 != now } ?? false ? .tryAgain : .fail
         }
     }
 
     /// Without a network nobody knows which hosts there are.
-    private static func mayLackNetwork(_ error: LoadError) -> Bool {
+    static func mayLackNetwork(_ error: LoadError) -> Bool {
         switch error.reason {
         case .notAllowedOnCellularNetwork, .notAllowedOnExpensiveNetwork, .notAllowedOnConstrainedNetwork: true
         case .unreachable, .lookupFailed, .hostNotFound, .idleTimeout: error.phase == .resolving || error.phase == .connecting

@@ -1,15 +1,17 @@
 // Which kinds of networks a request may be sent over. Pure, but for the look at the path, which only who
 // forbids something pays for.
 
+import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-struct NetworkAccess: Sendable, Hashable {
+struct NetworkAccess: Sendable {
     var allowsCellular = true
     var allowsExpensive = true
     var allowsConstrained = true
-    /// Where there is no network nothing is tried: the load waits for one.
-    var needsPath = false
+    /// Where there is no network nothing is tried, for the load waits for one; `nil` if it does not.
+    var pathNote: PathNote?
+    var needsPath: Bool { pathNote != nil }
 
     /// Everything; asks nobody.
     static let open = NetworkAccess()
@@ -36,9 +38,16 @@ struct NetworkAccess: Sendable, Hashable {
     func refusal(of transport: any Transport, _ monitor: NetworkMonitor) -> LoadError? {
         guard !allowsAll, transport.remoteAddress?.isThisMachine != true else { return nil }
         var access = self
-        access.needsPath = false
+        access.pathNote = nil
         return access.refusal(of: monitor.current)
     }
+}
+
+/// What the networks were when a request last began to connect.
+final class PathNote: Sendable {
+    private let path = Lock<NetworkPath?>(nil)
+    var noted: NetworkPath? { path.withLock { $0 } }
+    func note(_ path: NetworkPath) { self.path.withLock { $0 = path } }
 }
 
 extension NetworkAccess {
@@ -47,7 +56,7 @@ extension NetworkAccess {
         allowsExpensive = request.allowsExpensiveNetworkAccess ?? configuration.allowsExpensiveNetworkAccess
         allowsConstrained = request.allowsConstrainedNetworkAccess ?? configuration.allowsConstrainedNetworkAccess
         if request.waitsForConnectivity ?? configuration.waitsForConnectivity, case .success(let destination) = request.destination {
-            needsPath = !destination.route.origin.host.isThisMachine
+            pathNote = destination.route.origin.host.isThisMachine ? nil : PathNote()
         }
     }
 }

@@ -170,8 +170,10 @@ import URLLoadingWire
         _ reason: LoadError.Reason, _ phase: LoadError.Phase = .connecting, before: NetworkPath? = nil, now: NetworkPath,
         waits: Bool = true, cellular: Bool = true
     ) -> ConnectivityPlan {
-        let access = NetworkAccess(allowsCellular: cellular, needsPath: waits)
-        return .make(LoadError(reason, phase: phase, party: .system), before: before, now: now, access)
+        let note = PathNote()
+        if let before { note.note(before) }
+        let access = NetworkAccess(allowsCellular: cellular, pathNote: waits ? note : nil)
+        return .make(LoadError(reason, phase: phase, party: .system), now: now, access)
     }
 
     @Test("where there is none, what only a network can tell waits for one")

@@ -427,6 +427,38 @@ struct RetryRows {
         }
     }
 
+    @Test("whatever happens before responses, with tries enough every load succeeds or is cancelled", arguments: 0..<3 as Range<UInt64>)
+    func anyFault(_ seed: UInt64) async throws {
+        let points: [TestOrigin.Fault.Point] = [.accept, .requestHead, .responseHead(after: 0), .responseHead(after: 9), .idle]
+        let effects: [TestOrigin.Fault.Effect] = [.close, .cut, .reset, .delay(.milliseconds(1))]
+        try await withTestOrigin { origin in
+            origin.route("/*") { request in request.path.hasSuffix("7") ? .ok("x", headers: [.connection: "close"]) : .ok("x") }
+            let faults = points.flatMap { point in effects.map { TestOrigin.Fault(point, $0) } }
+            origin.setSchedule(.init(seed: seed, probability: 0.3, faults: faults))
+            var policy = RetryPolicy(maximumAttempts: 60)
+            policy.backOff = .exponential(base: .microseconds(10), cap: .milliseconds(1))
+            var configuration = Configuration.ephemeral
+            configuration.retryPolicy = policy
+            let session = Session(configuration)
+            await withTaskGroup { group in
+                for number in 0..<120 {
+                    let verb = Verb.allCases[number % 4]
+                    let load = RunningLoad(session, Request(url: origin.url("/\(number)")), verb: verb)
+                    let isCancelled = number % 5 == 0
+                    group.addTask {
+                        if isCancelled {
+                            try? await Task.sleep(for: .microseconds(number * 20))
+                            load.task.cancel()
+                        }
+                        let reason = await load.reason
+                        if reason != nil, !isCancelled || reason != .cancelled { Issue.record("\(number): \(String(describing: reason))") }
+                    }
+                }
+            }
+            await expectEmpty(session)
+        }
+    }
+
     @Test("statistics count tries")
     func statistics() async throws {
         try await withTestOrigin { origin in
