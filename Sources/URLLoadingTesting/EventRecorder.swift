@@ -172,7 +172,7 @@ extension EventRecorder {
 
     /// The kinds of a ``LoadEvent``, without what they say.
     public enum Kind: Sendable, Hashable, CaseIterable {
-        case canonicalized, bodySent, informational, redirected, responded, becameDownload, becameStream, resumed, received, completed
+        case canonicalized, bodySent, informational, retrying, waitingForConnectivity, redirected, responded, becameDownload, becameStream, resumed, received, completed
     }
 }
 
@@ -183,6 +183,8 @@ extension LoadEvent {
         case .canonicalized: .canonicalized
         case .bodySent: .bodySent
         case .informational: .informational
+        case .retrying: .retrying
+        case .waitingForConnectivity: .waitingForConnectivity
         case .redirected: .redirected
         case .responded: .responded
         case .becameDownload: .becameDownload

@@ -15,6 +15,9 @@ extension TestOrigin {
             case ipv4
             /// ::1, on a port the system chooses.
             case ipv6
+            /// Every IPv4 address this machine has or will have, on a port the system chooses: for tests of networks
+            /// that come and go. Whoever can reach the machine can reach it. Its URLs name 127.0.0.1.
+            case everyIPv4
             /// A path of at most 107 bytes that does not exist yet; removing it is up to the test.
             case unix(String)
         }
@@ -81,7 +84,7 @@ extension TestOrigin.Configuration {
     func authority(port: UInt16) -> String {
         switch address {
         case .unix: return name ?? "localhost"
-        case .ipv4: return "\(name ?? (tls == nil ? "127.0.0.1" : "localhost")):\(port)"
+        case .ipv4, .everyIPv4: return "\(name ?? (tls == nil ? "127.0.0.1" : "localhost")):\(port)"
         case .ipv6: return "\(name ?? (tls == nil ? "[::1]" : "localhost")):\(port)"
         }
     }
@@ -92,6 +95,7 @@ extension TestOrigin.Configuration.Address {
         get throws(IOFailure) {
             switch self {
             case .ipv4: .ipv4((127, 0, 0, 1), port: 0)
+            case .everyIPv4: .ipv4((0, 0, 0, 0), port: 0)
             case .ipv6: .ipv6([UInt8](repeating: 0, count: 15) + [1], port: 0)
             case .unix(let path): try .unix(path)
             }

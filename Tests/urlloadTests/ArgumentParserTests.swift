@@ -71,6 +71,8 @@ struct ArgumentParserTests {
         (["--timeout", "0", "u"], "--timeout takes a number of seconds above 0, not 0"),
         (["--timeout", "nan", "u"], "--timeout takes a number of seconds above 0, not nan"),
         (["--max-redirects", "-1", "u"], "--max-redirects takes a whole number from 0, not -1"),
+        (["--retry", "-1", "u"], "--retry takes a whole number from 0, not -1"),
+        (["--retry-delay", "0", "u"], "--retry-delay takes a number of seconds above 0, not 0"),
         (["--tls-max", "1.1", "u"], "--tls-max takes 1.2 or 1.3, not 1.1"),
         (["--tls-min", "1.3", "--tls-max", "1.2", "u"], "--tls-min is above --tls-max"),
         (["-X", "GET IT", "u"], "GET IT is no method"),

@@ -104,7 +104,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
 
     @Sendable private static func makeWaiter() -> Waiter {
         let slot = Poller.shared.borrowSlot()
-        return Waiter(slot: slot)
+        return Waiter(slot: slot, priority: Task.currentPriority.rawValue)
     }
 
     private func turn(of waiter: Waiter, _ route: Route, _ control: LoadControl) async throws(LoadError) -> Waiter.Turn {

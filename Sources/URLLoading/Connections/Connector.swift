@@ -44,6 +44,7 @@ struct Connector: Sendable {
         to origin: Origin, isSecure: Bool, offering protocols: [String]? = nil, _ control: LoadControl,
         _ access: NetworkAccess
     ) async throws(LoadError) -> any Transport {
+        access.pathNote?.note(configuration.networkMonitor.current)
         let found: [SocketAddress]
         do throws(IOFailure) {
             if let dial = configuration.dial { return try await dial(origin, control) }

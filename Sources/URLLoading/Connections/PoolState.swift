@@ -21,7 +21,12 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         var turn = Turn.waiting
         /// Where it waits.
         let slot: PollSlot
-        init(slot: PollSlot) { self.slot = slot }
+        /// How urgent it is, as `TaskPriority` counts.
+        let priority: UInt8
+        init(slot: PollSlot, priority: UInt8 = TaskPriority.medium.rawValue) {
+            self.slot = slot
+            self.priority = priority
+        }
     }
 
     /// The connections to one route.
@@ -45,30 +50,6 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
             connecting += 1
             next.turn = .connect
             return next
-        }
-    }
-
-    struct WaiterQueue {
-        // Gone ones are nil: a waiter refers to the connection it was given.
-        private var waiters: [Waiter?] = []
-        private var head = 0
-        var count: Int { waiters.count - head }
-        mutating func append(_ waiter: Waiter) { waiters.append(waiter) }
-        mutating func popFirst() -> Waiter? {
-            guard head < waiters.count else { return nil }
-            defer {
-                waiters[head] = nil
-                head += 1
-                if head > 32, head * 2 > waiters.count {
-                    waiters.removeFirst(head)
-                    head = 0
-                }
-            }
-            return waiters[head]
-        }
-        mutating func remove(_ waiter: Waiter) {
-            guard let index = waiters[head...].firstIndex(where: { $0 === waiter }) else { return }
-            waiters.remove(at: index)
         }
     }
 
@@ -159,7 +140,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         }
     }
 
-    /// A lease ends. A connection that can be used again goes to who waits longest, or is kept.
+    /// A lease ends. A connection that can be used again goes to who is next in line, or is kept.
     mutating func giveBack(_ connection: Connection, _ route: Route, reusable: Bool, now: Int64) -> Consequence {
         let keeps = reusable && !isDraining && maximumIdle > 0
         let perHost = perHost

@@ -79,6 +79,8 @@ public struct BodyDemand: Sendable {
         case staleConnection
         /// The server refused to be asked whether it wants the body (RFC 9110 §15.5.18).
         case expectationFailed
+        /// A try has failed, and ``RetryPolicy`` wants another.
+        case retry
     }
     /// The request it is for.
     public let request: Request

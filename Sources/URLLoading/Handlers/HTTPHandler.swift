@@ -11,9 +11,13 @@ struct HTTPHandler: DirectHandler {
         try await Self.exchange(hop, for: load)
     }
 
-    static func exchange(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> HTTPExchange {
+    /// - Parameter attempt: which of the tries that a policy wants; 0 asks whether there is one.
+    static func exchange(_ hop: Load.Hop, for load: Load, attempt: Int = 0) async throws(LoadError) -> HTTPExchange {
+        if attempt == 0, hop.request.hasRetryPolicy || load.core.configuration.retryPolicy != nil {
+            return try await tries(hop, for: load)
+        }
         do throws(LoadError) {
-            var retries = RetryPlan(hop.request)
+            var retries = RetryPlan(hop.request, isRepeated: attempt > 1)
             var prepared = try await prepare(hop, for: load, retries)
             while true {
                 let exchange = try await lease(prepared, for: load, fresh: retries.wantsFresh)
@@ -60,7 +64,9 @@ struct HTTPHandler: DirectHandler {
     ) async throws(LoadError) -> HTTPExchange {
         let pool = load.core.pool, configuration = load.core.configuration
         let access = NetworkAccess(request.request, configuration)
-        let connection = try await pool.lease(request.destination.route, load, fresh: fresh, over: access)
+        let connection = access.needsPath
+            ? try await leaseWaiting(request.destination.route, for: load, fresh: fresh, over: access)
+            : try await pool.lease(request.destination.route, load, fresh: fresh, over: access)
         // One that was kept is judged by what holds now; a new one was, when it was made.
         if connection.exchanges > 0, let refusal = access.refusal(of: connection.transport, configuration.networkMonitor) {
             pool.giveBack(connection, reusable: connection.isReusable)

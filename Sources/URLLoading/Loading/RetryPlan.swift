@@ -1,4 +1,5 @@
-// Whether a request is sent again after a failure. Pure.
+// Whether a request is sent again at once after a failure that is nobody's. Pure. What a policy says of other
+// failures is `BackOffPlan`'s.
 
 import URLLoadingWire
 
@@ -10,7 +11,11 @@ struct RetryPlan {
     /// The server does not know what `Expect` asks for.
     private(set) var dropsExpectation = false
 
-    init(_ request: Request) {
+    private let isRepeated: Bool
+
+    /// - Parameter isRepeated: it was sent before, for another reason.
+    init(_ request: Request, isRepeated: Bool = false) {
+        self.isRepeated = isRepeated
         // RFC 9110 §9.2.2: only what may arrive twice is sent twice without asking.
         isReplayable = request.method.isIdempotent
     }
@@ -32,7 +37,7 @@ struct RetryPlan {
     }
 
     /// Why a body is made again; `nil` for the first time.
-    var cause: BodyDemand.Cause? { dropsExpectation ? .expectationFailed : wantsFresh ? .staleConnection : nil }
+    var cause: BodyDemand.Cause? { dropsExpectation ? .expectationFailed : wantsFresh ? .staleConnection : isRepeated ? .retry : nil }
 }
 
 extension LoadError {

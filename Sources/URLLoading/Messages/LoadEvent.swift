@@ -15,6 +15,13 @@ public enum LoadEvent: Sendable {
     case bodySent(ByteCount)
     /// An interim (1xx) response came (RFC 9110 §15.2).
     case informational(HTTPHead)
+    /// A try of the request failed, or was answered with a status that may pass, and another follows:
+    /// ``RetryPolicy``. Nothing is told of a request that is sent again at once because the peer had closed an
+    /// idle connection.
+    case retrying(Retry)
+    /// There is no network the load may use, and it waits for one: ``Configuration/waitsForConnectivity``. Once
+    /// for each wait.
+    case waitingForConnectivity
     /// A redirect is followed: what comes next belongs to its request.
     case redirected(Redirect)
     /// The response is known, and the caller's decision has allowed it.
@@ -59,6 +66,8 @@ extension LoadEvent: CustomStringConvertible {
         case .canonicalized: "canonicalized"
         case .bodySent(let bytes): "sent \(bytes)"
         case .informational(let head): "informational \(head.status.code)"
+        case .retrying(let retry): "retrying \(retry)"
+        case .waitingForConnectivity: "waitingForConnectivity"
         case .redirected(let redirect): "redirected \(redirect.response.http.map { "\($0.status.code)" } ?? "-")"
         case .responded(let response): "responded \(response)"
         case .becameDownload: "becameDownload"

@@ -4,8 +4,9 @@
 /// Says whether events come in a legal order.
 ///
 /// ```
-/// canonicalized* (bodySent* informational* redirected)* bodySent* informational* responded
+/// canonicalized* (request (redirected | retrying))* request responded
 ///     (becameStream | becameDownload? resumed? received*) completed
+///     where request = waitingForConnectivity* bodySent* informational*
 /// ```
 /// A server that answers while it still reads has `bodySent` among those that follow `responded`.
 ///
@@ -50,7 +51,9 @@ public struct LoadEventOrder: Sendable, CustomStringConvertible {
             return move(event, if: bytes.count > 0 && grows, to: max(stage, .sending))
         case .informational:
             return move(event, if: stage <= .sending, to: .sending)
-        case .redirected:
+        case .waitingForConnectivity:
+            return move(event, if: stage <= .sending, to: .sending)
+        case .redirected, .retrying:
             sent = 0
             return move(event, if: stage <= .sending, to: .sending)
         case .responded:
@@ -93,6 +96,8 @@ extension LoadEvent {
         case .canonicalized: "canonicalized"
         case .bodySent: "bodySent"
         case .informational: "informational"
+        case .retrying: "retrying"
+        case .waitingForConnectivity: "waitingForConnectivity"
         case .redirected: "redirected"
         case .responded: "responded"
         case .becameDownload: "becameDownload"

@@ -57,6 +57,17 @@ public struct Request: Sendable {
         get { storage.allowsConstrained }
         set { mutable.allowsConstrained = newValue }
     }
+    /// Overrides ``Configuration/retryPolicy``; ``RetryPolicy/never`` for one try.
+    public var retryPolicy: RetryPolicy? {
+        get { storage.retryPolicy?.value }
+        set { mutable.retryPolicy = newValue.map { Boxed($0) } }
+    }
+    var hasRetryPolicy: Bool { storage.retryPolicy != nil }
+    /// Overrides ``Configuration/waitsForConnectivity``.
+    public var waitsForConnectivity: Bool? {
+        get { storage.waitsForConnectivity }
+        set { mutable.waitsForConnectivity = newValue }
+    }
     /// Whether stored responses may answer.
     public var cachePolicy: CachePolicy {
         get { storage.cachePolicy }
@@ -101,6 +112,11 @@ public struct Request: Sendable {
         }
     }
 
+    private final class Boxed<Value: Sendable>: Sendable {
+        let value: Value
+        init(_ value: Value) { self.value = value }
+    }
+
     private final class Storage: @unchecked Sendable {
         var url: URL {
             didSet { destination = Self.parse(url) }
@@ -113,6 +129,9 @@ public struct Request: Sendable {
         var allowsCellular: Bool?
         var allowsExpensive: Bool?
         var allowsConstrained: Bool?
+        /// Large, and mostly not there.
+        var retryPolicy: Boxed<RetryPolicy>?
+        var waitsForConnectivity: Bool?
         var cachePolicy = CachePolicy.useProtocol
         var properties = Properties()
         var destination: Result<Destination, WireViolation>
@@ -135,6 +154,8 @@ public struct Request: Sendable {
             allowsCellular = other.allowsCellular
             allowsExpensive = other.allowsExpensive
             allowsConstrained = other.allowsConstrained
+            retryPolicy = other.retryPolicy
+            waitsForConnectivity = other.waitsForConnectivity
             cachePolicy = other.cachePolicy
             properties = other.properties
             destination = other.destination

@@ -21,6 +21,8 @@ public final class LoadStatistics: LoadObserver {
         public internal(set) var responses: [Int: Int] = [:]
         /// Redirects followed.
         public internal(set) var redirects = 0
+        /// Tries beyond the first: see ``RetryPolicy``.
+        public internal(set) var retries = 0
         /// Bytes of bodies.
         public internal(set) var bytesSent: Int64 = 0
         public internal(set) var bytesReceived: Int64 = 0
@@ -49,7 +51,8 @@ public final class LoadStatistics: LoadObserver {
     public func observe(_ event: LoadEvent, of load: LoadIdentity) {
         state.withLock { state in
             switch event {
-            case .canonicalized, .informational, .becameDownload, .becameStream, .resumed: break
+            case .canonicalized, .informational, .waitingForConnectivity, .becameDownload, .becameStream, .resumed: break
+            case .retrying: state.retries += 1
             case .bodySent(let bytes): state.bytesSent += Int64(bytes.count)
             case .received(let bytes): state.bytesReceived += Int64(bytes.count)
             case .redirected: state.redirects += 1

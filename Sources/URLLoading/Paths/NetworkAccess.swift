@@ -1,21 +1,30 @@
 // Which kinds of networks a request may be sent over. Pure, but for the look at the path, which only who
 // forbids something pays for.
 
+import Synchronization
 import URLLoadingIO
+import URLLoadingWire
 
-struct NetworkAccess: Sendable, Hashable {
+struct NetworkAccess: Sendable {
     var allowsCellular = true
     var allowsExpensive = true
     var allowsConstrained = true
+    /// Where there is no network nothing is tried, for the load waits for one; `nil` if it does not.
+    var pathNote: PathNote?
+    var needsPath: Bool { pathNote != nil }
 
     /// Everything; asks nobody.
     static let open = NetworkAccess()
 
-    var isOpen: Bool { allowsCellular && allowsExpensive && allowsConstrained }
+    var isOpen: Bool { allowsAll && !needsPath }
+    private var allowsAll: Bool { allowsCellular && allowsExpensive && allowsConstrained }
 
     /// Why a path may not be used; `nil` if it may.
     func refusal(of path: NetworkPath) -> LoadError? {
         guard path.status != .unknown else { return nil }
+        if needsPath, path.status == .unsatisfied {
+            return LoadError(.unreachable, phase: .connecting, party: .system, detail: "there is no network")
+        }
         let reason: LoadError.Reason? =
             if !allowsCellular, path.usesCellular { .notAllowedOnCellularNetwork }
             else if !allowsExpensive, path.isExpensive { .notAllowedOnExpensiveNetwork }
@@ -24,11 +33,21 @@ struct NetworkAccess: Sendable, Hashable {
         return reason.map { LoadError($0, phase: .connecting, party: .local) }
     }
 
-    /// Why a connection that was kept may not be used now.
+    /// Why a connection that was kept may not be used now. It is not asked whether there is still a network: it
+    /// may outlive the want of one, and most requests find their connection kept.
     func refusal(of transport: any Transport, _ monitor: NetworkMonitor) -> LoadError? {
-        guard !isOpen, transport.remoteAddress?.isThisMachine != true else { return nil }
-        return refusal(of: monitor.current)
+        guard !allowsAll, transport.remoteAddress?.isThisMachine != true else { return nil }
+        var access = self
+        access.pathNote = nil
+        return access.refusal(of: monitor.current)
     }
+}
+
+/// What the networks were when a request last began to connect.
+final class PathNote: Sendable {
+    private let path = Lock<NetworkPath?>(nil)
+    var noted: NetworkPath? { path.withLock { $0 } }
+    func note(_ path: NetworkPath) { self.path.withLock { $0 = path } }
 }
 
 extension NetworkAccess {
@@ -36,14 +55,31 @@ extension NetworkAccess {
         allowsCellular = request.allowsCellularAccess ?? configuration.allowsCellularAccess
         allowsExpensive = request.allowsExpensiveNetworkAccess ?? configuration.allowsExpensiveNetworkAccess
         allowsConstrained = request.allowsConstrainedNetworkAccess ?? configuration.allowsConstrainedNetworkAccess
+        if request.waitsForConnectivity ?? configuration.waitsForConnectivity, case .success(let destination) = request.destination {
+            pathNote = destination.route.origin.host.isThisMachine ? nil : PathNote()
+        }
     }
+}
+
+extension Origin.Host {
+    /// Connecting to it leaves this machine by no network, whatever a resolver says.
+    fileprivate var isThisMachine: Bool {
+        switch kind {
+        case .ipv4(let bytes), .ipv6(let bytes, _): AddressKind(bytes).isThisMachine
+        // RFC 6761 §6.3.
+        case .name(let name): name == "localhost" || name.hasSuffix(".localhost") || dnsName == "localhost" || dnsName?.hasSuffix(".localhost") == true
+        }
+    }
+}
+
+extension AddressKind {
+    fileprivate var isThisMachine: Bool { self == .loopback || self == .unspecified }
 }
 
 extension SocketAddress {
     /// Connecting to it leaves this machine by no network.
     var isThisMachine: Bool {
         guard family != .unix else { return true }
-        let kind = AddressKind(octets)
-        return kind == .loopback || kind == .unspecified
+        return AddressKind(octets).isThisMachine
     }
 }

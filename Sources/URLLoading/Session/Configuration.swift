@@ -34,7 +34,8 @@ public struct Configuration: Sendable {
 
     // MARK: Connections
 
-    /// The most connections to one origin at a time, at least 1. Loads beyond it wait in order of arrival.
+    /// The most connections to one origin at a time, at least 1. Loads beyond it wait: those
+    /// whose task has the higher priority go first, among equals who came first.
     public var maximumConnectionsPerHost = 6
     /// How long an unused connection is kept. Servers commonly close theirs after 60 to 75 seconds;
     /// leaving first spares a retry. Zero: connections are not reused.
@@ -77,6 +78,23 @@ public struct Configuration: Sendable {
 
     /// Hear of every load of the session, in this order.
     public var observers: [any LoadObserver] = []
+
+    // MARK: Tries
+
+    /// Which failures are worth another try. `nil`, the default: none; only a request that an idle connection lost
+    /// before it was answered is sent again, at once and once (RFC 9112 §9.3.1), which no policy changes. A
+    /// request may have its own.
+    public var retryPolicy: RetryPolicy?
+
+    /// Whether a load that finds no network waits for one instead of failing: before it connects to another
+    /// machine, ``NetworkMonitor/shared`` knows of no way there, or of none that the three settings on networks
+    /// below allow. ``LoadEvent/waitingForConnectivity`` tells of it, once for each wait. A request may
+    /// say otherwise.
+    ///
+    /// The idle timeout stands still meanwhile, the resource timeout does not. This machine is never waited for; a
+    /// connection that was kept is used without asking; and a network that leads nowhere is one. Where the path is
+    /// ``NetworkPath/Status/unknown`` the load fails as it would without this.
+    public var waitsForConnectivity = false
 
     // MARK: Redirects
 

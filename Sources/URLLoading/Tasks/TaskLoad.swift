@@ -76,8 +76,10 @@ final class TaskLoad: Load, @unchecked Sendable {
     }
 
     override func didStop() {
-        sink?.stopped()
-        guard let why = stopReason, let seized = state.withLock({ $0.seize() }) else { return }
+        guard let why = stopReason else { return }
+        // Silence before the response may be forgiven; nobody waits for the sink yet.
+        if why != .idle || state.withLock({ $0.response != nil }) { sink?.stopped() }
+        guard let seized = state.withLock({ $0.seize() }) else { return }
         seized.exchange?.release()
         let phase: LoadError.Phase = seized.exchange == nil ? .preparing : .receiving
         complete(.failed(LoadError(why, phase: phase).at(seized.exchange?.response.url ?? original.url)))
@@ -445,7 +447,7 @@ extension LoadTaskState.Counts {
         case .responded(let response): expectedToReceive = response.expectedLength
         case .received(let bytes): received = bytes.total
         case .resumed(let offset, let expected): (received, expectedToReceive) = (offset, expected)
-        case .canonicalized, .informational, .redirected, .becameDownload, .becameStream, .completed: break
+        case .canonicalized, .informational, .redirected, .retrying, .waitingForConnectivity, .becameDownload, .becameStream, .completed: break
         }
     }
 }

@@ -16,6 +16,8 @@ package enum StopReason: UInt8, Sendable {
 /// Open, because `LoadControl` on the floor above adds what a session knows of a load.
 open class StopToken: @unchecked Sendable {
     private let reason = Atomic<UInt8>(0)
+    /// Why it was stopped again after the peer's silence had stopped it: that one may be forgiven.
+    private let laterReason = Atomic<UInt8>(0)
     private let attached = Lock(Attached())
 
     /// How long one wait for the peer may take, in nanoseconds; `.max` for no limit.
@@ -51,10 +53,27 @@ open class StopToken: @unchecked Sendable {
     /// The first reason wins; returns whether it was this one.
     @discardableResult
     package final func stop(_ why: StopReason) -> Bool {
-        guard reason.compareExchange(expected: 0, desired: why.rawValue, ordering: .sequentiallyConsistent).exchanged
-        else { return false }
+        if !set(why) {
+            guard why != .idle, stopReason == .idle else { return false }
+            _ = laterReason.compareExchange(expected: 0, desired: why.rawValue, ordering: .sequentiallyConsistent)
+            // Forgiven in between: whoever forgave may not have seen it.
+            guard set(why) else { return false }
+        }
         wake()
         didStop()
+        return true
+    }
+
+    private func set(_ why: StopReason) -> Bool {
+        reason.compareExchange(expected: 0, desired: why.rawValue, ordering: .sequentiallyConsistent).exchanged
+    }
+
+    /// Takes a stop for the peer's silence back: the work begins anew elsewhere. Returns false if it was
+    /// stopped for another reason, or not. A stop that came after that one holds now.
+    package final func forgiveIdle() -> Bool {
+        guard reason.compareExchange(expected: StopReason.idle.rawValue, desired: 0, ordering: .sequentiallyConsistent).exchanged
+        else { return false }
+        if let later = StopReason(rawValue: laterReason.load(ordering: .sequentiallyConsistent)) { stop(later) }
         return true
     }
 

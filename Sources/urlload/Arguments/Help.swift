@@ -32,6 +32,8 @@ enum Help {
         text; ;type=TYPE and ;filename=NAME may follow, and "quotes" hold a path with a semicolon.
         --sse writes an event as lines (event:, id:, data:) and an empty one; with --json as an object on a
         line: type, data, lastEventID. There is no time limit but --timeout, for silence, and --max-time.
+        --retry sends any method again, until a response has begun: what is lost of its body is an error.
+        Retry-After is waited in addition, up to 600 seconds; --max-time counts all tries together.
         --json writes url, effectiveURL, status, version, headers, bytes, file, timings (seconds from
         the start: resolve, connect, tls, firstByte, total), reused, redirects and error. The body is
         counted and dropped unless -o or -O names a file for it.

@@ -8,6 +8,7 @@ struct OptionRule: Sendable {
         case redirects = "Redirects"
         case security = "Security"
         case limits = "Limits"
+        case retries = "Further tries"
         case watching = "Watching"
         case other = "Other"
     }

@@ -4,7 +4,7 @@
 import URLLoading
 
 enum OptionTable {
-    static let rules: [OptionRule] = output + request + redirects + security + limits + watching + other
+    static let rules: [OptionRule] = output + request + redirects + security + limits + retries + watching + other
 
     private static let output: [OptionRule] = [
         OptionRule(.output, "o", "output", "FILE", "write the body to FILE once it is complete; - is standard output") {
@@ -84,6 +84,19 @@ enum OptionTable {
         },
         OptionRule(.limits, nil, "max-connections", "N", "connections per host, default 6; with -O that many URLs load at once") { (options, text) throws(UsageError) in
             options.maximumConnections = try OptionValue.count(text, "--max-connections", from: 1)
+        },
+    ]
+
+    private static let retries: [OptionRule] = [
+        OptionRule(.retries, nil, "retry", "N", "up to N more after a time-out, a failed look-up, 408, 429, 500, 502, 503 or 504") { (options, text) throws(UsageError) in
+            options.retries = try OptionValue.count(text, "--retry", from: 0)
+        },
+        OptionRule(.retries, nil, flag: "retry-connrefused", "with --retry: after a refused connection too") { $0.retriesRefused = true },
+        OptionRule(.retries, nil, "retry-delay", "SECONDS", "wait that long before each; otherwise 1, 2, 4 … 600 at most") { (options, text) throws(UsageError) in
+            options.retryDelay = try OptionValue.seconds(text, "--retry-delay")
+        },
+        OptionRule(.retries, nil, "retry-max-time", "SECONDS", "begin none later than that") { (options, text) throws(UsageError) in
+            options.retryTime = try OptionValue.seconds(text, "--retry-max-time")
         },
     ]
 

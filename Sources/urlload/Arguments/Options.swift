@@ -44,6 +44,13 @@ struct Options: Sendable {
     var totalTimeout: Duration?
     var maximumConnections: Int?
 
+    // Further tries.
+    var retries = 0
+    var retriesRefused = false
+    /// `nil`: longer each time.
+    var retryDelay: Duration?
+    var retryTime: Duration?
+
     // Security.
     var rootsFile: String?
     /// Issuers in PEM, for the demonstration: it has no file.

@@ -18,6 +18,8 @@ extension Configuration {
         if let version = options.maximumTLS { tls.maximumVersion = version }
         tls.minimumVersion = min(tls.minimumVersion, tls.maximumVersion)
         tls.unsafelySkipsVerification = options.isInsecure
+        retryPolicy = RetryPolicy(options)
+        if retryPolicy != nil { observers = [RetryNotes(screen: screen)] }
         if options.trace != .off { wireTap = { screen.show($0) } }
         if options.printsJSON { timeline = { Watch.current?.note($0) } }
     }

@@ -51,7 +51,7 @@ import URLLoadingWire
 
         private mutating func lease() {
             guard let route = routes.randomElement(using: &random) else { return }
-            switch state.lease(route, makeWaiter: { State.Waiter(slot: slot) }) {
+            switch state.lease(route, makeWaiter: { State.Waiter(slot: slot, priority: [9, 21, 21, 25].randomElement(using: &random) ?? 0) }) {
             case .use(let token): take(token, route)
             case .connect: connecting.append(route)
             case .wait(let waiter): waiting.append((waiter, route))
@@ -98,11 +98,22 @@ import URLLoadingWire
 
         private mutating func act(on consequence: State.Consequence) {
             if let wake = consequence.wake {
-                let isKnown = waiting.contains { $0.waiter === wake }
-                expect(isKnown, "woken, and not waiting")
+                let place = waiting.firstIndex { $0.waiter === wake }
+                expect(place != nil, "woken, and not waiting")
+                if let place { expectTurn(of: place) }
                 if case .waiting = wake.turn { Issue.record("woken for nothing") }
             }
             if let token = consequence.close { close(token) }
+        }
+
+        /// Nobody who waits for the same is more urgent, or as urgent and came before.
+        private func expectTurn(of place: Int) {
+            let (waiter, route) = waiting[place]
+            let passed = waiting.enumerated().contains { other, next in
+                guard next.route == route, case .waiting = next.waiter.turn else { return false }
+                return next.waiter.priority > waiter.priority || next.waiter.priority == waiter.priority && other < place
+            }
+            expect(!passed, "not its turn")
         }
 
         private mutating func close(_ token: Token) {
@@ -188,5 +199,44 @@ import URLLoadingWire
         #expect(state.oldestIdle == 5)
         guard case .use(let newest) = state.lease(route, makeWaiter: make) else { throw Unexpectedly("not reused") }
         #expect(newest === new)
+    }
+
+    @Test("who is more urgent is served first, among equals who came first")
+    func priorities() throws {
+        let slot = Poller.shared.borrowSlot()
+        defer { Poller.shared.returnSlot(slot) }
+        let route = try route()
+        var state = State(perHost: 1, maximumIdle: 4)
+        guard case .connect = state.lease(route, makeWaiter: { State.Waiter(slot: slot) }) else { throw Unexpectedly("no place") }
+        state.connected(route)
+        let priorities: [UInt8] = [21, 9, 25, 21, 33, 9, 25, 17]
+        let waiters = try priorities.map { priority in
+            guard case .wait(let waiter) = state.lease(route, makeWaiter: { State.Waiter(slot: slot, priority: priority) })
+            else { throw Unexpectedly("a place") }
+            return waiter
+        }
+        #expect(state.abandon(waiters[2], route, now: 0).wake == nil)
+        var order: [Int] = []
+        let token = Token()
+        while let next = state.giveBack(token, route, reusable: true, now: 1).wake {
+            order += waiters.indices.filter { waiters[$0] === next }
+        }
+        #expect(order == [4, 6, 0, 3, 7, 1, 5])
+    }
+
+    @Test("a thousand of each come and go in their order")
+    func lanes() throws {
+        let slot = Poller.shared.borrowSlot()
+        defer { Poller.shared.returnSlot(slot) }
+        var queue = State.WaiterQueue()
+        let waiters = (0..<3000).map { State.Waiter(slot: slot, priority: [9, 25, 21][$0 % 3]) }
+        for waiter in waiters { queue.append(waiter) }
+        for index in stride(from: 0, to: 3000, by: 7) { queue.remove(waiters[index]) }
+        queue.remove(waiters[0])
+        let left = waiters.indices.filter { $0 % 7 != 0 }
+        #expect(queue.count == left.count)
+        let expected = [1, 2, 0].flatMap { lane in left.filter { $0 % 3 == lane } }
+        for index in expected { if queue.popFirst() !== waiters[index] { Issue.record("\(index)") } }
+        #expect(queue.count == 0 && queue.popFirst() == nil)
     }
 }

@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import Testing
 import URLLoading
+import URLLoadingTesting
 
 /// Networks of the kernel's own, that come and go: in a namespace, which a process with one thread must make. So
 /// the test runs itself again inside one. What a machine does not allow counts as unproved, and the output says so.
@@ -15,13 +16,17 @@ enum Namespaces {
 
 @Suite(.timeLimit(.minutes(2)))
 struct NetworkNamespaceTests {
-    @Test("checklist 162: links of a namespace go down and up", .enabled(if: Namespaces.areAllowed && !Namespaces.isInside, Namespaces.areMissing))
-    func inside() async throws {
+    /// Each test of `NetworkNamespaceChild` has a namespace of its own.
+    @Test(
+        "checklist 162: links of a namespace go down and up; loads wait for them, and are tried again",
+        .enabled(if: Namespaces.areAllowed && !Namespaces.isInside, Namespaces.areMissing),
+        arguments: ["upAndDown", "connectivity", "retries"])
+    func inside(_ name: String) async throws {
         let output = "/tmp/url-loading-\(getpid())-\(UInt32.random(in: 0 ..< .max))"
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/bin/sh")
         process.arguments = [
-            "-c", "exec unshare -rn \"$0\" --testing-library swift-testing --filter NetworkNamespaceChild >\(output) 2>&1",
+            "-c", "exec unshare -rn \"$0\" --testing-library swift-testing --filter NetworkNamespaceChild/\(name) >\(output) 2>&1",
             try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"),
         ]
         process.environment = ProcessInfo.processInfo.environment.merging(["URLLOADING_NAMESPACE": "1"]) { $1 }
@@ -32,7 +37,7 @@ struct NetworkNamespaceTests {
         let said = (try? String(contentsOfFile: output, encoding: .utf8)) ?? ""
         unlink(output)
         #expect(status == 0, "\(said)")
-        #expect(said.contains("namespace proved"), "\(said)")
+        #expect(said.contains("namespace proved: \(name)"), "\(said)")
     }
 }
 
@@ -96,6 +101,71 @@ struct NetworkNamespaceChild {
         try await Task.sleep(for: .milliseconds(2))
         waiting.cancel()
         #expect(await waiting.value == nil)
-        print("namespace proved")
+        print("namespace proved: upAndDown")
+    }
+
+    // MARK: Loads
+
+    private static let up = ["addr add 10.9.0.1/24 dev v0", "link set v0 up", "link set v1 up"]
+
+    /// An origin that a link of the namespace leads to, and a session that tells what happens.
+    private func withOrigin(
+        _ change: (inout Configuration) -> Void, _ use: (TestOrigin, Session, EventRecorder, URL) async throws -> Void
+    ) async throws {
+        ip("link set lo up", "link add v0 type veth peer name v1")
+        var configuration = TestOrigin.Configuration()
+        configuration.address = .everyIPv4
+        try await withTestOrigin(configuration) { origin in
+            origin.route("/") { _ in .ok("hello") }
+            let recorder = EventRecorder()
+            var configuration = Configuration.ephemeral
+            configuration.observers = [recorder]
+            configuration.idleConnectionLifetime = .zero
+            change(&configuration)
+            let session = Session(configuration)
+            try await use(origin, session, recorder, url("http://10.9.0.1:\(origin.port)/"))
+            #expect(recorder.loads.allSatisfy { $0.isLegal && $0.isComplete }, "\(recorder)")
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func connectivity() async throws {
+        try await withOrigin({ $0.waitsForConnectivity = true }) { origin, session, recorder, target in
+            for round in 1...3 {
+                let monitor = NetworkMonitor.shared
+                #expect(monitor.current.status == .unsatisfied)
+                // A load without patience fails where the other waits.
+                var impatient = Request(url: target)
+                impatient.waitsForConnectivity = false
+                // A link that lost its carrier keeps its address, and a machine reaches its own addresses: the first
+                // time alone there is none.
+                if round == 1 { await expectFailure(.unreachable) { try await session.data(for: impatient) } }
+                async let text = session.text(target)
+                try await recorder.wait(for: .waitingForConnectivity, count: round)
+                #expect(origin.counts.accepted == round - 1)
+                for command in round == 1 ? Self.up : ["link set v1 up"] { ip(command) }
+                #expect(try await text == "hello")
+                #expect("\(monitor.current)" == "satisfied v0(wired, 4)")
+                ip("link set v1 down")
+                while monitor.current.isSatisfied { try await Task.sleep(for: .microseconds(200)) }
+            }
+        }
+        print("namespace proved: connectivity")
+    }
+
+    @Test func retries() async throws {
+        var policy = RetryPolicy()
+        // Nobody waits as long: it is the network that lets the load go on.
+        policy.backOff = .constant(.seconds(3600))
+        try await withOrigin({ $0.retryPolicy = policy }) { origin, session, recorder, target in
+            async let text = session.text(target)
+            let event = try await recorder.wait(for: .retrying)
+            guard case .retrying(let retry) = event, case .failed(let error) = retry.cause else { throw Unexpectedly("\(event)") }
+            #expect(error.reason == .unreachable && retry.delay == .seconds(3600))
+            for command in Self.up { ip(command) }
+            #expect(try await text == "hello")
+            #expect(origin.counts.accepted == 1)
+        }
+        print("namespace proved: retries")
     }
 }

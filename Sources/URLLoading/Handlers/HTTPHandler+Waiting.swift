@@ -1,0 +1,51 @@
+// Tries after the first: when a policy says so, and when a network has come. Apart from `HTTPHandler`, for a
+// load that wants neither pays for neither.
+
+import FoundationEssentials
+import URLLoadingIO
+import URLLoadingWire
+
+extension HTTPHandler {
+    /// One try after the other, as the policy says.
+    @inline(never)
+    static func tries(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> HTTPExchange {
+        let policy = hop.request.retryPolicy ?? load.core.configuration.retryPolicy ?? .never
+        var plan = BackOffPlan(hop.request, policy, now: load.clock.now())
+        while true {
+            let retry: Retry, hearsPaths: Bool
+            do throws(LoadError) {
+                let exchange = try await exchange(hop, for: load, attempt: plan.attempts)
+                guard let head = exchange.head, let next = plan.retry(after: head, load) else { return exchange }
+                exchange.release()
+                (retry, hearsPaths) = (next, false)
+            } catch {
+                guard let next = plan.retry(after: error, now: load.clock.now(), roll: .random(in: 0..<1)),
+                    load.mayTryAgain()
+                else { throw error }
+                (retry, hearsPaths) = (next, policy.retriesOnPathChange)
+            }
+            do throws(LoadError) { try await load.backOff(retry, hearsPaths: hearsPaths) } catch { throw error.at(hop.request.url) }
+        }
+    }
+
+    /// A connection, after a wait for a network if there is none.
+    @inline(never)
+    static func leaseWaiting(
+        _ route: Route, for load: Load, fresh: Bool, over access: NetworkAccess
+    ) async throws(LoadError) -> HTTP1Connection {
+        while true {
+            do throws(LoadError) {
+                return try await load.core.pool.lease(route, load, fresh: fresh, over: access)
+            } catch {
+                guard try await load.waitForConnectivity(after: error, access) else { throw error }
+            }
+        }
+    }
+}
+
+extension BackOffPlan {
+    fileprivate mutating func retry(after head: HTTPHead, _ load: Load) -> Retry? {
+        let date = HTTPDate(secondsSince1970: Int64(Date.now.timeIntervalSince1970))
+        return retry(after: head, now: load.clock.now(), date: date, roll: .random(in: 0..<1))
+    }
+}

@@ -1,0 +1,32 @@
+// `--retry` and its companions: what curl understands by them, as a policy. Any method is sent again, since whoever
+// asks for it has seen what he sends.
+
+import URLLoading
+
+extension RetryPolicy {
+    /// `nil` unless the options ask for it.
+    init?(_ options: Options) {
+        guard options.retries > 0 else { return nil }
+        self.init(maximumAttempts: options.retries < .max ? options.retries + 1 : .max)
+        reasons = [.idleTimeout, .lookupFailed, .hostNotFound]
+        if options.retriesRefused { reasons.insert(.connectionRefused) }
+        statuses = Self.transientStatuses
+        includesNonIdempotent = true
+        maximumDuration = options.retryTime
+        // The longest that it waits of itself.
+        maximumRetryAfter = Self.longest
+        backOff = options.retryDelay.map { .constant($0) } ?? .exponential(base: .seconds(1), cap: Self.longest)
+    }
+
+    private static let longest = Duration.seconds(600)
+}
+
+/// Tells whoever waits why.
+struct RetryNotes: LoadObserver {
+    let screen: Screen
+
+    func observe(_ event: LoadEvent, of load: LoadIdentity) {
+        guard case .retrying(let retry) = event else { return }
+        screen.message("\(AddressText.shown(load.request.url)): \(retry)")
+    }
+}

@@ -1,0 +1,34 @@
+// `urlload --retry` as people run it: a process.
+
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingTesting
+
+@Suite(.timeLimit(.minutes(1)))
+struct RetryCommandTests {
+    @Test("it tries again, tells so, and delivers the last response", arguments: [
+        (["--retry", "2"], 3, "3", 0), (["--retry", "1"], 2, "2", 0), (["--retry", "1", "-f"], 2, "", 22), ([], 1, "1", 0),
+        (["-s", "--retry", "2"], 3, "3", 0), (["--retry", "2", "-d", "x"], 3, "3", 0),
+    ] as [([String], Int, String, Int32)])
+    func statuses(_ options: [String], _ count: Int, _ output: String, _ code: Int32) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { [weak origin] _ in
+                let number = origin?.requests.count ?? 0
+                return .status(number < 3 ? .serviceUnavailable : .ok, body: .bytes(Array("\(number)".utf8)))
+            }
+            let result = try await Running.urlload(options + ["--retry-delay", "0.001", origin.url().absoluteString])
+            #expect(result.code == code && result.text == output, "\(result.errors)")
+            #expect(origin.requests.count == count)
+            let notes = result.errors.split(separator: "\n").count { $0.contains(": try ") }
+            #expect(notes == (options.contains("-s") ? 0 : count - 1), "\(result.errors)")
+        }
+    }
+
+    @Test("a refusal only if told so", arguments: [(["--retry", "2"], 0), (["--retry", "2", "--retry-connrefused"], 2)])
+    func refusal(_ options: [String], _ count: Int) async throws {
+        let result = try await Running.urlload(options + ["--retry-delay", "0.001", "http://127.0.0.1:1/"])
+        #expect(result.code == 7)
+        #expect(result.errors.split(separator: "\n").count { $0.contains(": try ") } == count, "\(result.errors)")
+    }
+}

@@ -1,0 +1,67 @@
+import Testing
+import URLLoadingIO
+import URLLoadingTesting
+
+struct StopTokenTests {
+    @Test("the first reason holds")
+    func first() {
+        let token = StopToken()
+        let stopped = [token.stop(.deadline), token.stop(.cancelled), token.stop(.idle)]
+        #expect(stopped == [true, false, false])
+        #expect(token.stopReason == .deadline)
+        let isForgiven = token.forgiveIdle()
+        #expect(!isForgiven && token.stopReason == .deadline)
+    }
+
+    @Test("silence can be forgiven, and counts anew")
+    func forgiving() {
+        let token = StopToken()
+        for _ in 0..<2 {
+            let isStopped = token.stop(.idle)
+            #expect(isStopped && token.stopReason == .idle)
+            let forgiven = [token.forgiveIdle(), token.forgiveIdle()]
+            #expect(forgiven == [true, false] && token.stopReason == nil)
+        }
+    }
+
+    @Test("a stop that came after the silence holds when that is forgiven")
+    func later() {
+        let token = StopToken()
+        token.stop(.idle)
+        let isFirst = token.stop(.cancelled)
+        #expect(!isFirst && token.stopReason == .idle)
+        _ = token.forgiveIdle()
+        #expect(token.stopReason == .cancelled)
+    }
+
+    @Test("no stop is lost to forgiving that goes on beside it")
+    func race() async {
+        for _ in 0..<2000 {
+            let token = StopToken()
+            token.stop(.idle)
+            await withTaskGroup { group in
+                group.addTask { _ = token.forgiveIdle() }
+                group.addTask { token.stop(.cancelled) }
+            }
+            if token.stopReason != .cancelled { Issue.record("\(String(describing: token.stopReason))") }
+        }
+    }
+
+    @Test("an alarm wakes whoever waits for its token, and counts as asleep until it is off")
+    func alarm() async {
+        let time = ManualTime(), clock: LoopClock
+        clock = LoopClock(time)
+        let token = StopToken(clock: clock), slot = Poller.shared.borrowSlot()
+        token.attach(slot)
+        let alarm = Alarm(clock, at: time.now + 10, token)
+        #expect(time.sleeping == 1)
+        let waiting = Task { await Poller.shared.park(slot, until: token) }
+        time.advance(by: 10)
+        await waiting.value
+        alarm.off()
+        alarm.off()
+        #expect(time.sleeping == 0)
+        token.detach(slot)
+        Poller.shared.returnSlot(slot)
+    }
+}

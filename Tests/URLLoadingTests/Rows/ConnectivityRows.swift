@@ -1,0 +1,266 @@
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+
+/// Checklist 27 and 162, issue 4.10: a load waits for a network it may use.
+@Suite(.timeLimit(.minutes(1)))
+struct ConnectivityRows {
+    /// A session that waits, in a network of the test's; a name leads far away first, then here.
+    struct Rig {
+        let clock = ManualClock()
+        let recorder = EventRecorder()
+        let network: SwitchedNetwork
+        let resolver: ScriptedResolver
+        let session: Session
+
+        init(
+            isUp: Bool = false, configure: (inout Configuration) -> Void = { _ in },
+            answer: @escaping @Sendable (Int) -> Result<[SocketAddress], IOFailure> = { $0 == 1 ? ScriptedResolver.far : ScriptedResolver.here }
+        ) {
+            network = SwitchedNetwork(isUp: isUp)
+            resolver = ScriptedResolver(answer)
+            var configuration = Configuration.ephemeral
+            configuration.use(clock)
+            configuration.waitsForConnectivity = true
+            configuration.networkMonitor = network.monitor
+            configuration.resolver = resolver
+            configuration.observers = [recorder]
+            configure(&configuration)
+            session = Session(configuration)
+        }
+
+        /// Waits for the wait of that number.
+        func untilWaiting(_ count: Int = 1) async throws { try await recorder.wait(for: .waitingForConnectivity, count: count) }
+
+        var story: [String] { recorder.loads.map { $0.description.split(separator: ": ").last.map(String.init) ?? "" } }
+    }
+
+    private func remote(_ origin: TestOrigin) throws -> URL { try url("http://name.example:\(origin.port)/") }
+
+    private func withOrigin(_ use: (TestOrigin) async throws -> Void) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/*") { _ in .ok("hello") }
+            try await use(origin)
+        }
+    }
+
+    @Test("without a network it waits, tells so once, and goes on", arguments: Verb.allCases)
+    func waits(_ verb: Verb) async throws {
+        try await withOrigin { origin in
+            let rig = Rig(), target = try remote(origin)
+            async let count = verb.run(rig.session, Request(url: target))
+            try await rig.untilWaiting()
+            #expect(rig.session.connectionsDescription == "empty")
+            rig.network.twitch()
+            rig.network.goDown()
+            // Neither for the peer, nor for the time.
+            rig.clock.advance(by: .seconds(3600))
+            try await pollerHasLooked()
+            #expect(rig.resolver.asked == 1)
+            rig.network.goUp()
+            #expect(try await count == 5)
+            #expect(rig.story == ["waitingForConnectivity responded received completed, 200, 5 bytes"])
+            await expectEmpty(rig.session)
+            #expect(rig.network.kernel.open == 0)
+        }
+    }
+
+    @Test("a look-up that fails without a network waits, too; with one it fails")
+    func lookup() async throws {
+        try await withOrigin { origin in
+            let target = try remote(origin)
+            let rig = Rig(answer: { $0 == 1 ? ScriptedResolver.failure : ScriptedResolver.here })
+            async let text = rig.session.text(target)
+            try await rig.untilWaiting()
+            rig.network.goUp()
+            #expect(try await text == "hello")
+
+            let online = Rig(isUp: true, answer: { _ in ScriptedResolver.failure })
+            await expectFailure(.lookupFailed) { try await online.session.data(from: target) }
+            let nobodyKnows = Rig(answer: { _ in ScriptedResolver.failure })
+            nobodyKnows.network.kernel.refuse(1)
+            await expectFailure(.lookupFailed) { try await nobodyKnows.session.data(from: target) }
+        }
+    }
+
+    @Test("a network that came while the look-up failed is tried at once")
+    func cameMeanwhile() async throws {
+        try await withOrigin { origin in
+            let network = SwitchedNetwork(isUp: false)
+            let rig = Rig(configure: { $0.networkMonitor = network.monitor }, answer: { number in
+                guard number == 1 else { return ScriptedResolver.here }
+                network.goUp()
+                return ScriptedResolver.failure
+            })
+            try await rig.session.expect(remote(origin), "hello")
+            #expect(rig.story == ["responded received completed, 200, 5 bytes"])
+        }
+    }
+
+    @Test("this machine is never waited for, nor is the network asked about", arguments: ["127.0.0.1", "localhost", "a.localhost", "LOCALHOST."])
+    func loopback(_ host: String) async throws {
+        try await withOrigin { origin in
+            let rig = Rig()
+            try await rig.session.expect(url("http://\(host):\(origin.port)/"), "hello")
+            #expect(rig.network.kernel.opened == 0)
+            let port = try closedPort()
+            await expectFailure(.connectionRefused) { try await rig.session.data(from: url("http://\(host):\(port)/")) }
+        }
+    }
+
+    @Test("a name of this machine is found out, and not waited for")
+    func loopbackName() async throws {
+        try await withOrigin { origin in
+            let rig = Rig(answer: { _ in ScriptedResolver.here })
+            try await rig.session.expect(remote(origin), "hello")
+            #expect(rig.story == ["responded received completed, 200, 5 bytes"])
+        }
+    }
+
+    @Test("checklist 27: a network that must not be used is none")
+    func forbidden() async throws {
+        try await withOrigin { origin in
+            let rig = Rig(isUp: true, configure: { $0.allowsCellularAccess = false })
+            rig.network.exchange(for: "wwan0")
+            let target = try remote(origin)
+            async let text = rig.session.text(target)
+            try await rig.untilWaiting()
+            rig.network.goUp()
+            try await pollerHasLooked()
+            #expect(rig.resolver.asked == 1)
+            rig.network.exchange(for: "wlan0")
+            #expect(try await text == "hello")
+        }
+    }
+
+    @Test("hints of the program end a wait")
+    func hints() async throws {
+        try await withOrigin { origin in
+            let rig = Rig(isUp: true, configure: { $0.allowsExpensiveNetworkAccess = false })
+            rig.network.monitor.hints.isExpensive = true
+            let target = try remote(origin)
+            async let text = rig.session.text(target)
+            try await rig.untilWaiting()
+            rig.network.monitor.hints.isExpensive = false
+            #expect(try await text == "hello")
+        }
+    }
+
+    @Test("by default, and for a request that says so, it fails")
+    func fails() async throws {
+        let rig = Rig(configure: { $0.waitsForConnectivity = false }, answer: { _ in ScriptedResolver.failure })
+        var request = Request(url: try url("http://name.example/"))
+        await expectFailure(.lookupFailed) { try await rig.session.data(for: request) }
+        request.waitsForConnectivity = true
+        let waiting = request
+        let load = RunningLoad(rig.session, waiting)
+        try await rig.untilWaiting()
+        load.task.cancel()
+        #expect(await load.reason == .cancelled)
+
+        let patient = Rig(answer: { _ in ScriptedResolver.failure })
+        request.waitsForConnectivity = false
+        await expectFailure(.lookupFailed) { try await patient.session.data(for: request) }
+    }
+
+    @Test("a wait is ended as any other, but not by the idle timeout", arguments: Ending.withoutIdle, Verb.allCases)
+    func endings(_ ending: Ending, _ verb: Verb) async throws {
+        let rig = Rig(answer: { _ in ScriptedResolver.far })
+        var request = Request(url: try url("http://name.example/"))
+        request.idleTimeout = .seconds(1)
+        request.resourceTimeout = .seconds(100)
+        let load = RunningLoad(rig.session, request, verb: verb)
+        try await rig.untilWaiting()
+        while rig.network.kernel.open == 0 { try await Task.sleep(for: .microseconds(200)) }
+        rig.clock.advance(by: .seconds(99))
+        #expect(rig.recorder.loads.allSatisfy { !$0.isComplete })
+        if ending == .resourceTimeout { rig.clock.advance(by: .seconds(1)) } else { ending.strike(load, rig.session) }
+        #expect(await load.reason == ending.reason)
+        await expectEmpty(rig.session)
+        #expect(rig.network.kernel.open == 0)
+    }
+
+    @Test("a suspended load does not go on when the network has come")
+    func suspension() async throws {
+        try await withOrigin { origin in
+            let rig = Rig()
+            let task = rig.session.dataTask(from: try remote(origin))
+            task.resume()
+            try await rig.untilWaiting()
+            task.suspend()
+            rig.network.goUp()
+            while rig.network.kernel.questions < 9 { try await Task.sleep(for: .microseconds(200)) }
+            try await pollerHasLooked()
+            #expect(rig.resolver.asked == 1)
+            task.resume()
+            #expect(try await task.value.count == 5)
+        }
+    }
+
+    @Test("a network that goes again is waited for again")
+    func twice() async throws {
+        try await withOrigin { origin in
+            let network = SwitchedNetwork(isUp: false)
+            let rig = Rig(configure: { $0.networkMonitor = network.monitor }, answer: { number in
+                if number == 2 { network.goDown() }
+                return number < 3 ? ScriptedResolver.failure : ScriptedResolver.here
+            })
+            let target = try remote(origin)
+            async let text = rig.session.text(target)
+            try await rig.untilWaiting()
+            network.goUp()
+            try await rig.untilWaiting(2)
+            network.goUp()
+            #expect(try await text == "hello")
+        }
+    }
+
+    @Test("who waits takes up no place; a kept connection is used without a network")
+    func places() async throws {
+        try await withOrigin { origin in
+            let rig = Rig(configure: { $0.maximumConnectionsPerHost = 1 })
+            let target = try remote(origin)
+            async let waiting = rig.session.text(target)
+            try await rig.untilWaiting()
+            // The second look-up leads here.
+            try await rig.session.expect(target, "hello")
+            try await rig.session.expect(target, "hello")
+            #expect(origin.counts.accepted == 1 && rig.resolver.asked == 2)
+            rig.network.goUp()
+            #expect(try await waiting == "hello")
+        }
+    }
+
+    @Test("a peer that is silent because the network went is waited for")
+    func lostWhileConnecting() async throws {
+        let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0), backlog: 0)
+        let filler = try await SocketTransport.connect(to: listener.address, StopToken())
+        defer {
+            filler.close()
+            listener.close()
+        }
+        let rig = Rig(isUp: true, answer: { $0 == 1 ? ScriptedResolver.here : ScriptedResolver.far })
+        let load = RunningLoad(rig.session, Request(url: try url("http://name.example:\(listener.address.port)/")))
+        try await rig.clock.untilWaiting()
+        rig.network.goDown()
+        rig.clock.advance(by: .seconds(60))
+        try await rig.untilWaiting()
+        load.task.cancel()
+        #expect(await load.reason == .cancelled)
+        await expectEmpty(rig.session)
+    }
+
+    @Test("what a handler asks for waits, too")
+    func handlers() async throws {
+        try await withOrigin { origin in
+            let rig = Rig(configure: { $0.handlers = [PriorityRows.Forwarding()] })
+            let target = try remote(origin)
+            async let text = rig.session.text(target)
+            try await rig.untilWaiting()
+            rig.network.goUp()
+            #expect(try await text == "hello")
+        }
+    }
+}

@@ -1,0 +1,49 @@
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingTesting
+
+/// Issue 4.7: the priority of a load orders the wait for connections.
+@Suite(.timeLimit(.minutes(1)))
+struct PriorityRows {
+    enum Kind: CaseIterable { case verb, task, handler }
+
+    struct Forwarding: ProtocolHandler {
+        func canHandle(_ request: Request) -> Bool { true }
+        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer { try await client.next.load(request) }
+    }
+
+    @Test("loads wait by the priority of their task, equals in the order in which they came", arguments: Kind.allCases)
+    func order(_ kind: Kind) async throws {
+        try await withTestOrigin { origin in
+            let latch = Latch()
+            origin.route("/*") { _ in
+                await latch.wait()
+                return .ok("x")
+            }
+            var configuration = Configuration.ephemeral
+            configuration.maximumConnectionsPerHost = 1
+            if kind == .handler { configuration.handlers = [Forwarding()] }
+            let session = Session(configuration)
+            let priorities: [TaskPriority] = [.high, .low, .background, .medium, .high, .low]
+            var loads: [Task<Void, any Error>] = []
+            for (index, priority) in priorities.enumerated() {
+                let url = origin.url("/\(index)")
+                // The first has the only connection.
+                loads.append(Task(priority: kind == .task ? .background : priority) {
+                    guard kind == .task else { return _ = try await session.data(from: url) }
+                    let task = session.dataTask(from: url)
+                    task.resume(priority: priority)
+                    _ = try await task.response
+                })
+                if index == 0 { try await origin.wait { $0.requests == 1 } } else {
+                    while !session.connectionsDescription.contains("\(index) waiting") { try await Task.sleep(for: .microseconds(200)) }
+                }
+            }
+            latch.open()
+            for load in loads { try await load.value }
+            #expect(origin.requests.map(\.path) == ["/0", "/4", "/3", "/1", "/5", "/2"])
+            await expectEmpty(session)
+        }
+    }
+}

@@ -1,0 +1,39 @@
+import Testing
+import URLLoading
+@testable import urlload
+
+struct RetryTests {
+    private func policy(_ words: String...) throws -> RetryPolicy? {
+        let options = try ArgumentParser.parse(words + ["u"])
+        let configuration = Configuration(options, Screen(options))
+        #expect(configuration.observers.isEmpty == (configuration.retryPolicy == nil))
+        return configuration.retryPolicy
+    }
+
+    @Test func withoutTheOptionThereIsOneTry() throws {
+        #expect(try policy() == nil)
+        #expect(try policy("--retry", "0") == nil)
+        #expect(try policy("--retry-delay", "2", "--retry-connrefused") == nil)
+    }
+
+    @Test func triesAreTransientOnes() throws {
+        let policy = try #require(try policy("--retry", "3"))
+        #expect(policy.maximumAttempts == 4)
+        #expect(policy.statuses == RetryPolicy.transientStatuses)
+        #expect(policy.reasons == [.idleTimeout, .lookupFailed, .hostNotFound])
+        #expect(policy.includesNonIdempotent)
+        #expect(policy.backOff == .exponential(base: .seconds(1), cap: .seconds(600)))
+        #expect(policy.maximumDuration == nil && policy.maximumRetryAfter == .seconds(600))
+    }
+
+    @Test func itsCompanionsChangeIt() throws {
+        let policy = try #require(try policy("--retry=1", "--retry-connrefused", "--retry-delay", "0.5", "--retry-max-time", "30"))
+        #expect(policy.reasons.contains(.connectionRefused))
+        #expect(policy.backOff == .constant(.milliseconds(500)))
+        #expect(policy.maximumDuration == .seconds(30))
+    }
+
+    @Test func moreTriesThanCanBeCountedAreTaken() throws {
+        #expect(try policy("--retry", "\(Int.max)")?.maximumAttempts == .max)
+    }
+}
