@@ -19,6 +19,7 @@ struct HTTPHandler: DirectHandler {
                 let exchange = try await lease(prepared, for: load, fresh: retries.wantsFresh)
                 if let error = await failure(of: exchange, prepared) {
                     let isStale = exchange.failedStale
+                    exchange.record?.error = error
                     exchange.release()
                     guard retries.retry(after: error, isStale: isStale) else { throw error }
                 } else {
@@ -58,16 +59,31 @@ struct HTTPHandler: DirectHandler {
     private static func lease(
         _ request: PreparedRequest, for load: Load, fresh: Bool
     ) async throws(LoadError) -> HTTPExchange {
+        guard let emission = load.emission else { return HTTPExchange(try await connection(request, for: load, fresh: fresh, nil), load, request.request.url, nil) }
+        let record = TransactionRecord(request)
+        do throws(LoadError) {
+            let connection = try await connection(request, for: load, fresh: fresh, record)
+            emission.begin(bodyLength: request.body.map(\.length) ?? 0)
+            return HTTPExchange(connection, load, request.request.url, record)
+        } catch {
+            record.error = error
+            emission.add(record)
+            throw error
+        }
+    }
+
+    private static func connection(
+        _ request: PreparedRequest, for load: Load, fresh: Bool, _ record: TransactionRecord?
+    ) async throws(LoadError) -> HTTP1Connection {
         let pool = load.core.pool, configuration = load.core.configuration
         let access = NetworkAccess(request.request, configuration)
-        let connection = try await pool.lease(request.destination.route, load, fresh: fresh, over: access)
+        let connection = try await pool.lease(request.destination.route, load, fresh: fresh, over: access, record)
         // One that was kept is judged by what holds now; a new one was, when it was made.
         if connection.exchanges > 0, let refusal = access.refusal(of: connection.transport, configuration.networkMonitor) {
             pool.giveBack(connection, reusable: connection.isReusable)
             throw refusal
         }
-        load.emission?.begin(bodyLength: request.body.map(\.length) ?? 0)
-        return HTTPExchange(connection, load, request.request.url)
+        return connection
     }
 
     /// Sends the request and waits for the head of its answer; `nil` if it came.

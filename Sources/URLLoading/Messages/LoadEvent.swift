@@ -21,6 +21,8 @@ public enum LoadEvent: Sendable {
     case responded(Response)
     /// A piece of the body was received, and decoded.
     case received(ByteCount)
+    /// What the load did with its time and bytes: the last but one event of every load, exactly once.
+    case metrics(LoadMetrics)
     /// The load is over; `nil` if nothing went wrong. The last event of every load, exactly once.
     case completed(LoadError?)
 }
@@ -53,6 +55,7 @@ extension LoadEvent: CustomStringConvertible {
         case .redirected(let redirect): "redirected \(redirect.response.http.map { "\($0.status.code)" } ?? "-")"
         case .responded(let response): "responded \(response)"
         case .received(let bytes): "received \(bytes)"
+        case .metrics(let metrics): "metrics \(metrics)"
         case .completed(nil): "completed"
         case .completed(let error?): "failed \(error)"
         }

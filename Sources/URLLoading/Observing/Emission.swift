@@ -2,6 +2,9 @@
 // a handle, and the classic delegates hear of it, in the same order. A load that nobody listens to has
 // none, and its events are never made. Used by the load's owner alone.
 
+import FoundationEssentials
+import Synchronization
+import URLLoadingIO
 import URLLoadingWire
 
 final class Emission: @unchecked Sendable {
@@ -9,6 +12,13 @@ final class Emission: @unchecked Sendable {
     private let observers: [any LoadObserver]
     private var sent: (total: Int64, expected: Int64?) = (0, nil)
     private var received: (total: Int64, expected: Int64?) = (0, nil)
+    private let origin = LoadMetrics.Moment.Origin(nanoseconds: Poller.now(), date: Date())
+    private var redirectCount = 0
+    /// Of the transactions that are over. A handler may have several going on at once.
+    private let records = Lock<[TransactionRecord]>([])
+    /// Of the one that is answered here, by a file or a handler; see `Emission+Metrics`.
+    var local: TransactionRecord?
+    var countBefore = 0
     #if DEBUG
     private var order = LoadEventOrder()
     #endif
@@ -43,16 +53,43 @@ final class Emission: @unchecked Sendable {
 
     func received(_ count: Int, _ load: Load) {
         received.total += Int64(count)
+        local?.decoded += Int64(count)
         emit(.received(ByteCount(count: count, total: received.total, expected: received.expected)), load)
     }
 
     func emit(_ event: LoadEvent, _ load: Load) {
-        if case .responded(let response) = event { received = (0, response.expectedLength) }
+        switch event {
+        case .responded(let response): received = (0, response.expectedLength)
+        case .redirected:
+            redirectCount += 1
+            endLocal(nil)
+        default: break
+        }
         #if DEBUG
         let isLegal = order.accept(event)
         assert(isLegal, "events out of order: \(order)")
         #endif
         for observer in observers { observer.observe(event, of: identity) }
         load.hear(event)
+    }
+
+    // MARK: Metrics
+
+    func add(_ record: TransactionRecord) {
+        record.mark(.end)
+        records.withLock { $0.append(record) }
+    }
+
+    var recordCount: Int { records.withLock { $0.count } }
+
+    /// The last two events of a load.
+    func complete(_ error: LoadError?, _ load: Load) {
+        endLocal(error)
+        let end = Poller.now()
+        var records = records.withLock { $0 }
+        if records.count > 1 { records.sort { $0[.fetchStart] < $1[.fetchStart] } }
+        if let last = records.last, last.error == nil { last.error = error }
+        emit(.metrics(LoadMetrics(origin, end: end, redirectCount: redirectCount, records)), load)
+        emit(.completed(error), load)
     }
 }

@@ -6,7 +6,7 @@ import URLLoadingIO
 ///
 /// Each sequence is its own; nobody who reads slowly, or not at all, holds up the load or another
 /// reader: what waits to be read is bounded, for counts of bytes that follow each other become one, and
-/// beyond 256 events the oldest are dropped. Asked for when the load is over, it has the last event only.
+/// beyond 256 events the oldest are dropped. Asked for when the load is over, it has the last two events only.
 ///
 /// ```swift
 /// let events = task.events

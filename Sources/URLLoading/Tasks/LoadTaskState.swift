@@ -45,6 +45,7 @@ struct LoadTaskState: Sendable {
     var counts = Counts()
     var priority: TaskPriority?
     var listeners: [EventQueue] = []
+    var metrics: LoadMetrics?
 
     enum Outcome: Sendable {
         case finished
@@ -281,6 +282,7 @@ struct LoadTaskState: Sendable {
 
     // MARK: Waiting
 
+    mutating func waitForEnd(_ slot: PollSlot) { waiting.add(.end, slot) }
     mutating func waitForResponse(_ slot: PollSlot) { waiting.add(.response, slot) }
     mutating func takeReaders() -> Waiting { waiting.take { $0 == .chunk } }
     mutating func forget(_ slot: PollSlot) { waiting.forget(slot) }

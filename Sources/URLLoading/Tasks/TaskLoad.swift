@@ -186,20 +186,23 @@ final class TaskLoad: Load, @unchecked Sendable {
     override func hear(_ event: LoadEvent) {
         let listeners = state.withLock { state in
             state.counts.note(event)
+            if case .metrics(let metrics) = event { state.metrics = metrics }
             return state.listeners
         }
         for listener in listeners { listener.append(event) }
         sink?.emit(event)
     }
 
-    /// A sequence of the events from now on; of the last one, if that has been.
+    /// A sequence of the events from now on; of the last two, if those have been.
     func listen() -> EventQueue {
         let queue = EventQueue()
-        let outcome = state.withLock { state in
+        let (outcome, metrics) = state.withLock { state in
             if state.outcome == nil { state.listeners.append(queue) }
-            return state.outcome
+            return (state.outcome, state.metrics)
         }
-        if let outcome { queue.append(.completed(outcome.error)) }
+        guard let outcome else { return queue }
+        if let metrics { queue.append(.metrics(metrics)) }
+        queue.append(.completed(outcome.error))
         return queue
     }
 
@@ -290,7 +293,7 @@ final class TaskLoad: Load, @unchecked Sendable {
     // MARK: Waiting
 
     /// Looks until there is something to see; `nil` if the calling task was cancelled before.
-    private func wait<R: Sendable>(
+    func wait<R: Sendable>(
         stoppingOnCancel: Bool = false,
         _ look: @Sendable (inout LoadTaskState, PollSlot) -> R?
     ) async -> R? {
@@ -324,7 +327,7 @@ extension LoadTaskState.Counts {
         case .bodySent(let bytes): (sent, expectedToSend) = (bytes.total, bytes.expected)
         case .responded(let response): expectedToReceive = response.expectedLength
         case .received(let bytes): received = bytes.total
-        case .canonicalized, .informational, .redirected, .completed: break
+        case .canonicalized, .informational, .redirected, .metrics, .completed: break
         }
     }
 }

@@ -19,7 +19,7 @@ extension Configuration {
         tls.minimumVersion = min(tls.minimumVersion, tls.maximumVersion)
         tls.unsafelySkipsVerification = options.isInsecure
         if options.trace != .off { wireTap = { screen.show($0) } }
-        if options.printsJSON { timeline = { Watch.current?.note($0) } }
+        if options.printsJSON { observers.append(Watch.Observer()) }
     }
 }
 
