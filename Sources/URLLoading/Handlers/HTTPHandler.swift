@@ -12,11 +12,15 @@ struct HTTPHandler: DirectHandler {
     }
 
     static func exchange(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> HTTPExchange {
+        // Of a transaction that has no exchange yet.
+        var record: TransactionRecord?
         do throws(LoadError) {
             var retries = RetryPlan(hop.request)
             var prepared = try await prepare(hop, for: load, retries)
             while true {
-                let exchange = try await lease(prepared, for: load, fresh: retries.wantsFresh)
+                record = load.emission?.begin(prepared)
+                let exchange = try await lease(prepared, for: load, fresh: retries.wantsFresh, record)
+                record = nil
                 if let error = await failure(of: exchange, prepared) {
                     let isStale = exchange.failedStale
                     exchange.record?.error = error
@@ -29,6 +33,7 @@ struct HTTPHandler: DirectHandler {
                 if hop.request.body != nil { prepared = try await prepare(hop, for: load, retries) }
             }
         } catch {
+            if let record { load.emission?.add(record, error) }
             throw error.at(hop.request.url)
         }
     }
@@ -57,24 +62,8 @@ struct HTTPHandler: DirectHandler {
 
     @inline(never)
     private static func lease(
-        _ request: PreparedRequest, for load: Load, fresh: Bool
-    ) async throws(LoadError) -> HTTPExchange {
-        guard let emission = load.emission else { return HTTPExchange(try await connection(request, for: load, fresh: fresh, nil), load, request.request.url, nil) }
-        let record = TransactionRecord(request)
-        do throws(LoadError) {
-            let connection = try await connection(request, for: load, fresh: fresh, record)
-            emission.begin(bodyLength: request.body.map(\.length) ?? 0)
-            return HTTPExchange(connection, load, request.request.url, record)
-        } catch {
-            record.error = error
-            emission.add(record)
-            throw error
-        }
-    }
-
-    private static func connection(
         _ request: PreparedRequest, for load: Load, fresh: Bool, _ record: TransactionRecord?
-    ) async throws(LoadError) -> HTTP1Connection {
+    ) async throws(LoadError) -> HTTPExchange {
         let pool = load.core.pool, configuration = load.core.configuration
         let access = NetworkAccess(request.request, configuration)
         let connection = try await pool.lease(request.destination.route, load, fresh: fresh, over: access, record)
@@ -83,7 +72,8 @@ struct HTTPHandler: DirectHandler {
             pool.giveBack(connection, reusable: connection.isReusable)
             throw refusal
         }
-        return connection
+        load.emission?.begin(bodyLength: request.body.map(\.length) ?? 0)
+        return HTTPExchange(connection, load, request.request.url, record)
     }
 
     /// Sends the request and waits for the head of its answer; `nil` if it came.

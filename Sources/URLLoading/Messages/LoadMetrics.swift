@@ -27,11 +27,11 @@ public struct LoadMetrics: Sendable {
     /// From ``start`` to ``end``.
     public var duration: Duration { end - start }
 
-    init(_ origin: Moment.Origin, end: Int64, redirectCount: Int, _ records: [TransactionRecord]) {
+    init(_ origin: Moment.Origin, end: Int64, redirectCount: Int, _ transactions: [Transaction]) {
         start = Moment(origin, at: origin.nanoseconds)
         self.end = Moment(origin, at: end)
         self.redirectCount = redirectCount
-        transactions = records.map { Transaction(record: $0, origin: origin) }
+        self.transactions = transactions
     }
 
     /// A point in the time of one load. Those of another load do not compare: take their ``date``.

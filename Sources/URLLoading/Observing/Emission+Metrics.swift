@@ -5,7 +5,7 @@ extension Emission {
     /// Somebody is about to be asked; nobody knows yet who answers.
     func beginLocal(_ request: Request) {
         local = TransactionRecord(local: request)
-        countBefore = recordCount
+        countBefore = transactionCount
     }
 
     func answeredLocally(_ exchange: any Exchange) {
@@ -17,7 +17,7 @@ extension Emission {
 
     /// A failure that a transaction with a server was part of is told by that.
     func failedLocally(_ error: LoadError) {
-        guard error.phase != .preparing, recordCount == countBefore else { return local = nil }
+        guard error.phase != .preparing, transactionCount == countBefore else { return local = nil }
         endLocal(error)
     }
 
@@ -25,8 +25,7 @@ extension Emission {
     func endLocal(_ error: LoadError?) {
         guard let record = local else { return }
         local = nil
-        record.error = error
-        add(record)
+        add(record, error)
         if error == nil { record.mark(.responseEnd, at: record[.end]) }
     }
 }

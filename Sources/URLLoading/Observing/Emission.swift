@@ -15,7 +15,7 @@ final class Emission: @unchecked Sendable {
     private let origin = LoadMetrics.Moment.Origin(nanoseconds: Poller.now(), date: Date())
     private var redirectCount = 0
     /// Of the transactions that are over. A handler may have several going on at once.
-    private let records = Lock<[TransactionRecord]>([])
+    private let transactions = Lock<[LoadMetrics.Transaction]>([])
     /// Of the one that is answered here, by a file or a handler; see `Emission+Metrics`.
     var local: TransactionRecord?
     var countBefore = 0
@@ -75,21 +75,28 @@ final class Emission: @unchecked Sendable {
 
     // MARK: Metrics
 
-    func add(_ record: TransactionRecord) {
+    @inline(never)  // Small frames; see `TaskLoad`.
+    func begin(_ request: PreparedRequest) -> TransactionRecord { TransactionRecord(request) }
+
+    /// A transaction is over.
+    @inline(never)
+    func add(_ record: TransactionRecord, _ error: LoadError? = nil) {
+        if let error { record.error = error }
         record.mark(.end)
-        records.withLock { $0.append(record) }
+        transactions.withLock { $0.append(LoadMetrics.Transaction(record: record, origin: origin)) }
     }
 
-    var recordCount: Int { records.withLock { $0.count } }
+    var transactionCount: Int { transactions.withLock { $0.count } }
 
     /// The last two events of a load.
+    @inline(never)
     func complete(_ error: LoadError?, _ load: Load) {
         endLocal(error)
         let end = Poller.now()
-        var records = records.withLock { $0 }
-        if records.count > 1 { records.sort { $0[.fetchStart] < $1[.fetchStart] } }
-        if let last = records.last, last.error == nil { last.error = error }
-        emit(.metrics(LoadMetrics(origin, end: end, redirectCount: redirectCount, records)), load)
+        var transactions = transactions.withLock { $0 }
+        if transactions.count > 1 { transactions.sort { $0.fetchStart < $1.fetchStart } }
+        if let last = transactions.last?.record, last.error == nil { last.error = error }
+        emit(.metrics(LoadMetrics(origin, end: end, redirectCount: redirectCount, transactions)), load)
         emit(.completed(error), load)
     }
 }
