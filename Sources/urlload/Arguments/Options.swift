@@ -55,6 +55,8 @@ struct Options: Sendable {
     var trace = Trace.off
     var showsSecrets = false
     var printsJSON = false
+    /// Where an HTTP Archive goes.
+    var archiveFile: String?
 
     // Instead of loading.
     var wantsHelp = false

@@ -4,7 +4,7 @@ import FoundationEssentials
 import URLLoading
 
 extension Configuration {
-    init(_ options: Options, _ screen: Screen) {
+    init(_ options: Options, _ screen: Screen, _ archiver: HTTPArchiver? = nil) {
         self = .ephemeral
         if let limit = options.idleTimeout { idleTimeout = limit }
         if let limit = options.totalTimeout { resourceTimeout = limit }
@@ -19,6 +19,7 @@ extension Configuration {
         tls.minimumVersion = min(tls.minimumVersion, tls.maximumVersion)
         tls.unsafelySkipsVerification = options.isInsecure
         if options.trace != .off { wireTap = { screen.show($0) } }
+        if let archiver { observers.append(archiver) }
         if options.printsJSON { observers.append(Watch.Observer()) }
     }
 }
