@@ -47,6 +47,8 @@ final class EventQueue: Sendable {
             state.add(event, most: Self.most)
             return state.reader
         }
+        // What comes right after it wakes the reader for both.
+        if case .metrics = event { return }
         reader?.wake()
     }
 
