@@ -177,7 +177,7 @@ extension EventRecorder {
 
     /// The kinds of a ``LoadEvent``, without what they say.
     public enum Kind: Sendable, Hashable, CaseIterable {
-        case canonicalized, bodySent, informational, redirected, responded, received, metrics, completed
+        case canonicalized, bodySent, informational, redirected, responded, becameDownload, becameStream, resumed, received, metrics, completed
     }
 }
 
@@ -190,6 +190,9 @@ extension LoadEvent {
         case .informational: .informational
         case .redirected: .redirected
         case .responded: .responded
+        case .becameDownload: .becameDownload
+        case .becameStream: .becameStream
+        case .resumed: .resumed
         case .received: .received
         case .metrics: .metrics
         case .completed: .completed

@@ -7,7 +7,8 @@ import URLLoadingIO
 final class ConnectionPool: Sendable, CustomStringConvertible {
     private let state: Lock<Guarded>
     private let idleLifetime: Int64
-    private let connector: Connector
+    /// Of the whole session, for its roots are read once; streams use it past the limits of the pool.
+    let connector: Connector
     private let clock: LoopClock
     /// Buffers of connections that rest: who is leased next works with one that is warm. Changed
     /// together with the state, so that it costs no lock of its own.
@@ -79,6 +80,11 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
             !isReaperSet.exchange(true, ordering: .acquiringAndReleasing)
         else { return }
         scheduleReaping(at: now + idleLifetime)
+    }
+
+    /// A leased connection is somebody else's from now on.
+    func surrender(_ connection: HTTP1Connection) {
+        state.withLock { $0.pool.giveBack(connection, connection.route, reusable: false, now: 0) }.wake?.slot.wake()
     }
 
     /// A leased connection gives its place away, and takes one again.

@@ -17,15 +17,33 @@ struct Connector: Sendable {
     func connect(
         _ route: Route, _ control: LoadControl, over access: NetworkAccess = .open, _ record: TransactionRecord? = nil
     ) async throws(LoadError) -> HTTP1Connection {
-        let transport = try await transport(to: route.origin, control, access, record)
+        let transport = try await transport(to: route.origin, isSecure: route.origin.isSecure, control, access, record)
         let identifier = Self.nextIdentifier.add(1, ordering: .relaxed).oldValue
         record?.mark(.connectEnd)
         configuration.wireTap?(.connected(transport.description, connection: identifier))
         return HTTP1Connection(transport, route, identifier, configuration)
     }
 
+    /// A connection for bytes that are not HTTP's, so it offers no protocol (RFC 7301).
+    func stream(to origin: Origin, isSecure: Bool, _ control: LoadControl) async throws(LoadError) -> any Transport {
+        let access = NetworkAccess(
+            allowsCellular: configuration.allowsCellularAccess,
+            allowsExpensive: configuration.allowsExpensiveNetworkAccess,
+            allowsConstrained: configuration.allowsConstrainedNetworkAccess)
+        return try await transport(to: origin, isSecure: isSecure, offering: [], control, access)
+    }
+
+    /// TLS over a connection in use. One that was dialed by a test's own means stays in the clear.
+    func secure(
+        _ transport: any Transport, to origin: Origin, _ control: LoadControl
+    ) async throws(IOFailure) -> any Transport {
+        guard configuration.dial == nil else { return transport }
+        return try await secure.handshake(over: transport, with: origin, offering: [], control)
+    }
+
     private func transport(
-        to origin: Origin, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord?
+        to origin: Origin, isSecure: Bool, offering protocols: [String]? = nil, _ control: LoadControl,
+        _ access: NetworkAccess, _ record: TransactionRecord? = nil
     ) async throws(LoadError) -> any Transport {
         let found: [SocketAddress]
         do throws(IOFailure) {
@@ -41,23 +59,17 @@ struct Connector: Sendable {
         case .refuse(let error): throw error
         case .connect(let addresses):
             do throws(IOFailure) {
-                return try await open(addresses, origin, control, record)
+                record?.mark(.connectStart)
+                let socket = try await ConnectRace.connect(addresses, control)
+                guard isSecure else { return socket }
+                record?.mark(.secureStart)
+                let transport = try await secure.handshake(over: socket, with: origin, offering: protocols, control)
+                record?.mark(.secureEnd)
+                return transport
             } catch {
                 throw LoadError(error)
             }
         }
-    }
-
-    private func open(
-        _ addresses: [SocketAddress], _ origin: Origin, _ control: LoadControl, _ record: TransactionRecord?
-    ) async throws(IOFailure) -> any Transport {
-        record?.mark(.connectStart)
-        let socket = try await ConnectRace.connect(addresses, control)
-        guard origin.isSecure else { return socket }
-        record?.mark(.secureStart)
-        let transport = try await secure.handshake(over: socket, with: origin, control)
-        record?.mark(.secureEnd)
-        return transport
     }
 
     private func addresses(

@@ -84,6 +84,13 @@ final class HTTP1Connection: @unchecked Sendable {
         return isPlain && unread.isEmpty ? storage : nil
     }
 
+    /// What was received and not consumed, for whoever takes over the transport.
+    func takeUnread() -> Chunk? {
+        defer { (storage, unread) = (nil, 0..<0) }
+        guard let storage, !unread.isEmpty else { return nil }
+        return Chunk(storage: storage, range: unread)
+    }
+
     func wake(with spare: inout [ChunkStorage]) {
         if storage == nil { storage = spare.popLast() }
     }

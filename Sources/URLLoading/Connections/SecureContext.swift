@@ -11,10 +11,11 @@ final class SecureContext: Sendable {
 
     init(_ settings: Configuration.TLS) { self.settings = settings }
 
+    /// - Parameter protocols: offered in place of HTTP's; an empty list offers none.
     func handshake(
-        over socket: SocketTransport, with origin: Origin, _ control: LoadControl
+        over socket: any Transport, with origin: Origin, offering protocols: [String]? = nil, _ control: LoadControl
     ) async throws(IOFailure) -> TLSTransport {
-        let transport = try TLSTransport(client: context(), peer: TLSPeer(origin), over: socket)
+        let transport = try TLSTransport(client: context(), peer: TLSPeer(origin, protocols), over: socket)
         control.attach(transport.slot)
         defer { control.detach(transport.slot) }
         do throws(IOFailure) { try await transport.handshake(control) } catch {
@@ -63,12 +64,12 @@ extension TLSVersion {
 
 extension TLSPeer {
     /// What the certificate must name is what the URL says, in normal form; never what DNS says.
-    fileprivate init(_ origin: Origin) {
+    fileprivate init(_ origin: Origin, _ protocols: [String]?) {
         let name: TLSPeerName = switch origin.host.kind {
         case .name: .dns(origin.host.dnsName ?? "")
         case .ipv4(let bytes): .ip(bytes)
         case .ipv6(let bytes, _): .ip(bytes)
         }
-        self.init(name, port: origin.port)
+        self.init(name, port: origin.port, applicationProtocols: protocols)
     }
 }

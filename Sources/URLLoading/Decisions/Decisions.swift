@@ -112,6 +112,15 @@ public enum RedirectDecision: Sendable {
 public enum ResponseDisposition: Sendable {
     /// Go on to its body.
     case allow
+    /// Make a download of it: of a ``LoadTask`` made by ``Session/dataTask(_:decisions:)``. Its events end
+    /// with ``LoadEvent/becameDownload(_:)``, and bring the task that goes on with it. Elsewhere this is
+    /// ``LoadError/Reason/badDecision``.
+    case becomeDownload(DownloadOptions = DownloadOptions())
+    /// Take over its connection, with what was received behind the head: of a ``LoadTask`` made by
+    /// ``Session/dataTask(_:decisions:)`` for http or https. Its events end with
+    /// ``LoadEvent/becameStream(_:)``, and bring the stream, which begins when it is resumed. Elsewhere this
+    /// is ``LoadError/Reason/badDecision``.
+    case becomeStream
     /// End the load as cancelled. The rest of the body is not read; its connection is closed.
     case cancel
 }

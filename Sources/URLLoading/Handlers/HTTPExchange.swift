@@ -140,6 +140,18 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
         owner.core.pool.giveBack(connection, reusable: connection.isReusable)
     }
 
+    /// Gives the connection away, with what was received behind the head; `nil` if it is released already.
+    func surrender() -> (any Transport, Chunk?, Origin)? {
+        guard !isReleased else { return nil }
+        setResting(false)
+        isReleased = true
+        hasEnded = true
+        owner.detach(connection.transport.slot)
+        endRecord()
+        owner.core.pool.surrender(connection)
+        return (connection.transport, connection.takeUnread(), connection.route.origin)
+    }
+
     private func discardBuffered() {
         guard owner.stopReason == nil else { return }
         while let piece = try? connection.bufferedData() {

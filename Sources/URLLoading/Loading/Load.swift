@@ -53,8 +53,8 @@ class Load: LoadControl, @unchecked Sendable {
 
     /// Runs the load to the head of its answer.
     @inline(never)
-    final func run() async throws(LoadError) -> any Exchange {
-        var hop = Hop(request: original)
+    final func run(_ first: Request? = nil) async throws(LoadError) -> any Exchange {
+        var hop = Hop(request: first ?? original)
         while true {
             emission?.prepare(&hop.request)
             try checkCache(hop.request)
@@ -63,6 +63,11 @@ class Load: LoadControl, @unchecked Sendable {
             if mayRedirect(exchange), let next = try await redirect(after: exchange, hop) {
                 exchange.release()
                 hop = next
+                continue
+            }
+            if let other = another(after: exchange) {
+                exchange.release()
+                hop = Hop(request: other)
                 continue
             }
             if let decision = decisions?.response ?? core.decisions?.response { try await judge(exchange, decision) }
@@ -179,11 +184,26 @@ class Load: LoadControl, @unchecked Sendable {
         _ exchange: any Exchange, _ decision: Decision<Response, ResponseDisposition>
     ) async throws(LoadError) {
         do throws(LoadError) {
-            guard case .cancel = try await ask(decision, exchange.response) else { return }
-            throw LoadError(.cancelled, phase: .deciding, party: .local)
+            switch try await ask(decision, exchange.response) {
+            case .allow: break
+            case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
+            case .becomeDownload(let options): try becomeDownload(options)
+            case .becomeStream: try becomeStream(exchange)
+            }
         } catch {
             throw exchange.failed(error)
         }
+    }
+
+    /// What is asked for instead if an answer is of no use.
+    func another(after exchange: any Exchange) -> Request? { nil }
+
+    func becomeDownload(_ options: DownloadOptions) throws(LoadError) {
+        throw LoadError(.badDecision, phase: .deciding, party: .local, detail: "only a data task can become a download")
+    }
+
+    func becomeStream(_ exchange: any Exchange) throws(LoadError) {
+        throw LoadError(.badDecision, phase: .deciding, party: .local, detail: "only a data task of http can become a stream")
     }
 
     final func decide(_ challenge: Challenge) async throws(LoadError) -> ChallengeDecision {

@@ -34,9 +34,11 @@ final class LoadRegistry: Sendable {
     var isClosed: Bool { state.withLock { $0.isClosed } }
 
     /// Returns false if no load may begin any more.
-    func enter(_ load: LoadControl) -> Bool {
+    /// - Parameter predecessor: a load whose work goes on with this one: it may, also when nothing begins any more.
+    func enter(_ load: LoadControl, inPlaceOf predecessor: LoadControl? = nil) -> Bool {
         let entered = state.withLock { state in
-            guard !state.isClosed else { return false }
+            let goesOn = predecessor.map { $0.registryIndex >= 0 && $0.stopReason == nil } ?? false
+            guard !state.isClosed || goesOn else { return false }
             if let index = state.free.popLast() {
                 state.loads[index] = load
                 load.registryIndex = index

@@ -30,12 +30,15 @@ public struct LoadError: Error, Sendable, CustomStringConvertible {
     /// The error a caller's own code threw, if that ended the load.
     public let underlying: (any Error)?
 
+    /// With what a download that failed can go on; `nil` if it would have to begin anew.
+    public let resumeToken: ResumeToken?
+
     /// The number of this reason in Apple's `NSURLErrorDomain`. Many reasons share one number.
     public var code: Int { reason.code }
 
     package init(
         _ reason: Reason, phase: Phase, party: Party, url: URL? = nil, detail: String? = nil,
-        underlying: (any Error)? = nil
+        underlying: (any Error)? = nil, resumeToken: ResumeToken? = nil
     ) {
         self.reason = reason
         self.phase = phase
@@ -43,6 +46,7 @@ public struct LoadError: Error, Sendable, CustomStringConvertible {
         self.url = url
         self.detail = detail
         self.underlying = underlying
+        self.resumeToken = resumeToken
     }
 
     /// The stages of a load, in their order. `waiting` lasts until the head of the answer is complete,
@@ -67,7 +71,12 @@ public struct LoadError: Error, Sendable, CustomStringConvertible {
 
     func at(_ url: URL?) -> LoadError {
         guard self.url == nil else { return self }
-        return LoadError(reason, phase: phase, party: party, url: url, detail: detail, underlying: underlying)
+        return LoadError(
+            reason, phase: phase, party: party, url: url, detail: detail, underlying: underlying, resumeToken: resumeToken)
+    }
+
+    func with(_ resumeToken: ResumeToken?) -> LoadError {
+        LoadError(reason, phase: phase, party: party, url: url, detail: detail, underlying: underlying, resumeToken: resumeToken)
     }
 
     public var description: String {
@@ -108,6 +117,8 @@ extension LoadError.Reason {
     public static let decisionFailed = Self("decisionFailed", -999)
     /// A protocol handler threw; see ``LoadError/underlying``.
     public static let handlerFailed = Self("handlerFailed", -1002)
+    /// A decision answered what cannot be done here; the detail says what.
+    public static let badDecision = Self("badDecision", -999)
     /// A decision took longer than its deadline and had no fallback.
     public static let decisionTimeout = Self("decisionTimeout", -1001)
     /// Nothing was heard from the peer for the idle timeout.
@@ -156,6 +167,14 @@ extension LoadError.Reason {
     public static let cannotReadFile = Self("cannotReadFile", -3001)
     /// It became shorter while it was read.
     public static let fileChanged = Self("fileChanged", -3001)
+    /// No file can be made there.
+    public static let cannotCreateFile = Self("cannotCreateFile", -3000)
+    /// It cannot be written: the disk is full, for instance.
+    public static let cannotWriteFile = Self("cannotWriteFile", -3003)
+    /// What was loaded cannot be given its name.
+    public static let cannotMoveFile = Self("cannotMoveFile", -3006)
+    /// With this token nothing can be resumed: it is damaged, or its file is not what was left.
+    public static let resumeTokenRefused = Self("resumeTokenRefused", -3002)
     /// It has no such range of bytes.
     public static let rangeNotSatisfiable = Self("rangeNotSatisfiable", -1008)
 

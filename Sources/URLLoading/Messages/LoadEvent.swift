@@ -19,7 +19,16 @@ public enum LoadEvent: Sendable {
     case redirected(Redirect)
     /// The response is known, and the caller's decision has allowed it.
     case responded(Response)
-    /// A piece of the body was received, and decoded.
+    /// The caller's decision made a download of the load. Whoever held the data task hears nothing more;
+    /// what follows, the task that this brings gives.
+    case becameDownload(LoadTask<DownloadedFile>)
+    /// The caller's decision made a stream of the load's connection. Whoever held the data task hears
+    /// nothing more.
+    case becameStream(StreamTask)
+    /// A download goes on at this offset; at 0 if what was held could not be used, and all of it is loaded.
+    case resumed(offset: Int64, expected: Int64?)
+    /// A piece of the body was received, and decoded; of a download: was written to its file. The total of
+    /// a resumed one counts from the beginning of the file.
     case received(ByteCount)
     /// What the load did with its time and bytes: the last but one event of every load, exactly once.
     case metrics(LoadMetrics)
@@ -54,6 +63,9 @@ extension LoadEvent: CustomStringConvertible {
         case .informational(let head): "informational \(head.status.code)"
         case .redirected(let redirect): "redirected \(redirect.response.http.map { "\($0.status.code)" } ?? "-")"
         case .responded(let response): "responded \(response)"
+        case .becameDownload: "becameDownload"
+        case .becameStream: "becameStream"
+        case .resumed(let offset, let expected): "resumed \(offset)/\(expected.map(String.init) ?? "?")"
         case .received(let bytes): "received \(bytes)"
         case .metrics(let metrics): "metrics \(metrics)"
         case .completed(nil): "completed"

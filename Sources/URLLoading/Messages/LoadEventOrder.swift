@@ -4,7 +4,8 @@
 /// Says whether events come in a legal order.
 ///
 /// ```
-/// canonicalized* (bodySent* informational* redirected)* bodySent* informational* responded received* metrics completed
+/// canonicalized* (bodySent* informational* redirected)* bodySent* informational* responded
+///     (becameStream | becameDownload? resumed? received*) metrics completed
 /// ```
 /// A server that answers while it still reads has `bodySent` among those that follow `responded`.
 ///
@@ -55,6 +56,13 @@ public struct LoadEventOrder: Sendable, CustomStringConvertible {
             return move(event, if: stage <= .sending, to: .sending)
         case .responded:
             return move(event, if: stage <= .sending, to: .responded)
+        case .becameDownload:
+            return move(event, if: stage == .responded, to: .responded)
+        case .becameStream:
+            return move(event, if: stage == .responded, to: .receiving)
+        case .resumed(let offset, _):
+            received = offset
+            return move(event, if: stage == .responded && offset >= 0, to: .receiving)
         case .received(let bytes):
             let grows = bytes.total == received + Int64(bytes.count)
             received = bytes.total
@@ -88,6 +96,9 @@ extension LoadEvent {
         case .informational: "informational"
         case .redirected: "redirected"
         case .responded: "responded"
+        case .becameDownload: "becameDownload"
+        case .becameStream: "becameStream"
+        case .resumed: "resumed"
         case .received: "received"
         case .metrics: "metrics"
         case .completed: "completed"

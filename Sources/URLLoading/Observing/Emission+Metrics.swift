@@ -4,6 +4,7 @@
 extension Emission {
     /// Somebody is about to be asked; nobody knows yet who answers.
     func beginLocal(_ request: Request) {
+        endLocal(nil)
         local = TransactionRecord(local: request)
         countBefore = transactionCount
     }

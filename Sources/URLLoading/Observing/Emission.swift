@@ -60,6 +60,7 @@ final class Emission: @unchecked Sendable {
     func emit(_ event: LoadEvent, _ load: Load) {
         switch event {
         case .responded(let response): received = (0, response.expectedLength)
+        case .resumed(let offset, let expected): received = (offset, expected)
         case .redirected:
             redirectCount += 1
             endLocal(nil)

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Synchronization
+import URLLoadingWire
 
 /// Hears of every load of a session: for logs, metrics, traces.
 ///
@@ -48,6 +49,11 @@ public struct LoadIdentity: Sendable, Identifiable, CustomStringConvertible {
 }
 
 extension URL {
+    /// The URL as it may be stored.
+    var withoutUserinfo: URL {
+        (try? URIReference(absoluteString)).flatMap { URL(string: $0.removingUserinfo.absoluteString) } ?? self
+    }
+
     /// The URL as it may be shown: userinfo, query and fragment often carry secrets.
     var withoutSecrets: String {
         let scheme = scheme?.lowercased() ?? ""

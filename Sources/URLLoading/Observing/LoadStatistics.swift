@@ -49,7 +49,7 @@ public final class LoadStatistics: LoadObserver {
     public func observe(_ event: LoadEvent, of load: LoadIdentity) {
         state.withLock { state in
             switch event {
-            case .canonicalized, .informational, .metrics: break
+            case .canonicalized, .informational, .becameDownload, .becameStream, .resumed, .metrics: break
             case .bodySent(let bytes): state.bytesSent += Int64(bytes.count)
             case .received(let bytes): state.bytesReceived += Int64(bytes.count)
             case .redirected: state.redirects += 1

@@ -1,3 +1,4 @@
+public import FoundationEssentials
 package import URLLoadingIO
 public import URLLoadingWire
 
@@ -61,6 +62,10 @@ public struct Configuration: Sendable {
     /// The most body bytes a resumed ``LoadTask`` reads before anybody asks for its body: what is small
     /// is then complete, and its connection free for others. At least 0.
     public var readAhead = 64 * 1024
+
+    /// Where downloads are kept that have no destination, or whose destination is not known yet. A `file`
+    /// URL of a folder this process may write to; `TMPDIR`, or `/tmp`, by default.
+    public var temporaryDirectory = FileManager.default.temporaryDirectory
 
     // MARK: Handlers
 

@@ -14,7 +14,7 @@ extension Session {
     /// - Returns: a suspended task. If the session was invalidated it is one that has failed with
     ///   ``LoadError/Reason/sessionInvalidated``.
     public nonisolated func dataTask(_ request: Request, decisions: Decisions? = nil) -> LoadTask<Data> {
-        LoadTask(TaskLoad(core, request, decisions), self) { $0 }
+        LoadTask(TaskLoad(core, request, decisions), self)
     }
 
     /// Makes a task that loads a URL with GET; see ``dataTask(_:decisions:)``.
@@ -25,6 +25,6 @@ extension Session {
     package nonisolated func dataTask(
         _ request: Request, decisions: Decisions?, sink: any LoadSink, holdsSession: Bool
     ) -> LoadTask<Data> {
-        LoadTask(TaskLoad(core, request, decisions, sink: sink, holdsSession: holdsSession), self) { $0 }
+        LoadTask(TaskLoad(core, request, decisions, sink: sink, holdsSession: holdsSession), self)
     }
 }

@@ -2,7 +2,7 @@ import Synchronization
 import URLLoadingIO
 
 /// The events of one ``LoadTask``, from the moment the sequence was asked for to
-/// ``LoadEvent/completed(_:)``, its last element.
+/// ``LoadEvent/completed(_:)``, its last element, or to the one that hands it over to another task.
 ///
 /// Each sequence is its own; nobody who reads slowly, or not at all, holds up the load or another
 /// reader: what waits to be read is bounded, for counts of bytes that follow each other become one, and
@@ -84,7 +84,10 @@ extension EventQueue.State {
     }
 
     mutating func add(_ event: LoadEvent, most: Int) {
-        if case .completed = event { hasEnded = true }
+        switch event {
+        case .completed, .becameDownload, .becameStream: hasEnded = true
+        default: break
+        }
         if let last = events.last, let both = last.joined(with: event) {
             events[events.count - 1] = both
             return

@@ -25,16 +25,17 @@ import URLLoadingWire
 public final class LoadTask<Output: Sendable>: Sendable, Identifiable, CustomStringConvertible {
     let load: TaskLoad
     /// Who holds a task that was not resumed yet holds its session.
-    private let session: Session
-    private let output: @Sendable (Data) -> Output
+    private let session: Session?
 
-    init(_ load: TaskLoad, _ session: Session, output: @escaping @Sendable (Data) -> Output) {
+    init(_ load: TaskLoad, _ session: Session?) {
         self.load = load
         self.session = session
-        self.output = output
     }
 
-    deinit { load.drop() }
+    deinit { if !isOver { load.drop() } }
+
+    /// What was this task's is another's: it became a download.
+    private var isOver: Bool { Output.self != DownloadedFile.self && load.state.withLock { $0.hasBecomeDownload } }
 
     /// Unique in this process.
     public var id: UInt64 { load.emission?.identity.id ?? 0 }
@@ -44,23 +45,23 @@ public final class LoadTask<Output: Sendable>: Sendable, Identifiable, CustomStr
     // MARK: Controls
 
     /// Begins the load, or lets it go on. Resuming a running or completed task does nothing.
-    public func resume() { load.resume() }
+    public func resume() { if !isOver { load.resume() } }
 
     /// The same; if the load begins with this, it does so with that priority.
     package func resume(priority: TaskPriority?) { load.resume(priority) }
 
     /// Holds the load up: from now on no byte is read or written, and the idle timeout stands still; the
     /// resource timeout does not. One ``resume()`` undoes any number of these.
-    public func suspend() { load.suspend() }
+    public func suspend() { if !isOver { load.suspend() } }
 
     /// Ends the load with ``LoadError/Reason/cancelled``, resumed or not. A completed task stays as it is.
     /// Returns at once; the load has let go of its connection when ``value`` or ``events`` end.
-    public func cancel() { load.stop(.cancelled) }
+    public func cancel() { if !isOver { load.stop(.cancelled) } }
 
     // MARK: What it gives
 
     /// State and counts, of one moment.
-    public var snapshot: LoadSnapshot { LoadSnapshot(load) }
+    public var snapshot: LoadSnapshot { LoadSnapshot(load, isOver: isOver) }
 
     /// The response, as soon as it is known; after redirects, the last. Waits for ever if nobody resumes
     /// the task.
@@ -68,16 +69,6 @@ public final class LoadTask<Output: Sendable>: Sendable, Identifiable, CustomStr
     ///   calling task is cancelled, which leaves the load as it is.
     public var response: Response {
         get async throws(LoadError) { try await load.response() }
-    }
-
-    /// The whole result, once the load is complete. May be awaited by any number of tasks, at any time.
-    /// Whoever asks takes the body: ``body`` has none then.
-    /// - Throws: ``LoadError`` of the load; ``LoadError/Reason/bodyTooLarge`` beyond
-    ///   ``Configuration/Limits/collectedBodySize``; ``LoadError/Reason/bodyUnavailable`` if the body was
-    ///   taken as a sequence; ``LoadError/Reason/cancelled`` also if the calling task is cancelled, which
-    ///   leaves the load as it is.
-    public var value: Output {
-        get async throws(LoadError) { output(try await load.whole()) }
     }
 
     /// What happens to the load from now on. Each call gives a sequence of its own.
@@ -88,6 +79,16 @@ public final class LoadTask<Output: Sendable>: Sendable, Identifiable, CustomStr
 }
 
 extension LoadTask where Output == Data {
+    /// The whole result, once the load is complete. May be awaited by any number of tasks, at any time.
+    /// Whoever asks takes the body: ``body`` has none then.
+    /// - Throws: ``LoadError`` of the load; ``LoadError/Reason/bodyTooLarge`` beyond
+    ///   ``Configuration/Limits/collectedBodySize``; ``LoadError/Reason/bodyUnavailable`` if the body was
+    ///   taken as a sequence; ``LoadError/Reason/cancelled`` also if the calling task is cancelled, which
+    ///   leaves the load as it is.
+    public var value: Data {
+        get async throws(LoadError) { try await load.whole() }
+    }
+
     /// The body, for one consumer, as soon as the response is known. Waits for ever if nobody resumes the
     /// task.
     /// - Throws: what ``response`` throws.
@@ -137,17 +138,17 @@ public struct LoadSnapshot: Sendable, CustomStringConvertible {
     /// The priority of the task that resumed it; `nil` before.
     public let priority: TaskPriority?
 
-    init(_ load: TaskLoad) {
+    init(_ load: TaskLoad, isOver: Bool) {
         let isStopped = load.stopReason != nil
-        self = load.state.withLock { LoadSnapshot($0, isStopped: isStopped) }
+        self = load.state.withLock { LoadSnapshot($0, isOver: isOver, isStopped: isStopped) }
     }
 
-    private init(_ state: LoadTaskState, isStopped: Bool) {
-        self.state = switch state.outcome {
+    private init(_ state: LoadTaskState, isOver: Bool, isStopped: Bool) {
+        self.state = if isOver { .completed(nil) } else { switch state.outcome {
         case .finished?: .completed(nil)
         case .failed(let error)?: .completed(error)
         case nil: isStopped ? .canceling : state.isSuspended ? .suspended : .running
-        }
+        } }
         (sent, received) = (state.counts.sent, state.counts.received)
         (expectedToSend, expectedToReceive) = (state.counts.expectedToSend, state.counts.expectedToReceive)
         priority = state.priority

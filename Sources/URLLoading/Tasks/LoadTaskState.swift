@@ -40,6 +40,10 @@ struct LoadTaskState: Sendable {
     private var whole: Data?
     /// Nobody holds the handle any more.
     private var isDropped = false
+    /// A download goes on with what a data task began: whoever held that has nothing to say any more.
+    private(set) var hasBecomeDownload = false
+    /// Its connection belongs to a stream.
+    private(set) var hasBecomeStream = false
     private(set) var trailers = Headers()
     private var waiting = Waiting()
     var counts = Counts()
@@ -170,7 +174,7 @@ struct LoadTaskState: Sendable {
 
     /// Takes the body as a sequence. Returns true once, and only if nobody has asked for the whole.
     mutating func claim() -> Bool {
-        guard !isClaimed, !isWhole else { return false }
+        guard !isClaimed, !isWhole, !hasBecomeDownload else { return false }
         isClaimed = true
         return true
     }
@@ -232,7 +236,7 @@ struct LoadTaskState: Sendable {
     }
 
     mutating func takeWhole(_ slot: PollSlot?) -> Whole {
-        guard !isClaimed else { return .failed(.bodyUnavailable) }
+        guard !isClaimed, !hasBecomeDownload else { return .failed(.bodyUnavailable) }
         switch outcome {
         case .failed(let error)?: return .failed(error)
         case .finished?:
@@ -278,6 +282,20 @@ struct LoadTaskState: Sendable {
     mutating func drop() -> Bool {
         isDropped = true
         return outcome == nil && owner == .nobody
+    }
+
+    /// Returns whom to wake: nobody gets the body any more; `nil` if somebody has taken it as a sequence.
+    mutating func becomeDownload() -> Waiting? {
+        guard !isClaimed else { return nil }
+        hasBecomeDownload = true
+        return waiting.take { $0 == .end }
+    }
+
+    /// Returns false if somebody has asked for the body.
+    mutating func becomeStream() -> Bool {
+        guard !isClaimed, !isWhole else { return false }
+        (hasBecomeStream, isClaimed) = (true, true)
+        return true
     }
 
     // MARK: Waiting

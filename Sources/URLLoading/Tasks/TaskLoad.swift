@@ -24,17 +24,26 @@ final class TaskLoad: Load, @unchecked Sendable {
     private let sink: (any LoadSink)?
     /// A session that finishes its tasks waits for this one although nobody has resumed it.
     private let holdsSession: Bool
+    /// Where its body goes, if it is a download. Set before it begins, or by its driver.
+    private let work: Lock<DownloadWork?>
+    var download: DownloadWork? { work.withLock { $0 } }
 
     init(
         _ core: Core, _ request: Request, _ decisions: Decisions?, sink: (any LoadSink)? = nil,
-        holdsSession: Bool = false
+        download: DownloadWork? = nil, holdsSession: Bool = false
     ) {
         self.sink = sink
         self.holdsSession = holdsSession
+        work = Lock(download)
         super.init(core, request, decisions, isHandle: true)
         state.withLock { $0.counts.expectedToSend = request.body.map(\.length) ?? 0 }
         guard !core.registry.enter(self), state.withLock({ $0.seize() }) != nil else { return }
         complete(.failed(.sessionInvalidated(request.url)))
+    }
+
+    /// It cannot be loaded, whatever happens: known before it begins.
+    func refuse(_ error: LoadError) {
+        if state.withLock({ $0.seize() }) != nil { complete(.failed(error)) }
     }
 
     override var isGoingOn: Bool { holdsSession || state.withLock { $0.isBegun } }
@@ -76,8 +85,10 @@ final class TaskLoad: Load, @unchecked Sendable {
 
     /// Nobody holds the handle any more. What was sent was sent; an answer nobody can read is not read.
     func drop() {
-        guard sink == nil, state.withLock({ $0.drop() }) else { return }
-        stop(.cancelled)
+        guard sink == nil else { return }
+        // A file without a name goes with its last reference: nobody could ever have it.
+        let isPointless = download.map { $0.options.destination == nil } ?? false
+        if state.withLock({ $0.drop() }) || isPointless { stop(.cancelled) }
     }
 
     // MARK: The driver
@@ -87,12 +98,110 @@ final class TaskLoad: Load, @unchecked Sendable {
 
     private func drive() async {
         do throws(LoadError) {
-            let exchange = try await run()
+            let exchange = try await begin()
             state.withLock { $0.respond(exchange.response) }.wake()
+            if let download { return try await save(exchange, download) }
+            if state.withLock({ $0.hasBecomeStream }) { return handOver(exchange) }
             if let sink { try await push(exchange, into: sink) } else { try await read(exchange) }
         } catch {
             complete(.failed(error))
         }
+    }
+
+    private func begin() async throws(LoadError) -> any Exchange {
+        guard let download else { return try await run() }
+        return try await resume(download)
+    }
+
+    @inline(never)
+    private func resume(_ download: DownloadWork) async throws(LoadError) -> any Exchange {
+        var request = original
+        do throws(LoadError) { try await download.prepare(&request) } catch { throw error.at(original.url) }
+        return try await run(request)
+    }
+
+    override func another(after exchange: any Exchange) -> Request? {
+        guard let download else { return nil }
+        return download.another(exchange.head, original)
+    }
+
+    override func becomeDownload(_ options: DownloadOptions) throws(LoadError) {
+        guard sink == nil, download == nil, let waiting = state.withLock({ $0.becomeDownload() }) else {
+            return try super.becomeDownload(options)
+        }
+        work.withLock { $0 = DownloadWork(options, nil, core.configuration) }
+        waiting.wake()
+    }
+
+    override func becomeStream(_ exchange: any Exchange) throws(LoadError) {
+        guard sink == nil, download == nil, exchange is HTTPExchange, !exchange.isSending, state.withLock({ $0.becomeStream() }) else {
+            return try super.becomeStream(exchange)
+        }
+    }
+
+    /// The connection is a stream's from now on.
+    private func handOver(_ exchange: any Exchange) {
+        guard let http = exchange as? HTTPExchange, let (transport, received, origin) = http.surrender() else { return }
+        let task = StreamTask(adopting: transport, buffered: received, isSecure: origin.isSecure, origin: origin, inPlaceOf: self)
+        emission?.emit(.becameStream(task), self)
+        complete(.finished)
+    }
+
+    /// The whole body into a file.
+    @inline(never)
+    private func save(_ exchange: any Exchange, _ download: DownloadWork) async throws(LoadError) {
+        do throws(LoadError) {
+            if state.withLock({ $0.hasBecomeDownload }) { handOver() }
+            if let (offset, expected) = try await download.begin(exchange.response, original) {
+                emission?.emit(.resumed(offset: offset, expected: expected), self)
+            }
+            var pieces: [Chunk] = [], count = 0
+            while true {
+                switch try exchange.buffered(atMost: .max) {
+                case .chunk(let chunk)?:
+                    pieces.append(chunk)
+                    count += chunk.count
+                    guard count >= Self.mostGathered else { continue }
+                case .end?:
+                    if count > 0 { try await write(&pieces, &count, download) }
+                    exchange.release()
+                    try await download.finish()
+                    return complete(.finished, exchange.trailers)
+                case nil where count == 0:
+                    try await exchange.fill(atMost: .max)
+                    continue
+                case nil: break
+                }
+                try await write(&pieces, &count, download)
+            }
+        } catch {
+            throw exchange.failed(error).with(download.resumeToken(isEarly: false))
+        }
+    }
+    private static let mostGathered = 512 * 1024
+
+    private func write(_ pieces: inout [Chunk], _ count: inout Int, _ download: DownloadWork) async throws(LoadError) {
+        try await download.write(pieces)
+        received(count)
+        pieces.removeAll(keepingCapacity: true)
+        count = 0
+    }
+
+    /// Whoever held the data task hears nothing more.
+    private func handOver() {
+        let task = LoadTask<DownloadedFile>(self, nil)
+        emission?.emit(.becameDownload(task), self)
+    }
+
+    /// Returns when the load is over.
+    func finished() async throws(LoadError) {
+        let outcome = await wait { state, slot -> LoadTaskState.Outcome? in
+            if let outcome = state.outcome { return outcome }
+            state.waitForEnd(slot)
+            return nil
+        }
+        guard let outcome else { throw LoadError(.cancelled, phase: .waiting, party: .local).at(original.url) }
+        if let error = outcome.error { throw error }
     }
 
     /// Reads as far as somebody wants, and leaves the rest to a reader.
@@ -187,6 +296,7 @@ final class TaskLoad: Load, @unchecked Sendable {
         let listeners = state.withLock { state in
             state.counts.note(event)
             if case .metrics(let metrics) = event { state.metrics = metrics }
+            defer { if event.isHandOver { state.listeners = [] } }
             return state.listeners
         }
         for listener in listeners { listener.append(event) }
@@ -321,13 +431,24 @@ final class TaskLoad: Load, @unchecked Sendable {
     }
 }
 
+extension LoadEvent {
+    /// Who listened to a data task hears nothing more.
+    fileprivate var isHandOver: Bool {
+        switch self {
+        case .becameDownload, .becameStream: true
+        default: false
+        }
+    }
+}
+
 extension LoadTaskState.Counts {
     mutating func note(_ event: LoadEvent) {
         switch event {
         case .bodySent(let bytes): (sent, expectedToSend) = (bytes.total, bytes.expected)
         case .responded(let response): expectedToReceive = response.expectedLength
         case .received(let bytes): received = bytes.total
-        case .canonicalized, .informational, .redirected, .metrics, .completed: break
+        case .resumed(let offset, let expected): (received, expectedToReceive) = (offset, expected)
+        case .canonicalized, .informational, .redirected, .becameDownload, .becameStream, .metrics, .completed: break
         }
     }
 }

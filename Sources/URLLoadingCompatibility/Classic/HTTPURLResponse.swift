@@ -68,7 +68,7 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
     open override var expectedContentLength: Int64 { statedLength ?? super.expectedContentLength }
 
     open override var suggestedFilename: String? {
-        SuggestedFilename.make(stated: fields.values(of: "Content-Disposition").first, url)
+        SuggestedName.make(disposition: fields.values(of: "Content-Disposition").first, url, fallback: "Unknown")
     }
 
     /// One line: `<HTTPURLResponse 404 text/html http://example.org/>`.

@@ -55,7 +55,7 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
     /// A name for a file with the body: the one the server states, or the last part of the URL's path, or
     /// `Unknown`. Never a path: nothing in it leads to another folder, hides the file, or is a control
     /// character.
-    open var suggestedFilename: String? { SuggestedFilename.make(stated: nil, url) }
+    open var suggestedFilename: String? { SuggestedName.make(disposition: nil, url, fallback: "Unknown") }
 
     // MARK: Copying, comparing, archiving
 

@@ -85,13 +85,29 @@ package final class FileWriter: Sendable {
     package func synchronize() throws(IOFailure) { try check(csys_file_sync(descriptor)) }
 
     /// Gives it its name, in one step; what was there is replaced if that is wanted. Blocks.
-    /// - Parameter synchronizes: the name is on the disk too when this returns.
-    package func move(to destination: String, replacing: Bool, synchronizes: Bool) throws(IOFailure) {
-        try check(replacing ? csys_file_rename(path, destination) : csys_file_rename_unless_exists(path, destination))
+    /// - Parameters:
+    ///   - current: where it is now.
+    ///   - synchronizes: the name is on the disk too when this returns.
+    package func move(from current: String, to destination: String, replacing: Bool, synchronizes: Bool) throws(IOFailure) {
+        try check(replacing ? csys_file_rename(current, destination) : csys_file_rename_unless_exists(current, destination))
         keep()
         guard synchronizes else { return }
         let folder = destination.lastIndex(of: "/").map { String(destination[..<$0]) } ?? "."
         try check(csys_directory_sync(folder.isEmpty ? "/" : folder))
+    }
+
+    /// Copies what was written into a new file. Blocks.
+    package func copy(to folder: String, prefix: String) throws(IOFailure) -> FileWriter {
+        let copy = try Self.create(in: folder, prefix: prefix)
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 * 1024, alignment: 16)
+        defer { buffer.deallocate() }
+        var offset: Int64 = 0
+        while true {
+            let count = try read(into: buffer, at: offset)
+            guard count > 0 else { return copy }
+            try copy.write(UnsafeRawBufferPointer(rebasing: buffer[..<count]), at: offset)
+            offset += Int64(count)
+        }
     }
 
     private func check(_ outcome: Int32) throws(IOFailure) {
@@ -112,4 +128,44 @@ package final class FileWriter: Sendable {
 package func secureRandomBytes(_ count: Int) -> [UInt8]? {
     var bytes = [UInt8](repeating: 0, count: count)
     return bytes.withUnsafeMutableBytes { csys_random($0.baseAddress, $0.count) } == 0 ? bytes : nil
+}
+
+// MARK: What was written
+
+extension FileWriter {
+    /// SHA-256 of the last bytes before an offset, at most 64 KiB.
+    package func tail(before offset: Int64) throws(IOFailure) -> String {
+        let count = Int(min(offset, 64 * 1024))
+        return Digest.hex(try bytes(count, from: offset - Int64(count)))
+    }
+
+    package func content(upTo count: Int) throws(IOFailure) -> [UInt8] { try bytes(count, from: 0) }
+
+    package func write(_ bytes: [UInt8], at offset: Int64) throws(IOFailure) {
+        let result = bytes.withUnsafeBytes { bytes in Result { () throws(IOFailure) in try write(bytes, at: offset) } }
+        try result.get()
+    }
+
+    private func bytes(_ count: Int, from offset: Int64) throws(IOFailure) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: count)
+        var done = 0
+        while done < count {
+            let result = bytes.withUnsafeMutableBytes { buffer in
+                Result { () throws(IOFailure) in
+                    try read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[done...]), at: offset + Int64(done))
+                }
+            }
+            let got = try result.get()
+            guard got > 0 else { throw IOFailure(.system(EIO), .read) }
+            done += got
+        }
+        return bytes
+    }
+}
+
+extension IOFailure {
+    /// A name on another file system was wanted: only a copy gets there.
+    package var isAcrossFileSystems: Bool {
+        if case .system(EXDEV) = code { true } else { false }
+    }
 }

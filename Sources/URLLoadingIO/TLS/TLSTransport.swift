@@ -23,6 +23,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     /// No close_notify goes out after a failure, nor between the halves of a blocked write.
     private var isBroken = false
     private var hasHalfWritten = false
+    private var isGoodbyeBlocked = false
     private var isClosed = false
     private var turns = TLSTurns()
 
@@ -222,6 +223,26 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         ERR_clear_error()
         _ = SSL_shutdown(ssl)
         ERR_clear_error()
+    }
+
+    /// A full socket takes no close_notify; who calls it again sends the rest and nothing else, for a
+    /// second SSL_shutdown after the first has gone out would read.
+    package func endWriting() throws(IOFailure) -> Progress {
+        try lock.withLock { (_) throws(IOFailure) in
+            try turn(.writer) { () throws(IOFailure) in
+                if case .server(let context) = side, context.configuration.leavesWithoutNotice { return .moved(0) }
+                guard agreed != nil, !isBroken, !hasHalfWritten else { throw IOFailure(.closedByPeer, .write) }
+                guard isGoodbyeBlocked || SSL_get_shutdown(ssl) & SSL_SENT_SHUTDOWN == 0 else { return .moved(0) }
+                isGoodbyeBlocked = false
+                // Its result says "sent" also when it has only tried again.
+                let progress = try perform(.write) { ssl, _ in
+                    SSL_shutdown(ssl)
+                    return SSL_want(ssl) == SSL_WRITING ? -1 : 1
+                }
+                if case .blocked = progress { isGoodbyeBlocked = true }
+                return progress
+            }
+        }
     }
 
     package func close() {

@@ -21,6 +21,8 @@ package protocol Transport: AnyObject, Sendable {
     func sendFile(_ file: FileReader, at offset: Int64, count: Int) throws(IOFailure) -> Progress?
     /// Says that we send no more, as far as that goes without waiting.
     func finishWriting()
+    /// The same for whoever can wait until the peer is sure to hear it: again after `.blocked`.
+    func endWriting() throws(IOFailure) -> Progress
     /// Ends both directions and frees the descriptor. May be called twice.
     func close()
     /// True if bytes, an end or an error wait to be read: an idle connection of which this is true
@@ -35,6 +37,10 @@ package protocol Transport: AnyObject, Sendable {
 }
 
 extension Transport {
+    package func endWriting() throws(IOFailure) -> Progress {
+        finishWriting()
+        return .moved(0)
+    }
     package func sendFile(_ file: FileReader, at offset: Int64, count: Int) throws(IOFailure) -> Progress? { nil }
     package var remoteAddress: SocketAddress? { nil }
     package var localAddress: SocketAddress? { nil }

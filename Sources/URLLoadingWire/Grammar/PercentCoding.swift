@@ -1,6 +1,6 @@
-enum PercentCoding {
+package enum PercentCoding {
     /// RFC 3986 2.1; `nil` when a "%" is not followed by two hex digits.
-    static func decode(_ bytes: some RandomAccessCollection<UInt8>) -> [UInt8]? {
+    package static func decode(_ bytes: some RandomAccessCollection<UInt8>) -> [UInt8]? {
         var decoded: [UInt8] = []
         decoded.reserveCapacity(bytes.count)
         var rest = bytes[...]

@@ -1,0 +1,191 @@
+// The file of a download while it grows, and what is needed to go on with it later. Written by one task,
+// the load's; asked for tokens by any.
+
+import FoundationEssentials
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+final class DownloadWork: Sendable {
+    let options: DownloadOptions
+    private let token: ResumeToken?
+    /// The folder of the destination: a rename cannot leave a file system. Then the one for temporary files.
+    private let folders: [String]
+
+    private struct State: Sendable {
+        var file: FileWriter?
+        /// Bytes that are in the file for sure.
+        var offset: Int64 = 0
+        /// What a token says besides; `nil` if the response cannot be resumed.
+        var record: ResumeToken.Record?
+        var response: Response?
+        /// The whole was asked for after all.
+        var isAnew = false
+        var complete: DownloadedFile?
+    }
+    private let state: Lock<State>
+
+    init(_ options: DownloadOptions, _ token: ResumeToken?, _ configuration: Configuration) {
+        self.options = options
+        self.token = token
+        let temporary = configuration.temporaryDirectory.path(percentEncoded: false).withoutSlash
+        let own = options.destination.map { Self.folder(of: $0.path(percentEncoded: false)) }
+        folders = own.map { [$0, temporary] } ?? [temporary]
+        state = Lock(State())
+    }
+
+    static func folder(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/") else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
+    /// The request with content as it is kept.
+    static func request(_ request: Request) -> Request {
+        var request = request
+        // What is compressed on the way could not be resumed.
+        if !request.headers.contains(.acceptEncoding) { request.headers[.acceptEncoding] = "identity" }
+        return request
+    }
+
+    // MARK: The answer
+
+    /// Opens what is held, and asks for what follows it. Blocks on the file system.
+    func prepare(_ request: inout Request) async throws(LoadError) {
+        guard let token else { return }
+        let opened = await BlockingThreads.files.call(.never) { [folders] () -> Result<(FileWriter, Int64), LoadError> in
+            Result { () throws(LoadError) in
+                let (file, offset) = try token.open(in: folders)
+                return (file, offset)
+            }
+        }
+        guard let (file, offset) = try opened?.get() else { return }
+        state.withLock { state in
+            state.file = file
+            state.offset = offset
+            state.record = token.record
+        }
+        guard offset > 0 else { return }
+        request.headers[.range] = "bytes=\(offset)-"
+        request.headers[.ifRange] = token.record.validator
+    }
+
+    /// The whole, if the answer is no use for what is held; `nil` to go on with it.
+    func another(_ head: HTTPHead?, _ request: Request) -> Request? {
+        guard let head, plan(head) == .askForAll else { return nil }
+        state.withLock { $0.isAnew = true }
+        var request = request
+        request.headers.remove(.range)
+        request.headers.remove(.ifRange)
+        return request
+    }
+
+    private func plan(_ head: HTTPHead) -> ResumePlan? {
+        let (offset, record, isAnew) = state.withLock { ($0.offset, $0.record, $0.isAnew) }
+        guard token != nil, offset > 0, !isAnew, let record else { return nil }
+        return ResumePlan.make(head, offset: offset, length: record.length, validator: record.validator)
+    }
+
+    /// Makes the file ready for the body of an answer.
+    /// - Returns: where it goes on, for a download that was to be resumed.
+    func begin(_ response: Response, _ request: Request) async throws(LoadError) -> (offset: Int64, expected: Int64?)? {
+        let plan = response.http.flatMap(plan)
+        let kept = plan == .append ? state.withLock { $0.offset } : 0
+        let held = plan == .deliver ? nil : state.withLock { $0.file }
+        let folder = folders[0]
+        let made = await BlockingThreads.files.call(.never) { () -> Result<FileWriter, IOFailure> in
+            Result { () throws(IOFailure) in
+                guard let held else { return try FileWriter.create(in: folder, prefix: ResumeToken.prefix) }
+                try held.truncate(to: kept)
+                return held
+            }
+        }
+        let file: FileWriter
+        do {
+            guard let made else { throw LoadError(.cancelled, phase: .receiving, party: .local) }
+            file = try made.get()
+        } catch let error as IOFailure {
+            throw LoadError(.cannotCreateFile, phase: .receiving, party: .system, detail: error.words)
+        } catch {
+            throw (error as? LoadError) ?? LoadError(.cannotCreateFile, phase: .receiving, party: .system)
+        }
+        // In our hands it goes with its last reference again.
+        file.unkeep()
+        let rest = response.expectedLength
+        let expected = plan == .append ? rest.map { $0 + kept } : rest
+        state.withLock { state in
+            state.file = file
+            state.offset = kept
+            state.response = response
+            if plan != .append { state.record = response.http.flatMap { Self.record(request, $0, expected) } }
+            if let expected { state.record?.length = expected }
+        }
+        return token == nil ? nil : (kept, expected)
+    }
+
+    private static func record(_ request: Request, _ head: HTTPHead, _ length: Int64?) -> ResumeToken.Record? {
+        guard request.body == nil, let validator = ResumePlan.validator(of: head, method: request.method) else { return nil }
+        let own = request.headers.filter { field in
+            !FieldName.personal.contains(field.name) && field.name != .range && field.name != .ifRange
+        }
+        return ResumeToken.Record(
+            url: request.url.withoutUserinfo.absoluteString, fields: own.map { [$0.name.description, $0.value] },
+            validator: validator, offset: 0, length: length, path: nil, bytes: nil, tail: "", isEarly: false)
+    }
+
+    /// Writes pieces of the body behind what is there. A cancellation waits for the piece that is being
+    /// written: nothing may write to the file once somebody else goes on with it.
+    func write(_ pieces: [Chunk]) async throws(LoadError) {
+        let (held, offset) = state.withLock { ($0.file, $0.offset) }
+        guard let file = held else { return }
+        let written = await BlockingThreads.files.call(.never) { () -> Result<Int64, IOFailure> in
+            Result { () throws(IOFailure) in
+                var offset = offset
+                for piece in pieces {
+                    try file.write(piece.storage.bytes(piece.range), at: offset)
+                    offset += Int64(piece.count)
+                }
+                return offset
+            }
+        }
+        do {
+            if let end = try written?.get() { state.withLock { $0.offset = end } }
+        } catch {
+            throw LoadError(.cannotWriteFile, phase: .receiving, party: .system, detail: error.words)
+        }
+    }
+
+    /// The body is complete.
+    func finish() async throws(LoadError) {
+        let (held, size, response) = state.withLock { ($0.file, $0.offset, $0.response) }
+        guard let held, let response else { return }
+        let complete = DownloadedFile(response, held, size)
+        if let destination = options.destination {
+            let options = options
+            let moved = await BlockingThreads.files.call(.never) { () -> Result<Void, LoadError> in
+                Result { () throws(LoadError) in
+                    try complete.move(to: destination, replacing: options.replaces, synchronizing: options.synchronizes)
+                }
+            }
+            try moved?.get()
+        }
+        state.withLock { state in
+            state.complete = complete
+            (state.file, state.record) = (nil, nil)
+        }
+    }
+
+    var result: DownloadedFile? { state.withLock { $0.complete } }
+
+    /// With what the download can go on; `nil` if it would have to begin anew.
+    /// - Parameter isEarly: it goes on meanwhile.
+    func resumeToken(isEarly: Bool) -> ResumeToken? {
+        let (held, offset, known) = state.withLock { ($0.file, $0.offset, $0.record) }
+        guard let held, var record = known, isEarly || offset > 0, let tail = try? held.tail(before: offset) else { return nil }
+        (record.offset, record.path, record.bytes, record.tail, record.isEarly) = (offset, held.path, nil, tail, isEarly)
+        return ResumeToken(record, held)
+    }
+}
+
+extension String {
+    fileprivate var withoutSlash: String { count > 1 && hasSuffix("/") ? String(dropLast()) : self }
+}

@@ -1,0 +1,96 @@
+public import FoundationEssentials
+import Synchronization
+import URLLoadingIO
+
+/// Where a download goes, and how safely.
+public struct DownloadOptions: Sendable {
+    /// The `file` URL the complete file gets, in one step. Until then it is in the same folder under another
+    /// name. `nil`: it stays in ``Configuration/temporaryDirectory``, and goes with the last reference to
+    /// its ``DownloadedFile``.
+    public var destination: URL?
+    /// Whether a file that is there already is replaced; otherwise the load ends with
+    /// ``LoadError/Reason/cannotMoveFile``.
+    public var replaces = true
+    /// Whether content and name are on the disk when the load completes (`fsync`): for what must survive a
+    /// loss of power.
+    public var synchronizes = false
+
+    public init(destination: URL? = nil, replaces: Bool = true, synchronizes: Bool = false) {
+        self.destination = destination
+        self.replaces = replaces
+        self.synchronizes = synchronizes
+    }
+}
+
+/// A complete download.
+///
+/// ```swift
+/// try await session.download(request) { file in
+///     try file.move(to: folder.appending(path: file.response.suggestedFileName))
+/// }
+/// ```
+/// While it is temporary, only its owner may read it, and it is removed with the last reference to this
+/// object. Moved, or downloaded to a destination, it stays.
+public final class DownloadedFile: Sendable, CustomStringConvertible {
+    /// What was answered.
+    public let response: Response
+    /// The number of bytes.
+    public let size: Int64
+    private let file: FileWriter
+    private let place: Lock<URL>
+
+    /// Where it is now.
+    public var url: URL { place.withLock { $0 } }
+
+    init(_ response: Response, _ file: FileWriter, _ size: Int64) {
+        self.response = response
+        self.size = size
+        self.file = file
+        place = Lock(URL(filePath: file.path))
+    }
+
+    /// Gives it its name, in one step. On another file system it is copied first, and what is copied gets the
+    /// name in one step. Blocks as long as the file system does.
+    /// - Parameters:
+    ///   - destination: a `file` URL; its folder must exist.
+    ///   - replacing: whether a file that is there already is replaced.
+    ///   - synchronizing: whether content and name are on the disk when this returns.
+    /// - Throws: ``LoadError/Reason/cannotMoveFile``; the file is still where it was.
+    public func move(to destination: URL, replacing: Bool = true, synchronizing: Bool = false) throws(LoadError) {
+        let path = destination.path(percentEncoded: false)
+        do throws(IOFailure) {
+            let current = url.path(percentEncoded: false)
+            if synchronizing { try file.synchronize() }
+            do throws(IOFailure) {
+                try file.move(from: current, to: path, replacing: replacing, synchronizes: synchronizing)
+            } catch {
+                guard error.isAcrossFileSystems else { throw error }
+                let copy = try file.copy(to: DownloadWork.folder(of: path), prefix: ResumeToken.prefix)
+                if synchronizing { try copy.synchronize() }
+                try copy.move(from: copy.path, to: path, replacing: replacing, synchronizes: synchronizing)
+                file.unkeep()
+                file.discard()
+            }
+        } catch {
+            throw LoadError(.cannotMoveFile, phase: .receiving, party: .system, detail: error.words).at(response.url)
+        }
+        place.withLock { $0 = destination }
+    }
+
+    /// Reads it. Blocks.
+    /// - Parameter limit: the most bytes; ``LoadError/Reason/bodyTooLarge`` beyond.
+    public func content(upTo limit: Int) throws(LoadError) -> Data {
+        guard size <= limit else { throw .tooLarge(limit) }
+        do throws(IOFailure) { return Data(try file.content(upTo: Int(size))) } catch { throw LoadError(file: error, .receiving) }
+    }
+
+    /// One line: `file /tmp/x 1024`.
+    public var description: String { "file \(url.path(percentEncoded: false)) \(size)" }
+}
+
+extension IOFailure {
+    /// What went wrong, in words.
+    var words: String {
+        if case .system(let number) = code { SystemError.words(number) } else { "\(code)" }
+    }
+}

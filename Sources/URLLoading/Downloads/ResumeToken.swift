@@ -1,0 +1,188 @@
+// Where an interrupted download can go on. What is read back from outside is not believed: version,
+// checksum, the place of the file, whose it is, its length and its last bytes are all looked at
+// (security 78), and what the server sends then (`ResumePlan`).
+
+public import FoundationEssentials
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+/// What is needed to go on with a download that was interrupted: in another task, session, process, or on
+/// another machine.
+///
+/// One comes with the error of a download that failed and can be resumed (``LoadError/resumeToken``), from
+/// ``LoadTask/cancelProducingResumeToken()``, and from ``LoadTask/resumeToken`` while the download goes on,
+/// for programs that may be killed.
+///
+/// ```swift
+/// do {
+///     try await session.download(request, to: place)
+/// } catch let error as LoadError {
+///     try error.resumeToken?.data.write(to: memory)
+/// }
+/// // later, perhaps in another process
+/// let token = try ResumeToken(Data(contentsOf: memory))
+/// try await session.download(resuming: token, to: place)
+/// ```
+/// The bytes held are in a file that only its owner may read. It goes with the last copy of the token,
+/// unless ``data`` was asked for: then it stays until the download is resumed or the token is discarded.
+///
+/// A token names the URL, the validator and the fields of the request but for credentials (Authorization,
+/// Cookie, Proxy-Authorization): give those again when you resume.
+public struct ResumeToken: Sendable, CustomStringConvertible {
+    /// What is written down.
+    struct Record: Codable, Sendable {
+        var url: String
+        /// Names and values, without credentials.
+        var fields: [[String]]
+        /// The value for If-Range (RFC 9110 §13.1.5).
+        var validator: String
+        var offset: Int64
+        var length: Int64?
+        /// Where the bytes are, unless they come with the token.
+        var path: String?
+        var bytes: Data?
+        /// SHA-256 of the last bytes before `offset`, at most 64 KiB.
+        var tail: String
+        /// The download went on when this was written: the file may be longer by now.
+        var isEarly: Bool
+    }
+    private final class Storage: Sendable {
+        let record: Record
+        let file: FileWriter?
+        init(_ record: Record, _ file: FileWriter?) { (self.record, self.file) = (record, file) }
+    }
+    private let storage: Storage
+    var record: Record { storage.record }
+
+    init(_ record: Record, _ file: FileWriter?) { storage = Storage(record, file) }
+
+    /// Reads what ``data`` or ``dataWithContent()`` gave. The file it may name is looked at when the download
+    /// is resumed.
+    /// - Throws: ``LoadError/Reason/resumeTokenRefused`` if it is damaged, of a later version, or no token.
+    public init(_ data: Data) throws(LoadError) {
+        let lines = data.split(separator: UInt8(ascii: "\n"), maxSplits: 2, omittingEmptySubsequences: false)
+        guard lines.count == 3, lines[0].elementsEqual(Self.version.utf8) else { throw Self.refused("not a token of version 1") }
+        guard lines[1].elementsEqual(Digest.hex(lines[2]).utf8), let record = try? JSONDecoder().decode(Record.self, from: Data(lines[2])),
+            record.isSound
+        else { throw Self.refused("damaged") }
+        storage = Storage(record, nil)
+    }
+
+    /// The first line of what is written.
+    private static let version = "URLLoading-Resume/1"
+
+    static func refused(_ detail: String) -> LoadError {
+        LoadError(.resumeTokenRefused, phase: .preparing, party: .local, detail: detail)
+    }
+
+    /// What is loaded.
+    public var url: URL { URL(string: record.url) ?? URL(filePath: "/") }
+    /// How many bytes are held, at least.
+    public var offset: Int64 { record.offset }
+    /// How many there are in all, if that is known.
+    public var expectedLength: Int64? { record.length }
+
+    /// The token as bytes to store, for this machine: the file with what was loaded stays where it is.
+    public var data: Data {
+        storage.file?.keep()
+        return Self.encoded(record)
+    }
+
+    /// The token with what was loaded, for another machine. The file is no longer needed then.
+    /// - Throws: ``LoadError`` if the file cannot be read; ``LoadError/Reason/bodyTooLarge`` beyond 64 MiB.
+    public func dataWithContent() throws(LoadError) -> Data {
+        guard record.bytes == nil else { return Self.encoded(record) }
+        guard record.offset <= 64 << 20 else { throw .tooLarge(64 << 20) }
+        var record = record
+        let file: FileWriter
+        do throws(IOFailure) {
+            if let held = storage.file { file = held } else { file = try FileWriter.reopen(record.path ?? "").0 }
+            record.bytes = Data(try file.content(upTo: Int(record.offset)))
+        } catch {
+            throw LoadError(file: error, .preparing)
+        }
+        (record.path, record.isEarly) = (nil, false)
+        return Self.encoded(record)
+    }
+
+    /// Removes what was loaded: the download will not be resumed.
+    public func discard() {
+        if let file = storage.file {
+            file.unkeep()
+            file.discard()
+        } else if let path = record.path, Self.isOurs(path), let (file, _) = try? FileWriter.reopen(path) {
+            file.unkeep()
+            file.discard()
+        }
+    }
+
+    private static func encoded(_ record: Record) -> Data {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        let text = (try? encoder.encode(record)) ?? Data()
+        return Data("\(version)\n\(Digest.hex(text))\n".utf8) + text
+    }
+
+    /// One line, without the query: `token https://example.org/a.iso 1024/4096`.
+    public var description: String { "token \(url.withoutSecrets) \(offset)/\(expectedLength.map(String.init) ?? "?")" }
+
+    // MARK: Its file
+
+    /// Names of files with what was loaded so far begin so.
+    static let prefix = ".urlloading-"
+
+    /// Whether a file bears such a name: nothing else is opened at the word of a token.
+    private static func isOurs(_ path: String) -> Bool {
+        guard path.hasPrefix("/"), !path.contains("/../"), let name = path.split(separator: "/").last, name.hasPrefix(prefix) else { return false }
+        let random = name.dropFirst(prefix.count).utf8
+        return random.count == 24 && random.allSatisfy { (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) }
+    }
+
+    /// The file to go on with, and how much of it is good.
+    /// - Parameter folders: where such files may be.
+    func open(in folders: [String]) throws(LoadError) -> (FileWriter, offset: Int64) {
+        do throws(IOFailure) {
+            if let file = storage.file, file.size >= record.offset { return (file, record.offset) }
+            guard let path = record.path else { return (try unpacked(in: folders[0]), record.offset) }
+            let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
+            guard Self.isOurs(path), folders.contains(folder) else { throw Refusal.foreign.failure }
+            let (file, size) = try FileWriter.reopen(path)
+            guard size >= record.offset, try file.tail(before: record.offset) == record.tail else { throw Refusal.changed.failure }
+            return (file, record.isEarly ? min(size, record.length ?? size) : record.offset)
+        } catch {
+            switch Refusal(error) {
+            case .foreign?: throw Self.refused("its file is not where such files are")
+            case .changed?: throw Self.refused("its file was changed")
+            case nil: throw LoadError(file: error, .preparing)
+            }
+        }
+    }
+
+    private func unpacked(in folder: String) throws(IOFailure) -> FileWriter {
+        let bytes = record.bytes ?? Data()
+        guard Int64(bytes.count) == record.offset else { throw Refusal.changed.failure }
+        let file = try FileWriter.create(in: folder, prefix: Self.prefix)
+        try file.write(Array(bytes), at: 0)
+        guard try file.tail(before: record.offset) == record.tail else { throw Refusal.changed.failure }
+        return file
+    }
+
+    /// Our own reasons among those of the system.
+    private enum Refusal: String {
+        case foreign, changed
+        var failure: IOFailure { IOFailure(.invalidAddress(rawValue), .open) }
+        init?(_ failure: IOFailure) {
+            guard case .invalidAddress(let word) = failure.code, let refusal = Refusal(rawValue: word) else { return nil }
+            self = refusal
+        }
+    }
+}
+
+extension ResumeToken.Record {
+    fileprivate var isSound: Bool {
+        guard offset >= 0, length.map({ $0 >= offset }) ?? true, !validator.isEmpty, let url = URL(string: url) else { return false }
+        let scheme = url.scheme?.lowercased()
+        return (scheme == "http" || scheme == "https") && (path == nil) != (bytes == nil) && fields.allSatisfy { $0.count == 2 }
+    }
+}

@@ -1,0 +1,49 @@
+// The name under which a response may be saved. What a server says is a suggestion and never a path
+// (security 77): no folder, no control character, nothing hidden, nothing that reads as an option.
+
+package import FoundationEssentials
+import URLLoadingWire
+
+package enum SuggestedName {
+    /// - Parameters:
+    ///   - disposition: the value of Content-Disposition.
+    ///   - url: whose last part is the name if nobody states one.
+    ///   - fallback: if there is no name at all.
+    package static func make(disposition: String?, _ url: URL?, fallback: String) -> String {
+        let last = url?.path(percentEncoded: true).split(separator: "/").last.flatMap { decoded(String($0)) }
+        for name in [disposition.flatMap { ContentDisposition($0)?.fileName }, last] {
+            if let name = name.flatMap(safe) { return name }
+        }
+        return fallback
+    }
+
+    private static func decoded(_ text: String) -> String? {
+        PercentCoding.decode(Array(text.utf8)).flatMap { String(validating: $0, as: UTF8.self) }
+    }
+
+    /// `nil` if nothing is left of it.
+    private static func safe(_ name: String) -> String? {
+        // A path of either kind stands for its last part.
+        let last = name.unicodeScalars.split { $0 == "/" || $0 == "\\" }.last.map { Array($0) } ?? []
+        let scalars = last.filter { isHarmless($0) }.drop { $0 == "." || $0 == " " || $0 == "-" }
+        var name = String(String.UnicodeScalarView(scalars))
+        while name.utf8.count > 255 { name.removeLast() }
+        return name.isEmpty ? nil : name
+    }
+
+    private static func isHarmless(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .unassigned: false
+        default: true
+        }
+    }
+}
+
+extension Response {
+    /// A name to save the body under: from Content-Disposition (RFC 6266), else the last part of the URL,
+    /// else `download`. Always the name of a file and never a path, whatever the server says; at most 255
+    /// bytes of UTF-8.
+    public var suggestedFileName: String {
+        SuggestedName.make(disposition: http?.headers["Content-Disposition"], url, fallback: "download")
+    }
+}

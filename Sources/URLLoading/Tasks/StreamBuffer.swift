@@ -1,0 +1,94 @@
+// What a stream has received and nobody has taken. Chunks handed out refer to its buffers: nothing is
+// copied between the socket and the reader of `input`.
+
+import FoundationEssentials
+
+struct StreamBuffer {
+    /// Filled to their ends.
+    private var full: [Chunk] = []
+    private var storage: ChunkStorage?
+    private var unread = 0..<0
+    /// The next buffer's size: it grows while reads fill what they are given.
+    private var capacity = StreamBuffer.smallest
+    private(set) var count = 0
+
+    private static let smallest = 16 * 1024
+    private static let largest = 256 * 1024
+
+    var isEmpty: Bool { count == 0 }
+
+    init(_ received: Chunk? = nil) {
+        guard let received, received.count > 0 else { return }
+        full = [received]
+        count = received.count
+    }
+
+    /// Where to read to; `moved` must follow if anything was read.
+    /// - Parameter most: at least 1.
+    mutating func room(atMost most: Int) -> UnsafeMutableRawBufferPointer {
+        let room = wholeRoom()
+        return room.count > most ? UnsafeMutableRawBufferPointer(rebasing: room[..<most]) : room
+    }
+
+    /// A buffer that a chunk still refers to is left to it.
+    private mutating func wholeRoom() -> UnsafeMutableRawBufferPointer {
+        if isKnownUniquelyReferenced(&storage), let storage {
+            if unread.isEmpty, storage.capacity >= capacity { unread = 0..<0 }
+            if unread.upperBound < storage.capacity { return storage.room(from: unread.upperBound) }
+        }
+        if let storage, !unread.isEmpty { full.append(Chunk(storage: storage, range: unread)) }
+        let new = ChunkStorage(capacity: capacity)
+        storage = new
+        unread = 0..<0
+        return new.room(from: 0)
+    }
+
+    /// So many bytes came into the room that was given.
+    mutating func moved(_ moved: Int, into room: Int) {
+        unread = unread.lowerBound..<unread.upperBound + moved
+        count += moved
+        if moved == room, room >= capacity { capacity = min(capacity * 4, Self.largest) }
+    }
+
+    /// What is first in line, without a copy.
+    mutating func takeChunk() -> Chunk? {
+        guard count > 0 else { return nil }
+        let chunk: Chunk
+        if !full.isEmpty {
+            chunk = full.removeFirst()
+        } else if let storage {
+            chunk = Chunk(storage: storage, range: unread)
+            unread = unread.upperBound..<unread.upperBound
+        } else {
+            return nil
+        }
+        count -= chunk.count
+        return chunk
+    }
+
+    /// A copy of at most so many bytes.
+    mutating func take(atMost most: Int) -> Data {
+        var data = Data()
+        data.reserveCapacity(min(most, count))
+        while data.count < most, let chunk = takeChunk() {
+            let wanted = most - data.count
+            guard chunk.count > wanted else {
+                data.append(chunk)
+                continue
+            }
+            let (first, rest) = chunk.split(at: wanted)
+            data.append(first)
+            putBack(rest)
+        }
+        return data
+    }
+
+    private mutating func putBack(_ chunk: Chunk) {
+        count += chunk.count
+        if full.isEmpty, chunk.storage === storage {
+            unread = chunk.range
+        } else {
+            full.insert(chunk, at: 0)
+        }
+    }
+}

@@ -1,0 +1,97 @@
+// One read, write or close that has to wait: it ends with its stream, with its own time, or with the
+// task that made it, and then the stream goes on without it.
+
+import Synchronization
+import URLLoadingIO
+
+/// Stopped when the calling task is cancelled.
+final class StreamCall: StopToken, @unchecked Sendable {
+    let side: StreamState.Side
+    let deadline: Int64
+
+    init(_ side: StreamState.Side, within limit: Duration?, _ clock: LoopClock) {
+        self.side = side
+        deadline = limit.map { clock.now() &+ LoadControl.nanoseconds($0) } ?? .max
+        super.init(clock: clock)
+    }
+}
+
+/// How far an attempt came.
+enum StreamStep {
+    case done
+    case blocked(PollSlot.Interest)
+    /// Not connected yet, or suspended.
+    case notReady
+}
+
+extension StreamLoad {
+    /// Attempts until it is done. Most are at once.
+    func run(
+        _ side: StreamState.Side, within limit: Duration?, _ attempt: () throws(LoadError) -> StreamStep
+    ) async throws(LoadError) {
+        if Task.isCancelled { throw failure(.cancelled, side) }
+        if case .done = try attempt() { return }
+        let call = StreamCall(side, within: limit, clock)
+        let result: Result<Void, LoadError> = await withTaskCancellationHandler {
+            do throws(LoadError) { return .success(try await wait(call, attempt)) } catch { return .failure(error) }
+        } onCancel: {
+            call.stop(.cancelled)
+        }
+        try result.get()
+    }
+
+    private func wait(_ call: StreamCall, _ attempt: () throws(LoadError) -> StreamStep) async throws(LoadError) {
+        let transport = try await ready(call)
+        call.attach(transport.slot)
+        beginWaiting()
+        defer {
+            endWaiting()
+            call.detach(transport.slot)
+        }
+        while true {
+            try check(call)
+            switch try attempt() {
+            case .done: return
+            case .notReady: _ = try await ready(call)
+            case .blocked(let interest):
+                setTimer(call, transport.slot)
+                await Poller.shared.park(transport.slot, interest, call)
+                if call.side == .input { receivedInTurn = 0 }
+            }
+        }
+    }
+
+    /// Waits until the stream is connected and not suspended.
+    private func ready(_ call: StreamCall) async throws(LoadError) -> any Transport {
+        if let transport = state.withLock({ $0.isReady ? $0.transport : nil }) { return transport }
+        let slot = Poller.shared.borrowSlot()
+        attach(slot)
+        call.attach(slot)
+        defer {
+            state.withLock { $0.forget(slot) }
+            call.detach(slot)
+            detach(slot)
+            Poller.shared.returnSlot(slot)
+        }
+        clock.schedule(slot, at: call.deadline)
+        while true {
+            try check(call)
+            let transport = state.withLock { state -> (any Transport)? in
+                state.forget(slot)
+                if state.isReady { return state.transport }
+                state.wait(slot)
+                return nil
+            }
+            if let transport { return transport }
+            // Between the check and the wait the stream may have ended, and woken all who waited then.
+            try check(call)
+            await Poller.shared.park(slot, until: call)
+        }
+    }
+
+    private func check(_ call: StreamCall) throws(LoadError) {
+        if let error = ending(call.side) { throw error }
+        if call.stopReason != nil { throw failure(.cancelled, call.side) }
+        if call.deadline != .max, clock.now() >= call.deadline { throw failure(.streamCallTimeout, call.side, .peer) }
+    }
+}

@@ -1,0 +1,72 @@
+// TLS over a connection in use (STARTTLS and its kin).
+//
+// What lies between the last word in the clear and the first of the handshake was not said by whom the
+// handshake will prove to be there. Kept, it would be read after the handshake as if it had been
+// (CVE-2011-0411); dropped, it might be missed. So it ends the stream.
+
+import FoundationEssentials
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+extension StreamLoad {
+    func secure() async throws(LoadError) {
+        try enter(.input)
+        defer { leave(.input) }
+        try enter(.output)
+        defer { leave(.output) }
+        try await run(.output, within: nil) { () throws(LoadError) in
+            if let error = ending(.output) { throw error }
+            return state.withLock { $0.isReady } ? .done : .notReady
+        }
+        let (transport, isSecure) = state.withLock { ($0.transport, $0.isSecure) }
+        guard !isSecure, let transport, let origin else { return }
+        try checkOpen()
+        state.withLock { $0.isSecuring = true }
+        defer { state.withLock { $0.isSecuring = false } }
+        do throws(LoadError) {
+            try checkSilent(transport)
+            let secured = try await handshake(over: transport, with: origin)
+            state.withLock { $0.secured(secured) }
+        } catch {
+            let error = error.at(url)
+            state.withLock { $0.fail(error) }
+            buffer = StreamBuffer()
+            throw error
+        }
+    }
+
+    private func checkOpen() throws(LoadError) {
+        guard case (.open, .open) = state.withLock({ ($0.input, $0.output) })
+        else { throw failure(.streamClosed, .output) }
+    }
+
+    private func checkSilent(_ transport: any Transport) throws(LoadError) {
+        var byte: UInt8 = 0
+        let progress: Progress
+        do throws(IOFailure) {
+            progress = try withUnsafeMutableBytes(of: &byte) { buffer throws(IOFailure) in try transport.read(into: buffer) }
+        } catch {
+            throw LoadError(error, .securing)
+        }
+        switch progress {
+        case .blocked where buffer.isEmpty: return
+        case .end where buffer.isEmpty: throw LoadError(.connectionLost, phase: .securing, party: .peer)
+        default: throw LoadError(.unexpectedPlaintext, phase: .securing, party: .peer)
+        }
+    }
+
+    /// Half a handshake is of no use to anybody: who gives it up ends the stream.
+    private func handshake(over transport: any Transport, with origin: Origin) async throws(LoadError) -> any Transport {
+        let result: Result<any Transport, LoadError> = await withTaskCancellationHandler {
+            do throws(IOFailure) {
+                return .success(try await core.pool.connector.secure(transport, to: origin, self))
+            } catch {
+                return .failure(LoadError(stopReason, or: LoadError(error)))
+            }
+        } onCancel: {
+            stop(.cancelled)
+        }
+        return try result.get()
+    }
+}

@@ -1,0 +1,203 @@
+// The stream behind a handle: its connection, who is inside, and how it ends. It knows bytes and no
+// protocol; reading, writing and securing are beside it.
+
+import FoundationEssentials
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+final class StreamLoad: LoadControl, @unchecked Sendable {
+    let core: Core
+    /// `nil` if what was asked for is no host with a port.
+    let origin: Origin?
+    let url: URL?
+    let state: Lock<StreamState>
+    private let wantsSecurity: Bool
+
+    // Touched by whoever is inside on that side.
+    var buffer: StreamBuffer
+    /// Received since the reader last had to wait.
+    var receivedInTurn = 0
+    /// When the timer that was set last for that side is due.
+    private var inputTimer = Int64.max
+    private var outputTimer = Int64.max
+
+    let sentCount = Atomic<Int64>(0)
+    let receivedCount = Atomic<Int64>(0)
+    /// How many sides wait for the peer.
+    private let waits = Lock(0)
+
+    /// - Parameters:
+    ///   - transport: a connection in use; `nil` to make one when the stream begins.
+    ///   - received: what came over it and nobody has taken.
+    init(
+        _ core: Core, _ origin: Origin?, isSecure: Bool, adopting transport: (any Transport)? = nil,
+        buffered received: Chunk? = nil, inPlaceOf predecessor: LoadControl? = nil
+    ) {
+        self.core = core
+        self.origin = origin
+        url = origin.flatMap { URL(string: "tcp://\($0.host):\($0.port)") }
+        wantsSecurity = isSecure
+        state = Lock(StreamState(adopting: transport, isSecure: isSecure))
+        buffer = StreamBuffer(received)
+        let configuration = core.configuration
+        super.init(
+            idle: configuration.idleTimeout, resource: configuration.resourceTimeout,
+            clock: configuration.clock)
+        if let transport { attach(transport.slot) }
+        if let error = refusal(predecessor) {
+            state.withLock { $0.fail(error) }
+            settle()
+        }
+    }
+
+    private func refusal(_ predecessor: LoadControl?) -> LoadError? {
+        guard origin != nil else { return LoadError(.badURL, phase: .preparing, party: .local, detail: "no host with a port") }
+        guard core.registry.enter(self, inPlaceOf: predecessor) else {
+            return LoadError(.sessionInvalidated, phase: .preparing, party: .local, url: url)
+        }
+        return nil
+    }
+
+    override var isGoingOn: Bool { state.withLock { $0.isBegun } }
+
+    // MARK: The controls
+
+    func resume() {
+        let beginning = state.withLock { state in
+            let beginning = state.resume(Task.currentPriority)
+            // Under the lock: the last call of several threads is what holds.
+            setSuspended(false)
+            return beginning
+        }
+        settle()
+        guard beginning != .none else { return }
+        startClock()
+        core.registry.watch(self)
+        guard beginning == .open, let origin else { return }
+        // Whoever prefers the loop has his connections made there.
+        let prefersLoop = withUnsafeCurrentTask { $0?.unownedTaskExecutor == Poller.shared.asUnownedTaskExecutor() }
+        Task.immediate(executorPreference: prefersLoop ? Poller.shared : nil) { await self.open(origin) }
+    }
+
+    func suspend() {
+        state.withLock { state in
+            state.suspend()
+            setSuspended(true)
+        }
+    }
+
+    override func didStop() { settle() }
+
+    private func open(_ origin: Origin) async {
+        let result: Result<any Transport, LoadError>
+        do throws(LoadError) {
+            let transport = try await core.pool.connector.stream(to: origin, isSecure: wantsSecurity, self)
+            attach(transport.slot)
+            result = .success(transport)
+        } catch {
+            result = .failure(LoadError(stopReason, or: error).at(url))
+        }
+        state.withLock { $0.opened(result, isSecure: wantsSecurity) }
+        settle()
+    }
+
+    // MARK: Going in and out
+
+    func enter(_ side: StreamState.Side) throws(LoadError) {
+        guard state.withLock({ $0.enter(side) }) else { throw failure(.streamBusy, side) }
+    }
+
+    func leave(_ side: StreamState.Side) {
+        let mayEnd = state.withLock { state in
+            state.leave(side)
+            return state.outcome != nil
+        }
+        if mayEnd || stopReason != nil { settle() }
+    }
+
+    /// Does what follows from a change of the state; whoever waits for one looks again.
+    func settle() {
+        let stop = stopReason
+        let settlement = state.withLock { $0.settle(stop, url) }
+        for slot in settlement.waking { slot.wake() }
+        guard settlement.ends else { return }
+        if let transport = settlement.ending {
+            detach(transport.slot)
+            transport.close()
+        }
+        core.registry.leave(self)
+        for slot in state.withLock({ $0.over() }) { slot.wake() }
+    }
+
+    /// Returns when nothing is left of the stream.
+    func ended() async -> LoadError? {
+        let slot = Poller.shared.borrowSlot()
+        defer { Poller.shared.returnSlot(slot) }
+        while true {
+            let outcome = state.withLock { state -> StreamState.Outcome? in
+                state.forget(slot)
+                if state.isOver { return state.outcome }
+                state.wait(slot)
+                return nil
+            }
+            if let outcome { return outcome.error }
+            await Poller.shared.park(slot, until: .never)
+        }
+    }
+
+    /// What a caller hears who can go no further: why the stream has ended, if it has.
+    func ending(_ side: StreamState.Side) -> LoadError? {
+        let (state, stop) = (state.withLock { $0 }, stopReason)
+        // A stop strikes each call where it is.
+        if let stop, state.isStopped { return LoadError(stop, phase: state.phase(side)).at(url) }
+        if let outcome = state.outcome { return outcome.error }
+        // Whoever connects will know better, and soon.
+        guard let stop, !state.isOpening else { return nil }
+        return LoadError(stop, phase: state.phase(side)).at(url)
+    }
+
+    func failure(_ reason: LoadError.Reason, _ side: StreamState.Side, _ party: LoadError.Party = .local) -> LoadError {
+        LoadError(reason, phase: phase(side), party: party, url: url)
+    }
+
+    private func phase(_ side: StreamState.Side) -> LoadError.Phase {
+        state.withLock { $0.phase(side) }
+    }
+
+    // MARK: Waiting for the peer
+
+    /// The idle clock runs while one side or both wait, and starts anew whenever bytes move, whichever
+    /// way: who sends for an hour may wait for the answer meanwhile.
+    func beginWaiting() {
+        guard idleLimit != .max else { return }
+        waits.withLock { waits in
+            if waits == 0 { idleDeadline.store(clock.coarseNow() &+ idleLimit, ordering: .relaxed) }
+            waits += 1
+        }
+    }
+
+    func endWaiting() {
+        guard idleLimit != .max else { return }
+        waits.withLock { waits in
+            waits -= 1
+            if waits == 0 { idleDeadline.store(.max, ordering: .relaxed) }
+        }
+    }
+
+    func moved() {
+        guard idleLimit != .max, idleDeadline.load(ordering: .relaxed) != .max else { return }
+        waits.withLock { waits in
+            if waits > 0 { idleDeadline.store(clock.coarseNow() &+ idleLimit, ordering: .relaxed) }
+        }
+    }
+
+    /// One timer a side: one that is due too early only makes its call look again.
+    func setTimer(_ call: StreamCall, _ slot: PollSlot) {
+        guard call.deadline != .max else { return }
+        let set = call.side == .input ? inputTimer : outputTimer
+        guard call.deadline < set || set <= clock.now() else { return }
+        if call.side == .input { inputTimer = call.deadline } else { outputTimer = call.deadline }
+        clock.schedule(slot, at: call.deadline)
+    }
+}

@@ -1,0 +1,484 @@
+import FoundationEssentials
+import Glibc
+import Synchronization
+import Testing
+@testable import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Checklist 20, 38, 53, 56, 128, 130-135 and security 75-79: bodies that become files.
+@Suite(.timeLimit(.minutes(1)))
+struct DownloadRows {
+    static let content = Data((0..<1_500_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
+
+    /// A folder of a test, a session that keeps its temporary files there, and an origin of something that
+    /// can be had from any offset.
+    static func with(
+        etag: String? = "\"one\"", stallsAfter: Int64? = nil,
+        _ use: (Folder, Session, TestOrigin) async throws -> Void
+    ) async throws {
+        let folder = Folder()
+        var configuration = Configuration.ephemeral
+        configuration.temporaryDirectory = URL(filePath: folder.path)
+        try await withTestOrigin { origin in
+            origin.route("/file", faults: stallsAfter.map { [.init(.responseBody(after: $0), .stall)] } ?? []) { Self.answer($0, etag) }
+            origin.route("/rest") { Self.answer($0, etag) }
+            let session = Session(configuration)
+            try await use(folder, session, origin)
+            await expectEmpty(session)
+        }
+        #expect(folder.names == [])
+    }
+
+    /// Content, or the rest of it if the tag is the right one.
+    static func answer(_ request: TestOrigin.RecordedRequest, _ etag: String?) -> TestOrigin.Answer {
+        var headers: Headers = [.contentType: "application/octet-stream"]
+        if let etag { headers[.etag] = etag }
+        guard let range = request.headers[.range], request.headers[.ifRange] == etag, etag != nil,
+            let first = Int(range.dropFirst(6).dropLast())
+        else { return .ok(.bytes([UInt8](content)), headers: headers) }
+        headers[.contentRange] = "bytes \(first)-\(content.count - 1)/\(content.count)"
+        return .status(.partialContent, headers: headers, body: .bytes([UInt8](content[first...])))
+    }
+
+    /// A token of a download that was cut after so many bytes.
+    static func cut(_ session: Session, _ origin: TestOrigin) async throws -> ResumeToken {
+        let task = session.downloadTask(Request(url: origin.url("/file")))
+        task.resume()
+        try await origin.wait { $0.stalled == 1 }
+        while task.snapshot.received == 0 { try await Task.sleep(for: .microseconds(200)) }
+        let token = await task.cancelProducingResumeToken()
+        origin.releaseStalls()
+        return try #require(token)
+    }
+
+    // MARK: Files
+
+    @Test("checklist 38, 53: a body becomes a file; progress counts bytes that are in it")
+    func temporary() async throws {
+        try await Self.with { folder, session, origin in
+            let task = session.downloadTask(Request(url: origin.url("/file")))
+            let events = task.events
+            task.resume()
+            var file: DownloadedFile? = try await task.value
+            #expect(contents(file?.url) == Self.content)
+            // Security 75: only the owner may read it, and nobody can guess its name.
+            #expect(folder.names.count == 1 && folder.names[0].hasPrefix(".urlloading-") && folder.names[0].utf8.count == 36)
+            #expect(folder.mode(folder.names[0]) == 0o600)
+            var order = LoadEventOrder(), last: Int64 = 0
+            for await event in events {
+                let isLegal = order.accept(event)
+                #expect(isLegal)
+                if case .received(let bytes) = event {
+                    #expect(bytes.total > last && bytes.expected == Int64(Self.content.count))
+                    last = bytes.total
+                }
+            }
+            #expect(order.isComplete && last == Int64(Self.content.count))
+            #expect(file?.size == last && file?.response.http?.status == .ok)
+            #expect(origin.requests.last?.headers[.acceptEncoding] == "identity")
+            file = nil
+            _ = file
+        }
+    }
+
+    @Test("checklist 20: a download with a destination appears there whole; what was there is replaced, or not")
+    func destination() async throws {
+        try await Self.with { folder, session, origin in
+            let place = folder.url("data.bin")
+            try await session.download(Request(url: origin.url("/file")), to: place, synchronizing: true)
+            #expect(folder.names == ["data.bin"])
+            #expect(contents(place) == Self.content)
+            try Data("old".utf8).write(to: place)
+            let keeping = session.downloadTask(
+                Request(url: origin.url("/file")), options: DownloadOptions(destination: place, replaces: false))
+            keeping.resume()
+            await expectFailure(.cannotMoveFile) { try await keeping.value }
+            #expect(contents(place) == Data("old".utf8))
+            try await session.download(Request(url: origin.url("/file")), to: place)
+            #expect(contents(place) == Self.content)
+            await expectFailure(.cannotCreateFile) { try await session.download(Request(url: origin.url("/file")), to: folder.url("no/x")) }
+            unlink(place.path())
+        }
+    }
+
+    @Test("a scope lends the file: moved it stays, otherwise it goes; also when the scope throws")
+    func scope() async throws {
+        try await Self.with { folder, session, origin in
+            try await session.download(Request(url: origin.url("/file"))) { file in
+                #expect(folder.names.count == 1)
+                try file.move(to: folder.url("kept"))
+                #expect(file.url == folder.url("kept"))
+                let content = try file.content(upTo: 2_000_000)
+                #expect(content == Self.content)
+            }
+            #expect(folder.names == ["kept"])
+            unlink(folder.url("kept").path())
+            await #expect(throws: CancellationError.self) {
+                try await session.download(Request(url: origin.url("/file"))) { _ in throw CancellationError() }
+            }
+            // Row 128: a download may have a body.
+            let request = Request(url: origin.url("/rest"), method: .post, body: .data(Data("x".utf8)))
+            try await session.download(request) { file in #expect(file.size == Int64(Self.content.count)) }
+            #expect(origin.requests.last?.bodyCount == 1)
+        }
+    }
+
+    @Test("what fails leaves no file; what nobody holds any more neither")
+    func leftovers() async throws {
+        try await Self.with(etag: nil, stallsAfter: 700_000) { folder, session, origin in
+            for ending in 0..<3 {
+                var task: LoadTask<DownloadedFile>? = session.downloadTask(Request(url: origin.url("/file")))
+                task?.resume()
+                try await origin.wait { $0.accepted == ending + 1 && $0.stalled == 1 }
+                while task?.snapshot.received == 0 { try await Task.sleep(for: .microseconds(200)) }
+                switch ending {
+                // Row 134: no validator, no token. Row 56: it fails as cancelled.
+                case 0:
+                    #expect(await task?.cancelProducingResumeToken() == nil)
+                    await expectFailure(.cancelled) { try await task?.value }
+                case 1:
+                    task?.cancel()
+                    await expectFailure(.cancelled) { try await task?.value }
+                default: break
+                }
+                task = nil
+            }
+            origin.releaseStalls()
+            while !folder.names.isEmpty { try await Task.sleep(for: .microseconds(200)) }
+        }
+    }
+
+    @Test("a suggested name is a name, never a path (security 77)", arguments: [
+        ("attachment; filename=\"../../etc/passwd\"", "passwd"), ("attachment; filename=a\\b.txt", "b.txt"),
+        ("attachment; filename*=UTF-8''na%C3%AFve%2F.bin", "bin"), ("attachment; filename=\"..\"", "x.tar"), (nil, "x.tar"),
+    ])
+    func suggested(_ disposition: String?, _ expected: String) throws {
+        var headers = Headers()
+        if let disposition { headers[.contentDisposition] = disposition }
+        let response = Response(url: try url("http://h/a/x.tar?q"), http: HTTPHead(status: .ok, headers: headers))
+        #expect(response.suggestedFileName == expected)
+        #expect(Response(url: try url("http://h/")).suggestedFileName == "download")
+    }
+
+    // MARK: Resuming
+
+    @Test("checklist 130-132: a cut download goes on where it was cut, and no byte comes twice", arguments: [0, 1, 2])
+    func resuming(_ way: Int) async throws {
+        try await Self.with(stallsAfter: 700_000) { folder, session, origin in
+            var token = try await Self.cut(session, origin)
+            #expect(token.offset > 0 && token.expectedLength == Int64(Self.content.count))
+            let offset = token.offset
+            // As it is, by its text, and with its content, as for another machine.
+            if way == 1 { token = try ResumeToken(token.data) }
+            if way == 2 { token = try ResumeToken(token.dataWithContent()) }
+            origin.route("/file") { Self.answer($0, "\"one\"") }
+            let place = folder.url("whole")
+            let task = session.downloadTask(resuming: token, options: DownloadOptions(destination: place))
+            let events = task.events
+            task.resume()
+            _ = try await task.value
+            #expect(contents(place) == Self.content)
+            #expect(origin.requests.last?.headers[.range] == "bytes=\(offset)-")
+            #expect(origin.requests.last?.headers[.ifRange] == "\"one\"")
+            var seen: [String] = []
+            for await event in events {
+                if case .resumed(let at, let expected) = event {
+                    #expect(at == offset && expected == Int64(Self.content.count))
+                    seen.append("resumed")
+                }
+                if case .received(let bytes) = event {
+                    if seen.last != "received" { seen.append("received") }
+                    #expect(bytes.total > offset && bytes.expected == Int64(Self.content.count))
+                }
+            }
+            #expect(seen == ["resumed", "received"])
+            token = try ResumeToken(ResumeToken(Self.record(), nil).data)
+            unlink(place.path())
+        }
+    }
+
+    @Test("checklist 133: an error carries the token; resumed again and again, every byte comes once")
+    func cutAgain() async throws {
+        try await Self.with { folder, session, origin in
+            let cuts = Collected<Int>()
+            // Each answer breaks off, until little is left.
+            origin.route("/cut") { request in
+                let whole = Self.answer(request, "\"one\"")
+                let first = request.headers[.range].flatMap { Int($0.dropFirst(6).dropLast()) } ?? 0
+                cuts.append(first)
+                guard Self.content.count - first > 400_000 else { return whole }
+                let head = first == 0 ? "HTTP/1.1 200 OK\r\n" : "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes \(first)-\(Self.content.count - 1)/\(Self.content.count)\r\n"
+                let text = "\(head)ETag: \"one\"\r\nContent-Length: \(Self.content.count - first)\r\n\r\n"
+                return .raw([.bytes(Array(text.utf8)), .bytes([UInt8](Self.content[first..<first + 300_000]))], then: .close)
+            }
+            let place = folder.url("whole")
+            var failure = await failure(.truncated) { try await session.download(Request(url: origin.url("/cut")), to: place) }
+            var turns = 0
+            while let token = failure?.resumeToken, turns < 10 {
+                turns += 1
+                do {
+                    try await session.download(resuming: token, to: place)
+                    break
+                } catch { failure = error as? LoadError }
+            }
+            #expect(cuts.all == [0, 300_000, 600_000, 900_000, 1_200_000])
+            #expect(contents(place) == Self.content)
+            unlink(place.path())
+        }
+    }
+
+    @Test("security 79: what changed meanwhile is loaded from the beginning, and says so", arguments: [
+        "changed", "no ranges", "other start", "other length", "other tag", "416", "no range field",
+    ])
+    func changed(_ how: String) async throws {
+        try await Self.with(stallsAfter: 700_000) { folder, session, origin in
+            let token = try await Self.cut(session, origin)
+            let other = Data(Self.content.reversed())
+            origin.route("/file") { request in
+                let whole = TestOrigin.Answer.ok(.bytes([UInt8](other)), headers: [.etag: "\"two\""])
+                guard let range = request.headers[.range], let first = Int(range.dropFirst(6).dropLast()) else { return whole }
+                func part(_ value: String?, _ tag: String = "\"one\"") -> TestOrigin.Answer {
+                    var headers: Headers = [.etag: tag]
+                    if let value { headers[.contentRange] = value }
+                    return .status(.partialContent, headers: headers, body: .bytes([UInt8](other[first...])))
+                }
+                let last = other.count - 1
+                return switch how {
+                case "other start": part("bytes \(first - 1)-\(last - 1)/\(other.count)")
+                case "other length": part("bytes \(first)-\(last)/\(other.count + 7)")
+                case "other tag": part("bytes \(first)-\(last)/\(other.count)", "\"two\"")
+                case "no range field": part(nil)
+                case "416": .status(.rangeNotSatisfiable, headers: [.contentRange: "bytes */5"])
+                default: whole
+                }
+            }
+            let place = folder.url("whole")
+            let task = session.downloadTask(resuming: token, options: DownloadOptions(destination: place))
+            let events = task.events
+            task.resume()
+            _ = try await task.value
+            #expect(contents(place) == other)
+            var first: LoadEvent?
+            for await event in events { if case .resumed = event { first = event } }
+            #expect(first.map { "\($0)" } == "resumed 0/\(other.count)")
+            unlink(place.path())
+        }
+    }
+
+    @Test("an error upon resuming keeps what is held; the token is good for another time")
+    func refusedForNow() async throws {
+        try await Self.with(stallsAfter: 700_000) { folder, session, origin in
+            let token = try await Self.cut(session, origin)
+            origin.route("/file") { _ in .status(.serviceUnavailable, body: .bytes(Array("later".utf8))) }
+            try await session.download(resuming: token, to: folder.url("answer"))
+            #expect(contents(folder.url("answer")) == Data("later".utf8))
+            unlink(folder.url("answer").path())
+            origin.route("/file") { Self.answer($0, "\"one\"") }
+            try await session.download(resuming: token, to: folder.url("whole"))
+            #expect(contents(folder.url("whole")) == Self.content)
+            unlink(folder.url("whole").path())
+        }
+    }
+
+    private static func record() -> ResumeToken.Record {
+        ResumeToken.Record(
+            url: "http://h.example/file", fields: [], validator: "\"one\"", offset: 3, length: 10, path: nil, bytes: Data("abc".utf8),
+            tail: Digest.hex(Array("abc".utf8)), isEarly: false)
+    }
+
+    @Test("security 78: a damaged, foreign or changed token is refused, and nothing of others is touched")
+    func refused() async throws {
+        try await Self.with(stallsAfter: 700_000) { folder, session, origin in
+            let token = try await Self.cut(session, origin)
+            let data = token.data
+            for index in stride(from: 0, to: data.count, by: 7) {
+                var damaged = data
+                damaged[index] ^= 1
+                await expectFailure(.resumeTokenRefused) { () async throws(LoadError) in try ResumeToken(damaged) }
+            }
+            for prefix in [0, 1, 20, data.count - 1] {
+                await expectFailure(.resumeTokenRefused) { () async throws(LoadError) in try ResumeToken(data.prefix(prefix)) }
+            }
+            await expectFailure(.resumeTokenRefused) { () async throws(LoadError) in
+                try ResumeToken(Data(String(decoding: data, as: UTF8.self).replacing("Resume/1", with: "Resume/2").utf8))
+            }
+            func fails(_ change: (inout ResumeToken.Record) -> Void) async {
+                var record = token.record
+                change(&record)
+                // Its checksum is right: whoever can write a token can write that too.
+                guard let forged = try? ResumeToken(ResumeToken(record, nil).data) else { return }
+                await expectFailure(.resumeTokenRefused) { try await session.download(resuming: forged, to: folder.url("x")) }
+                #expect(!folder.names.contains("x"))
+            }
+            let victim = folder.url("victim")
+            try Data(count: 2_000_000).write(to: victim)
+            await fails { $0.path = victim.path() }
+            await fails { $0.path = "/etc/passwd" }
+            await fails { $0.path = "\(folder.path)/../\(folder.names[0])" }
+            await fails { $0.offset -= 1 }
+            await fails { $0.url = "file:///etc/passwd" }
+            #expect(contents(victim)?.count == 2_000_000)
+            unlink(victim.path())
+            // Of a file by such a name that is a link, or that others may write to.
+            let own = try #require(token.record.path), moved = folder.url("moved").path()
+            rename(own, moved)
+            symlink(moved, own)
+            let read = try ResumeToken(data)
+            await expectFailure(.cannotReadFile) { try await session.download(resuming: read, to: folder.url("x")) }
+            unlink(own)
+            rename(moved, own)
+            chmod(own, 0o622)
+            await expectFailure(.noPermission) { try await session.download(resuming: read, to: folder.url("x")) }
+            chmod(own, 0o600)
+            // For another URL, with a body, by another method.
+            for request in [
+                Request(url: try url("http://other.example/file")), Request(url: origin.url("/file"), method: .post),
+                Request(url: origin.url("/file"), body: .data(Data())),
+            ] {
+                await expectFailure(.resumeTokenRefused) { try await session.download(resuming: read, request: request, to: folder.url("x")) }
+            }
+            #expect(origin.requests.count == 1)
+            read.discard()
+        }
+    }
+
+    @Test("tokens hold no credentials")
+    func secrets() async throws {
+        try await Self.with(stallsAfter: 700_000) { folder, session, origin in
+            var request = Request(url: origin.url("/file"))
+            request.headers = [.authorization: "Bearer s3cret", .cookie: "s3cret", .acceptLanguage: "de"]
+            let task = session.downloadTask(request)
+            task.resume()
+            try await origin.wait { $0.stalled == 1 }
+            while task.snapshot.received == 0 { try await Task.sleep(for: .microseconds(200)) }
+            let token = try #require(await task.cancelProducingResumeToken())
+            origin.releaseStalls()
+            let text = String(decoding: token.data, as: UTF8.self)
+            #expect(!text.contains("s3cret") && text.contains("Accept-Language"))
+            #expect(!"\(token)".contains("s3cret"))
+            token.discard()
+        }
+    }
+
+    @Test("checklist 135: an early token goes on from what was written after it")
+    func early() async throws {
+        try await Self.with(stallsAfter: 700_000) { folder, session, origin in
+            let task = session.downloadTask(Request(url: origin.url("/file")))
+            #expect(task.resumeToken == nil)
+            task.resume()
+            _ = try await task.response
+            while task.resumeToken == nil { try await Task.sleep(for: .microseconds(200)) }
+            let data = try #require(task.resumeToken).data
+            try await origin.wait { $0.stalled == 1 }
+            while task.snapshot.received < 500_000 { try await Task.sleep(for: .microseconds(200)) }
+            // As after kill -9: nobody ends it, and another session goes on with the file.
+            let written = task.snapshot.received
+            origin.route("/file") { Self.answer($0, "\"one\"") }
+            try await session.download(resuming: ResumeToken(data), to: folder.url("whole"))
+            let range = try #require(origin.requests.last?.headers[.range])
+            #expect(Int64(range.dropFirst(6).dropLast()) ?? 0 >= written)
+            #expect(contents(folder.url("whole")) == Self.content)
+            unlink(folder.url("whole").path())
+            task.cancel()
+            origin.releaseStalls()
+        }
+    }
+
+    @Test("whether a response can be resumed, case by case", arguments: [
+        ("GET", 200, ["ETag": "\"a\""], "\"a\""), ("GET", 206, ["ETag": "\"a\""], "\"a\""), ("GET", 200, ["ETag": "W/\"a\""], nil),
+        ("GET", 200, [:], nil), ("GET", 200, ["ETag": "\"a\"", "Content-Encoding": "gzip"], nil), ("GET", 404, ["ETag": "\"a\""], nil),
+        ("POST", 200, ["ETag": "\"a\""], nil), ("GET", 200, ["ETag": "\"a\"", "Accept-Ranges": "none"], nil),
+        ("GET", 200, ["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"], nil),
+        ("GET", 200, ["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 08:50:36 GMT"], nil),
+        ("GET", 200, ["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 08:50:37 GMT"], "Sun, 06 Nov 1994 08:49:37 GMT"),
+    ] as [(String, Int, [String: String], String?)])
+    func validators(_ method: String, _ status: Int, _ fields: [String: String], _ expected: String?) throws {
+        var headers = Headers()
+        for (name, value) in fields { headers.append(FieldName(name), value) }
+        #expect(ResumePlan.validator(of: HTTPHead(status: try #require(Status(status)), headers: headers), method: Method(method)) == expected)
+    }
+
+    // MARK: Becoming
+
+    @Test("checklist 49: a data task becomes a download; it hears no more, and no byte is lost")
+    func becoming() async throws {
+        try await Self.with { folder, session, origin in
+            var decisions = Decisions()
+            decisions.response = Decision { _ in .becomeDownload() }
+            let task = session.dataTask(Request(url: origin.url("/file")), decisions: decisions)
+            let events = task.events
+            task.resume()
+            var kinds: [String] = []
+            var download: LoadTask<DownloadedFile>?
+            for await event in events {
+                kinds.append("\(event)".split(separator: " ").first.map(String.init) ?? "")
+                if case .becameDownload(let next) = event { download = next }
+            }
+            #expect(kinds == ["responded", "becameDownload"])
+            var file: DownloadedFile? = try await download?.value
+            #expect(contents(file?.url) == Self.content)
+            await expectFailure(.bodyUnavailable) { try await task.value }
+            // It is over for whoever holds it.
+            #expect("\(task.snapshot)".hasPrefix("completed"))
+            task.cancel()
+            file = nil
+            (download, _) = (nil, file)
+            await expectFailure(.badDecision) { try await session.data(for: Request(url: origin.url("/file")), decisions: decisions) }
+        }
+    }
+
+    @Test("checklist 49: a data task becomes a stream; what came behind the head comes first", arguments: [false, true])
+    func becomingStream(_ isFinishing: Bool) async throws {
+        let peer = ScriptedPeer([
+            .takeUntil("\r\n\r\n"), .give("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nwel"), .hold, .give("come"),
+            .expect("thanks"), .end,
+        ])
+        var configuration = Configuration.ephemeral
+        configuration.connect(to: peer)
+        configuration.maximumConnectionsPerHost = 1
+        let session = Session(configuration)
+        var decisions = Decisions()
+        decisions.response = Decision { _ in .becomeStream }
+        let task = session.dataTask(Request(url: try url("http://h.example/")), decisions: decisions)
+        let events = task.events
+        task.resume()
+        if isFinishing { session.finishTasksAndInvalidate() }
+        var stream: StreamTask?
+        for await event in events { if case .becameStream(let next) = event { stream = next } }
+        await expectFailure(.bodyUnavailable) { try await task.value }
+        // Its place in the pool is free, though the connection is open.
+        #expect(session.connectionsDescription == "empty")
+        let taken = try #require(stream)
+        taken.resume()
+        let (first, _) = try await taken.read(atLeast: 3)
+        #expect(first == Data("wel".utf8))
+        peer.release()
+        let (second, _) = try await taken.read(atLeast: 4)
+        #expect(second == Data("come".utf8))
+        try await taken.write(Data("thanks".utf8))
+        #expect(try await taken.read().isEnd)
+        #expect(peer.written().suffix(6) == Array("thanks".utf8)[...])
+        taken.cancel()
+        _ = await taken.ended()
+        if !isFinishing {
+            await expectFailure(.badDecision) { try await session.data(for: Request(url: try url("data:,x")), decisions: decisions) }
+        }
+        await expectEmpty(session)
+    }
+}
+
+private func contents(_ url: URL?) -> Data? { url.flatMap { try? Data(contentsOf: $0) } }
+
+/// An empty folder of a test.
+final class Folder: Sendable {
+    let path = TemporaryFolder.make()
+    func url(_ name: String) -> URL { URL(filePath: "\(path)/\(name)") }
+    var names: [String] { (try? FileManager.default.contentsOfDirectory(atPath: path))?.sorted() ?? [] }
+    func mode(_ name: String) -> mode_t {
+        var status = stat()
+        return stat("\(path)/\(name)", &status) == 0 ? status.st_mode & 0o777 : 0
+    }
+    deinit { rmdir(path) }
+}

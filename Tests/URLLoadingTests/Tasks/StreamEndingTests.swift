@@ -1,0 +1,334 @@
+import FoundationEssentials
+import Testing
+@testable import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+
+/// Every wait of a stream, ended in every way; and what is left then: nothing.
+@Suite(.timeLimit(.minutes(1)))
+struct StreamEndingTests {
+    enum Wait: CaseIterable, Sendable {
+        /// Nobody has resumed it.
+        case beginning
+        case resolving, connecting, handshake
+        case reading, writing, startingTLS
+
+        /// Of one that nobody has resumed no time runs.
+        var strikes: [Strike] { self == .beginning ? [.caller, .cancel, .invalidation] : Strike.allCases }
+
+        static let all = allCases.flatMap { wait in wait.strikes.map { (wait, $0) } }
+    }
+
+    /// By what a stream ends; `caller` ends the call alone, where a call can go without the stream.
+    enum Strike: CaseIterable, Sendable {
+        case caller, cancel, invalidation, idle, resource
+
+        var reason: LoadError.Reason {
+            switch self {
+            case .caller, .cancel, .invalidation: .cancelled
+            case .idle: .idleTimeout
+            case .resource: .resourceTimeout
+            }
+        }
+    }
+
+    @Test(arguments: Wait.all)
+    func everyWait(_ wait: Wait, _ strike: Strike) async throws { try await Self.end(wait, strike, isSecure: false) }
+
+    @Test(arguments: [Wait.reading, .writing], Strike.allCases)
+    func everyWaitOverTLS(_ wait: Wait, _ strike: Strike) async throws { try await Self.end(wait, strike, isSecure: true) }
+
+    static func end(_ wait: Wait, _ strike: Strike, isSecure: Bool) async throws {
+        let mayAnswer = Flag(), isAsked = Flag()
+        let rig = try StreamRig { configuration in
+            if strike == .idle { configuration.idleTimeout = .seconds(10) }
+            if strike == .resource { configuration.resourceTimeout = .seconds(10) }
+            guard wait == .resolving else { return }
+            configuration.resolver = SystemResolver(threads: BlockingThreads(limit: 1)) { _ in
+                isAsked.raise()
+                mayAnswer.waitBlocking()
+                return .success([.ipv4((127, 0, 0, 1), port: 0)])
+            }
+        }
+        let full = try SocketListener(.ipv4((127, 0, 0, 1), port: 0), backlog: 0)
+        let filler = try await SocketTransport.connect(to: full.address, StopToken())
+        var task = rig.task(secure: isSecure || wait == .handshake)
+        var peer: StreamPeer?
+        switch wait {
+        case .beginning: break
+        case .resolving: task.resume()
+        case .connecting:
+            task = rig.session.streamTask(host: StreamRig.host, port: Int(full.address.port))
+            task.resume()
+        case .handshake:
+            task.resume()
+            peer = try await rig.accept()
+        case .reading, .writing, .startingTLS: (task, peer) = try await rig.connected(secure: isSecure)
+        }
+        let stream = task
+        let call = Task { () -> LoadError? in
+            do throws(LoadError) {
+                switch wait {
+                case .writing: try await stream.write(Data(count: 32 << 20))
+                case .startingTLS: try await stream.startSecureConnection()
+                default: _ = try await stream.read()
+                }
+                return nil
+            } catch { return error }
+        }
+        switch wait {
+        case .beginning: break
+        case .resolving:
+            await isAsked.wait()
+            try await rig.clock.untilWaiting()
+        default: try await rig.clock.untilWaiting()
+        }
+        switch strike {
+        case .caller: call.cancel()
+        case .cancel: stream.cancel()
+        case .invalidation: rig.session.invalidateAndCancel()
+        case .idle, .resource: rig.clock.advance(by: .seconds(10))
+        }
+        let error = await call.value
+        #expect(error?.reason == strike.reason, "\(wait) \(strike): \(error?.description ?? "nothing")")
+        let isOfTheCall = strike == .caller && wait != .startingTLS
+        if isOfTheCall {
+            // The stream is where it was.
+            #expect(stream.snapshot.state.isGoingOn, "\(wait)")
+            stream.cancel()
+        } else {
+            #expect(await stream.ended()?.phase == error?.phase)
+        }
+        let ended = await stream.ended()
+        #expect(ended?.reason == (isOfTheCall ? .cancelled : strike.reason))
+        #expect(ended?.url?.host() == StreamRig.host)
+        await rig.finish()
+        mayAnswer.raise()
+        if let peer {
+            _ = try? await peer.receive()
+            peer.close()
+        }
+        filler.close()
+        full.close()
+    }
+
+    // MARK: Calls with a time of their own
+
+    @Test(arguments: [false, true])
+    func aReadThatTookTooLongLosesNothing(isSecure: Bool) async throws {
+        let rig = try StreamRig()
+        let (task, peer) = try await rig.connected(secure: isSecure)
+        try await peer.send("abc")
+        for _ in 1...3 {
+            async let late = failure(.streamCallTimeout, .peer, .receiving) { try await task.read(atLeast: 5, within: .seconds(3)) }
+            try await rig.clock.untilWaiting()
+            rig.clock.advance(by: .seconds(3))
+            #expect(await late != nil)
+        }
+        try await peer.send("de")
+        try await expect({ try await task.text(atLeast: 5, within: .seconds(3)) }, "abcde")
+        task.cancel()
+        peer.close()
+        await rig.finish()
+    }
+
+    @Test func oneTimerIsSetForManyReads() async throws {
+        let rig = try StreamRig()
+        let (task, peer) = try await rig.connected()
+        let before = rig.clock.time.scheduled
+        for _ in 1...20 {
+            let reading = Task { try await task.text(within: .seconds(60)) }
+            try await rig.clock.untilWaiting()
+            try await peer.send("x")
+            try await expect({ try await reading.value }, "x")
+            rig.clock.advance(by: .milliseconds(1))
+        }
+        #expect(rig.clock.time.scheduled <= before + 1)
+        // And the last deadline holds nevertheless.
+        async let late = failure(.streamCallTimeout) { try await task.read(within: .seconds(60)) }
+        try await rig.clock.untilWaiting()
+        rig.clock.advance(by: .milliseconds(59_900))
+        try await rig.clock.untilWaiting()
+        rig.clock.advance(by: .milliseconds(100))
+        #expect(await late != nil)
+        task.cancel()
+        peer.close()
+        await rig.finish()
+    }
+
+    @Test func aCallMayEndBeforeThereIsAConnection() async throws {
+        let rig = try StreamRig()
+        let task = rig.task()
+        let timers = rig.clock.time.scheduled
+        async let late = failure(.streamCallTimeout, .peer, .preparing) { try await task.read(within: .seconds(1)) }
+        while rig.clock.time.scheduled == timers { await pause() }
+        rig.clock.advance(by: .seconds(1))
+        #expect(await late != nil)
+        task.resume()
+        let peer = try await rig.accept()
+        try await peer.send("x")
+        try await expect({ try await task.text() }, "x")
+        task.cancel()
+        peer.close()
+        await rig.finish()
+    }
+
+    @Test(arguments: [false, true], [false, true])
+    func aWriteGivenUpOnItsWayIsTheLast(isSecure: Bool, isCancelled: Bool) async throws {
+        let rig = try StreamRig()
+        let (task, peer) = try await rig.connected(secure: isSecure)
+        let writing = Task {
+            await failure(isCancelled ? .cancelled : .streamCallTimeout, nil, .sending) {
+                try await task.write(Data(count: 32 << 20), within: .seconds(3))
+            }
+        }
+        try await rig.clock.untilWaiting()
+        if isCancelled { writing.cancel() } else { rig.clock.advance(by: .seconds(3)) }
+        #expect(await writing.value != nil)
+        await expectFailure(.writeIncomplete, .local, .sending) { try await task.write("x") }
+        await expectFailure(.writeIncomplete) { try await task.closeWrite() }
+        try await peer.send("still heard")
+        try await expect({ try await task.text(atLeast: 11) }, "still heard")
+        task.closeRead()
+        #expect(await task.ended()?.reason == .writeIncomplete)
+        peer.close()
+        await rig.finish()
+    }
+
+    // MARK: The idle clock
+
+    @Test func bytesInEitherDirectionKeepAStreamAlive() async throws {
+        let rig = try StreamRig { $0.idleTimeout = .seconds(10) }
+        let (task, peer) = try await rig.connected()
+        let reading = Task { try await task.text() }
+        for _ in 1...5 {
+            try await rig.clock.untilWaiting()
+            rig.clock.advance(by: .seconds(9))
+            try await task.write("x")
+        }
+        try await peer.send("y")
+        try await expect({ try await reading.value }, "y")
+        // Nobody waits: nothing is held against the peer.
+        rig.clock.advance(by: .seconds(3600))
+        async let silent = failure(.idleTimeout, .peer, .receiving) { try await task.read() }
+        try await rig.clock.untilWaiting()
+        rig.clock.advance(by: .seconds(10))
+        #expect(await silent != nil)
+        peer.close()
+        await rig.finish()
+    }
+
+    @Test func theIdleTimeoutEndsBothSides() async throws {
+        let rig = try StreamRig { $0.idleTimeout = .seconds(10) }
+        let (task, peer) = try await rig.connected()
+        async let reading = failure(.idleTimeout) { try await task.read() }
+        async let writing = failure(.idleTimeout) { try await task.write(Data(count: 32 << 20)) }
+        try await rig.clock.untilWaiting(2)
+        rig.clock.advance(by: .seconds(10))
+        let failures = await (reading, writing)
+        #expect(failures.0 != nil && failures.1 != nil)
+        #expect(await task.ended()?.reason == .idleTimeout)
+        peer.close()
+        await rig.finish()
+    }
+
+    // MARK: Sessions
+
+    @Test func aSessionThatFinishesWaitsForItsStreams() async throws {
+        let rig = try StreamRig()
+        let (task, peer) = try await rig.connected()
+        let early = rig.task()
+        rig.session.finishTasksAndInvalidate()
+        #expect(await early.ended()?.reason == .cancelled)
+        #expect(await rig.task().ended()?.reason == .sessionInvalidated)
+        await expectFailure(.sessionInvalidated, .local, .preparing) { try await rig.task().read() }
+        try await task.write("x")
+        try await expect({ try await peer.text(1) }, "x")
+        peer.close()
+        try await expect({ try await task.text() }, "")
+        try await task.closeWrite()
+        await rig.session.invalidated()
+        #expect(await task.ended() == nil)
+        await rig.finish()
+    }
+
+    @Test func aStreamThatNobodyHoldsIsClosed() async throws {
+        let rig = try StreamRig()
+        func readOne() async throws -> StreamPeer {
+            func input() async throws -> (StreamInput, StreamPeer) {
+                let (task, peer) = try await rig.connected()
+                return (task.input, peer)
+            }
+            let (input, peer) = try await input()
+            try await peer.send("x")
+            // The handle itself is gone.
+            var iterator = input.makeAsyncIterator()
+            let chunk = try await iterator.next()
+            #expect(chunk.map { [UInt8]($0) } == [UInt8(ascii: "x")])
+            return peer
+        }
+        let peer = try await readOne()
+        await rig.finish()
+        try await expect({ try await peer.text() }, "")
+        peer.close()
+    }
+
+    // MARK: Failures
+
+    @Test(arguments: [("", 80), ("a b", 80), ("host", 0), ("host", 65536), ("host", -1), ("::1%", 80), ("1.2.3", 80)])
+    func whatIsNoHostWithAPortIsRefused(host: String, port: Int) async throws {
+        let task = Session().streamTask(host: host, port: port)
+        await expectFailure(.badURL, .local, .preparing) { try await task.read() }
+        await expectFailure(.badURL) { try await task.write("x") }
+        await expectFailure(.badURL) { try await task.startSecureConnection() }
+        #expect(await task.ended()?.reason == .badURL)
+    }
+
+    @Test func aPortWithoutAListenerRefuses() async throws {
+        let task = Session(.ephemeral).streamTask(host: "127.0.0.1", port: Int(try closedPort()))
+        task.resume()
+        await expectFailure(.connectionRefused, .peer, .connecting) { try await task.read() }
+        await expectFailure(.connectionRefused, .peer, .connecting) { try await task.write("x") }
+        #expect(await task.ended()?.reason == .connectionRefused)
+    }
+
+    @Test func aResetEndsBothDirections() async throws {
+        let rig = try StreamRig()
+        let (task, peer) = try await rig.connected()
+        async let reading = failure(.connectionLost, .peer, .receiving) { try await task.read() }
+        try await rig.clock.untilWaiting()
+        peer.reset()
+        #expect(await reading != nil)
+        await expectFailure(.connectionLost) { try await task.write("x") }
+        #expect(await task.ended()?.reason == .connectionLost)
+        await rig.finish()
+    }
+
+    @Test func whatThePeerSaidBeforeItStoppedListeningIsHeard() async throws {
+        let rig = try StreamRig()
+        let (task, peer) = try await rig.connected()
+        try await task.write("never read")
+        try await peer.send("why")
+        // With bytes unread a socket is closed by a reset.
+        while task.snapshot.sent == 0 { await pause() }
+        try await pollerHasLooked()
+        peer.close()
+        try await pollerHasLooked()
+        await expectFailure(.connectionLost, .peer, .sending) { for _ in 1...100 { try await task.write("more") } }
+        #expect(task.snapshot.state.isGoingOn)
+        try await expect({ try await task.text(atLeast: 3, atMost: 3) }, "why")
+        task.closeRead()
+        #expect(await task.ended()?.phase == .sending)
+        await rig.finish()
+    }
+}
+
+extension LoadSnapshot.State {
+    /// Neither over nor about to be.
+    var isGoingOn: Bool {
+        switch self {
+        case .running, .suspended: true
+        case .canceling, .completed: false
+        }
+    }
+}

@@ -1,0 +1,77 @@
+import Glibc
+import Testing
+import URLLoading
+import URLLoadingIO
+
+/// Alone in a process, like `LeakTests`, and for the same reason.
+@Suite struct StreamLeakTests {
+    @Test func nothingIsLeftBehind() async throws {
+        await #expect(processExitsWith: .success) {
+            try await StreamLeakTests.streams()
+            let (slots, sockets) = (Poller.shared.slotsInUse, openSockets())
+            for _ in 1...3 { try await StreamLeakTests.streams() }
+            #expect(Poller.shared.slotsInUse == slots)
+            #expect(openSockets() == sockets)
+        }
+    }
+
+    static func streams() async throws {
+        for (wait, strike) in StreamEndingTests.Wait.all { try await StreamEndingTests.end(wait, strike, isSecure: false) }
+        for isSecure in [false, true] {
+            let tests = StreamTaskTests()
+            try await tests.whatIsWrittenComesBack(isSecure: isSecure)
+            try await tests.readingIsClosedUnderAReader(isSecure: isSecure)
+            try await StreamStressTests.strikeRandomly(20, isSecure: isSecure)
+        }
+        let security = StreamSecurityTests()
+        try await security.inMidStream()
+        try await security.injectedBytesEndTheStream()
+    }
+}
+
+/// Readers, writers, a close and the end of the stream, whichever comes first.
+@Suite(.timeLimit(.minutes(1)))
+struct StreamStressTests {
+    @Test(arguments: [false, true])
+    func endsThatMeet(isSecure: Bool) async throws { try await Self.strikeRandomly(60, isSecure: isSecure) }
+
+    static func strikeRandomly(_ count: Int, isSecure: Bool) async throws {
+        let rig = try StreamRig()
+        for round in 0..<count {
+            let task = rig.task(secure: isSecure)
+            task.resume()
+            let serving = Task {
+                guard let peer = try? await rig.accept(secure: isSecure) else { return }
+                try? await peer.echo()
+                peer.close()
+            }
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask { do { for try await _ in task.input {} } catch {} }
+                group.addTask {
+                    for _ in 1...8 { try? await task.write([UInt8](repeating: 7, count: 20_000)) }
+                    try? await task.closeWrite()
+                }
+                group.addTask {
+                    try? await Task.sleep(for: .microseconds(Int.random(in: 0...3000)))
+                    switch round % 4 {
+                    case 0: task.cancel()
+                    case 1: task.closeRead()
+                    case 2:
+                        task.suspend()
+                        task.resume()
+                    default: break
+                    }
+                }
+                if round % 5 == 0 {
+                    try? await Task.sleep(for: .microseconds(Int.random(in: 0...3000)))
+                    group.cancelAll()
+                }
+            }
+            task.cancel()
+            let error = await task.ended()
+            #expect(error == nil || error?.reason == .cancelled || round % 4 == 1 || round % 5 == 0, "\(round): \(error?.description ?? "")")
+            await serving.value
+        }
+        await rig.finish()
+    }
+}

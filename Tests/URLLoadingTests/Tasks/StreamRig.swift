@@ -1,0 +1,139 @@
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+
+/// A listening socket, a session whose names all lead to it, and what both need for TLS.
+final class StreamRig: Sendable {
+    let listener: SocketListener
+    let session: Session
+    let clock = ManualClock()
+    private let secure: TLSServerContext
+    static let host = "stream.example"
+
+    init(
+        _ change: (inout Configuration) -> Void = { _ in },
+        server: (inout TLSServerContext.Configuration) -> Void = { _ in }
+    ) throws {
+        let authority = try TestCertificateAuthority(commonName: "Test root")
+        let identity = try authority.issue(.init(names: [Self.host]))
+        var serverSide = TLSServerContext.Configuration(certificateChain: identity.certificatePEM, privateKey: identity.keyPEM)
+        // Whoever still offers HTTP here would be refused.
+        serverSide.applicationProtocols = ["stream"]
+        server(&serverSide)
+        secure = try TLSServerContext(serverSide)
+        listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
+        var configuration = Configuration.ephemeral
+        configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
+        configuration.resolver = RecordingResolver()
+        configuration.idleTimeout = nil
+        configuration.use(clock)
+        change(&configuration)
+        session = Session(configuration)
+    }
+
+    func task(secure: Bool = false) -> StreamTask {
+        session.streamTask(host: Self.host, port: Int(listener.address.port), secure: secure)
+    }
+
+    /// The next connection.
+    func accept(secure: Bool = false) async throws -> StreamPeer {
+        let peer = StreamPeer(try await listener.accept(StopToken()))
+        return secure ? try await peer.secured(by: self.secure) : peer
+    }
+
+    func secure(_ peer: StreamPeer) async throws -> StreamPeer { try await peer.secured(by: secure) }
+
+    /// A stream and who is at its other end.
+    func connected(secure: Bool = false) async throws -> (StreamTask, StreamPeer) {
+        let task = task(secure: secure)
+        task.resume()
+        let peer = try await accept(secure: secure)
+        // The peer may be through with the handshake before we are.
+        while case .running = task.snapshot.state, secure != task.isSecure { await pause() }
+        return (task, peer)
+    }
+
+    /// A session without connections ends at once; that it does shows that no stream is left.
+    func finish() async {
+        session.finishTasksAndInvalidate()
+        await session.invalidated()
+        listener.close()
+    }
+}
+
+/// The other end of a stream.
+final class StreamPeer: Sendable {
+    let transport: any Transport
+    private let token = StopToken()
+
+    init(_ transport: any Transport) { self.transport = transport }
+
+    func secured(by context: TLSServerContext) async throws -> StreamPeer {
+        let transport = try TLSTransport(server: context, over: transport)
+        try await transport.handshake(token)
+        return StreamPeer(transport)
+    }
+
+    func send(_ text: String) async throws { try await send(Array(text.utf8)) }
+
+    func send(_ bytes: [UInt8]) async throws {
+        var sent = 0
+        while sent < bytes.count {
+            switch try bytes.withUnsafeBytes({ try transport.write(UnsafeRawBufferPointer(rebasing: $0[sent...])) }) {
+            case .moved(let count): sent += count
+            case .end: return
+            case .blocked(let interest): await Poller.shared.park(transport.slot, interest, token)
+            }
+        }
+    }
+
+    /// So many bytes, or all to the end.
+    /// - Parameter atOnce: also fewer, but one at least.
+    func receive(_ count: Int = .max, atOnce: Bool = false) async throws -> [UInt8] {
+        var all: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 64 * 1024)
+        while all.count < count {
+            let most = min(buffer.count, count - all.count)
+            switch try buffer.withUnsafeMutableBytes({ try transport.read(into: UnsafeMutableRawBufferPointer(rebasing: $0[..<most])) }) {
+            case .moved(let moved):
+                all += buffer[..<moved]
+                if atOnce { return all }
+            case .end: return all
+            case .blocked(let interest): await Poller.shared.park(transport.slot, interest, token)
+            }
+        }
+        return all
+    }
+
+    func text(_ count: Int = .max) async throws -> String { String(decoding: try await receive(count), as: UTF8.self) }
+
+    /// Sends back what comes, to its end.
+    func echo() async throws {
+        while case let bytes = try await receive(atOnce: true), !bytes.isEmpty { try await send(bytes) }
+        finish()
+    }
+
+    func finish() { transport.finishWriting() }
+    func close() { transport.close() }
+    func reset() { (transport as? SocketTransport)?.abort() }
+}
+
+extension StreamTask {
+    func text(atLeast least: Int = 1, atMost most: Int = 64 * 1024, within limit: Duration? = nil) async throws -> String {
+        String(decoding: try await read(atLeast: least, atMost: most, within: limit).0, as: UTF8.self)
+    }
+
+    func write(_ text: String) async throws { try await write(Data(text.utf8)) }
+}
+
+/// Bytes that a lost or repeated piece would shift.
+func pattern(_ count: Int, _ seed: UInt8) -> [UInt8] {
+    let block = (0..<251).map { UInt8($0) ^ seed }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(count + block.count)
+    while bytes.count < count { bytes += block }
+    bytes.removeLast(bytes.count - count)
+    return bytes
+}

@@ -1,0 +1,144 @@
+import FoundationEssentials
+import Testing
+@testable import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+
+@Suite(.timeLimit(.minutes(1)))
+struct StreamSecurityTests {
+    private static let ready = "220 ready\r\n"
+
+    private static func upgrade(_ task: StreamTask) async throws {
+        try await task.write("STARTTLS\r\n")
+        try await expect({ try await task.text(atLeast: ready.utf8.count, atMost: ready.utf8.count) }, ready)
+        try await task.startSecureConnection()
+    }
+
+    @Test func inMidStream() async throws {
+        let rig = try StreamRig()
+        let (task, plain) = try await rig.connected()
+        async let secured = {
+            try await expect({ try await plain.text(10) }, "STARTTLS\r\n")
+            try await plain.send(Self.ready)
+            return try await rig.secure(plain)
+        }()
+        try await Self.upgrade(task)
+        let peer = try await secured
+        #expect(task.isSecure)
+        // Twice is once.
+        try await task.startSecureConnection()
+        async let echo: Void = peer.echo()
+        try await task.write("secret")
+        try await task.closeWrite()
+        let (answer, isEnd) = try await task.read(atLeast: 7)
+        #expect(answer == Data("secret".utf8) && isEnd)
+        try await echo
+        #expect(await task.ended() == nil)
+        peer.close()
+        await rig.finish()
+    }
+
+    /// CVE-2011-0411: words in the clear that would be read as if TLS had protected them.
+    @Test func injectedBytesEndTheStream() async throws {
+        let rig = try StreamRig()
+        let (task, peer) = try await rig.connected()
+        try await peer.send(Self.ready + "250 injected\r\n")
+        let error = await failure(.unexpectedPlaintext, .peer, .securing) { try await Self.upgrade(task) }
+        #expect(error?.url?.host() == StreamRig.host)
+        await expectFailure(.unexpectedPlaintext) { try await task.read() }
+        await expectFailure(.unexpectedPlaintext) { try await task.write("x") }
+        #expect(await task.ended()?.reason == .unexpectedPlaintext)
+        #expect(!task.isSecure)
+        // Of the handshake nothing went out.
+        let heard = try? await peer.text()
+        #expect(heard == nil || heard == "STARTTLS\r\n")
+        peer.close()
+        await rig.finish()
+    }
+
+    /// Received, and left over by a read that wanted more.
+    @Test func bytesLeftOverEndTheStreamToo() async throws {
+        let rig = try StreamRig()
+        let (task, peer) = try await rig.connected()
+        try await peer.send("220 re")
+        async let late = failure(.streamCallTimeout) { try await task.read(atLeast: 100, within: .seconds(1)) }
+        try await rig.clock.untilWaiting()
+        rig.clock.advance(by: .seconds(1))
+        #expect(await late != nil)
+        #expect(task.snapshot.received == 6)
+        await expectFailure(.unexpectedPlaintext, .peer, .securing) { try await task.startSecureConnection() }
+        await expectFailure(.unexpectedPlaintext) { try await task.read() }
+        peer.close()
+        await rig.finish()
+    }
+
+    /// Between the look and the handshake, or meant to be the handshake.
+    @Test func textInTheHandshakeIsNoTLS() async throws {
+        let rig = try StreamRig()
+        let (task, peer) = try await rig.connected()
+        async let starting = failure(.notTLS, .peer, .securing) { try await task.startSecureConnection() }
+        _ = try await peer.receive(1)
+        try await peer.send("250 injected\r\n")
+        #expect(await starting != nil)
+        #expect(await task.ended()?.reason == .notTLS)
+        peer.close()
+        await rig.finish()
+    }
+
+    @Test func aPeerThatLeavesInsteadIsLost() async throws {
+        let rig = try StreamRig()
+        let (task, peer) = try await rig.connected()
+        peer.close()
+        try await pollerHasLooked()
+        await expectFailure(.connectionLost, .peer, .securing) { try await task.startSecureConnection() }
+        #expect(await task.ended()?.phase == .securing)
+        await rig.finish()
+    }
+
+    @Test func aHalfClosedStreamIsNotSecured() async throws {
+        let rig = try StreamRig()
+        let (task, peer) = try await rig.connected()
+        try await task.closeWrite()
+        await expectFailure(.streamClosed, .local) { try await task.startSecureConnection() }
+        task.cancel()
+        peer.close()
+        await rig.finish()
+    }
+
+    @Test(arguments: [false, true])
+    func theCertificateMustNameTheHost(fromTheBeginning: Bool) async throws {
+        let rig = try StreamRig()
+        let task = rig.session.streamTask(host: "other.example", port: Int(rig.listener.address.port), secure: fromTheBeginning)
+        task.resume()
+        async let refused: Void? = try? {
+            let peer = try await rig.accept(secure: true)
+            peer.close()
+        }()
+        await expectFailure(.certificateNameMismatch, .peer, .securing) {
+            if fromTheBeginning { _ = try await task.read() } else { try await task.startSecureConnection() }
+        }
+        #expect(await task.ended()?.reason == .certificateNameMismatch)
+        _ = await refused
+        await rig.finish()
+    }
+
+    @Test func anAddressTheSessionRefusesIsNotConnectedTo() async throws {
+        let rig = try StreamRig { $0.addressPolicy = .publicOnly }
+        let task = rig.task()
+        task.resume()
+        await expectFailure(.addressRefused, .local, .connecting) { try await task.read() }
+        #expect(await task.ended()?.reason == .addressRefused)
+        await rig.finish()
+    }
+
+    @Test func anEndThatNobodyAnnouncedIsACut() async throws {
+        let rig = try StreamRig(server: { $0.leavesWithoutNotice = true })
+        let (task, peer) = try await rig.connected(secure: true)
+        try await peer.send("all of it?")
+        peer.close()
+        try await expect({ try await task.text(atLeast: 10, atMost: 10) }, "all of it?")
+        await expectFailure(.truncated, .peer, .receiving) { try await task.read() }
+        #expect(await task.ended()?.reason == .truncated)
+        await rig.finish()
+    }
+}
