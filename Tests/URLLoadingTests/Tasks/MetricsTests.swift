@@ -243,4 +243,71 @@ struct MetricsTests {
             }
         }
     }
+
+    @Test("whatever befalls loads: moments in order, entries that add up", arguments: 1...4 as ClosedRange<UInt64>)
+    func faults(_ seed: UInt64) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { .ok(.bytes([UInt8](repeating: 65, count: 2000)), headers: ["X-Path": $0.path]) }
+            origin.route("/to") { _ in .redirect("/") }
+            origin.setSchedule(.init(seed: seed, probability: 0.4))
+            let (recorder, archiver) = (EventRecorder(), HTTPArchiver())
+            var configuration = Configuration.patient
+            configuration.observers = [recorder, archiver]
+            try await withSession(configuration) { session in
+                await withTaskGroup(of: Void.self) { group in
+                    for index in 0..<60 {
+                        var request = Request(url: origin.url(index % 3 == 0 ? "/to" : "/"))
+                        if index % 4 == 0 { (request.method, request.body) = (.put, .data(Data(count: index * 3000))) }
+                        group.addTask { [request] in _ = try? await session.data(for: request) }
+                    }
+                }
+            }
+            #expect(recorder.loads.count == 60 && recorder.loads.allSatisfy { $0.isLegal && $0.isComplete }, "\(recorder)")
+            for load in recorder.loads {
+                let metrics = try #require(load.metrics)
+                expectOrder(metrics)
+                #expect(!metrics.transactions.isEmpty && metrics.transactions.last?.error?.reason == load.error?.reason, "\(metrics)")
+                #expect(load.error != nil || metrics.transactions.last?.responseContentBytes == load.received)
+            }
+            let check = ArchiveCheck(archiver.archive.json)
+            #expect(check.problems == [] && check.entries.count >= 60)
+        }
+    }
+
+    @Test("a download, and data tasks that become a download or a stream")
+    func becoming() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.bytes([UInt8](repeating: 65, count: 300_000))) }
+            let recorder = EventRecorder()
+            var configuration = Configuration.ephemeral
+            configuration.observers = [recorder]
+            try await withSession(configuration) { session in
+                let download = session.downloadTask(Request(url: origin.url()))
+                download.resume()
+                _ = try await download.value
+                let metrics = try await download.metrics
+                expectOrder(metrics)
+                #expect(metrics.transactions.map(\.responseContentBytes) == [300_000])
+
+                var decisions = Decisions()
+                decisions.response = Decision { _ in .becomeDownload() }
+                let task = session.dataTask(Request(url: origin.url()), decisions: decisions)
+                let events = task.events
+                task.resume()
+                var became: LoadTask<DownloadedFile>?
+                for await event in events { if case .becameDownload(let next) = event { became = next } }
+                let saved = try await #require(became).metrics
+                #expect(saved.transactions.map(\.responseContentBytes) == [300_000] && saved.transactions[0].responseEnd != nil)
+
+                decisions.response = Decision { _ in .becomeStream }
+                let raw = session.dataTask(Request(url: origin.url()), decisions: decisions)
+                raw.resume()
+                let handedOver = try await raw.metrics
+                #expect(handedOver.transactions.count == 1 && handedOver.transactions[0].responseEnd == nil, "\(handedOver)")
+                #expect(handedOver.transactions[0].response?.http?.status == .ok && handedOver.transactions[0].error == nil)
+                try await recorder.wait(for: .completed, count: 3)
+                #expect(recorder.loads.allSatisfy { $0.isLegal && $0.isComplete }, "\(recorder)")
+            }
+        }
+    }
 }
