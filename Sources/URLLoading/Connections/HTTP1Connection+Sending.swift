@@ -186,7 +186,10 @@ extension HTTP1Connection {
                 try write { codec, output throws(WireViolation) in codec.sendDataEnd(into: &output) }
                 continue
             }
-            guard let body = sending.body else { return .goesOn }
+            guard let body = sending.body else {
+                if let record, !isCut, !record.has(.requestEnd) { record.mark(.requestEnd) }
+                return .goesOn
+            }
             switch body {
             case .data(let data): if try !sendData(data, control) { return blocked }
             case .parts(let parts):

@@ -41,8 +41,7 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
     /// Sends the request and waits for the head of the answer.
     func start(_ request: PreparedRequest) async throws(LoadError) {
         record?.mark(.requestStart)
-        if try !connection.begin(request, owner) { try await connection.send(owner) }
-        noteSent()
+        if try !connection.begin(request, owner) { try await connection.send(owner) } else { record?.mark(.requestEnd) }
         while true {
             if let head = try connection.bufferedResponse(owner) { return try receive(head, request) }
             try await connection.fill(owner)
@@ -100,19 +99,10 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
 
     func fill(atMost most: Int) async throws(LoadError) {
         try await connection.fill(owner, atMost: most)
-        noteSent()
     }
 
     var isSending: Bool { !isReleased && connection.sending.isGoingOn }
-    func sendOn() async throws(LoadError) {
-        try await connection.sendOn(owner, hearingReads: false)
-        noteSent()
-    }
-
-    private func noteSent() {
-        guard let record, !record.has(.requestEnd), !connection.sending.isGoingOn, !connection.isCut else { return }
-        record.mark(.requestEnd)
-    }
+    func sendOn() async throws(LoadError) { try await connection.sendOn(owner, hearingReads: false) }
 
     /// The fields after a chunked body; empty before its end.
     private(set) var trailers = Headers()
@@ -163,7 +153,6 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
 
     private func endRecord() {
         guard let record else { return }
-        noteSent()
         record.traffic = connection.traffic
         owner.emission?.add(record)
         (self.record, connection.record) = (nil, nil)
