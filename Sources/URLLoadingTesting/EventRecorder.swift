@@ -153,13 +153,18 @@ extension EventRecorder {
             for case .responded(let response) in events.reversed() { return response }
             return nil
         }
+        /// What it did with its time and bytes; `nil` while it goes on.
+        public var metrics: LoadMetrics? {
+            for case .metrics(let metrics) in events.reversed() { return metrics }
+            return nil
+        }
         /// Bytes of its body.
         public var received: Int64 {
             for case .received(let bytes) in events.reversed() { return bytes.total }
             return 0
         }
 
-        /// `load 7 GET http://example.org/: redirected responded received completed, 200, 5 bytes`. A load that
+        /// `load 7 GET http://example.org/: redirected responded received metrics completed, 200, 5 bytes`. A load that
         /// goes on ends with `…`; an event out of order has a `!` before its name.
         public var description: String {
             var text = "\(title): \(order)"
@@ -172,7 +177,8 @@ extension EventRecorder {
 
     /// The kinds of a ``LoadEvent``, without what they say.
     public enum Kind: Sendable, Hashable, CaseIterable {
-        case canonicalized, bodySent, informational, retrying, waitingForConnectivity, redirected, responded, becameDownload, becameStream, resumed, received, completed
+        case canonicalized, bodySent, informational, retrying, waitingForConnectivity, redirected, responded
+        case becameDownload, becameStream, resumed, received, metrics, completed
     }
 }
 
@@ -191,6 +197,7 @@ extension LoadEvent {
         case .becameStream: .becameStream
         case .resumed: .resumed
         case .received: .received
+        case .metrics: .metrics
         case .completed: .completed
         }
     }

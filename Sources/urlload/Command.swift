@@ -21,7 +21,8 @@ enum Command {
         if options.isInsecure {
             screen.warning("WARNING: --insecure: no certificate is checked. Whoever is between you and the server can read and change everything.")
         }
-        let session = Session(Configuration(options, screen))
+        let archiver = options.archiveFile.map { _ in Archive.archiver(options) }
+        let session = Session(Configuration(options, screen, archiver))
         Signals.watch { session.invalidateAndCancel() }
         // On the loop's own thread: no thread is woken on the way from the socket to the output.
         let code = await withTaskExecutorPreference(loopExecutor) {
@@ -30,7 +31,9 @@ enum Command {
             await session.invalidated()
             return code
         }
-        return Signals.exitCode ?? code
+        guard let archiver, let path = options.archiveFile else { return Signals.exitCode ?? code }
+        let written = Archive.write(archiver.archive, to: path, screen)
+        return Signals.exitCode ?? (code == .done ? written : code)
     }
 
     /// One after the other in the order given; with `-O` as many at a time as a host may get.

@@ -104,6 +104,26 @@ struct CommandTests {
         #expect(reports[2].error?.reason == "connectionRefused" && reports[2].error?.exitCode == 7 && reports[2].status == nil)
     }
 
+    @Test func anArchiveHasEveryTransaction() async throws {
+        let folder = try TemporaryFolder()
+        let result = try await Running.urlload(
+            ["--har", "a.har", "-H", "Cookie: id=secret", Servers.text("NGINX", "/r302"), "http://127.0.0.1:1/"], in: folder)
+        #expect(result.code == 7)
+        struct File: Decodable {
+            struct Log: Decodable { let version: String; let entries: [Entry] }
+            struct Entry: Decodable { let time: Double; let response: Answer }
+            struct Answer: Decodable { let status: Int; let _error: String? }
+            let log: Log
+        }
+        let bytes = try folder.bytes("a.har")
+        let log = try JSONDecoder().decode(File.self, from: Data(bytes)).log
+        #expect(log.version == "1.2" && log.entries.map(\.response.status) == [302, 200, 0])
+        #expect(log.entries.last?.response._error == "connectionRefused" && log.entries.allSatisfy { $0.time >= 0 })
+        #expect(!String(decoding: bytes, as: UTF8.self).contains("secret"))
+        let nowhere = try await Running.urlload(["--har", "/no/such/folder/a.har", Servers.text("NGINX", "/1k.txt")])
+        #expect(nowhere.code == 23 && nowhere.output.count == 1024)
+    }
+
     @Test func aTraceHasEveryByte() async throws {
         let result = try await Running.urlload(
             ["--trace", "-H", "Authorization: Basic c2VjcmV0", "-H", "Cookie: id=secret", "-d", "a\\b", Servers.text("ORIGIN", "/control")])

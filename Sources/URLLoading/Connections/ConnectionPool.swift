@@ -34,25 +34,27 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     /// - Parameters:
     ///   - fresh: never an idle one, after one turned out to be stale.
     ///   - access: which networks it may be made over.
+    ///   - record: told when the stages of making one happened.
     func lease(
-        _ route: Route, _ control: LoadControl, fresh: Bool, over access: NetworkAccess = .open
+        _ route: Route, _ control: LoadControl, fresh: Bool, over access: NetworkAccess = .open,
+        _ record: TransactionRecord? = nil
     ) async throws(LoadError) -> HTTP1Connection {
         while true {
             let connection: HTTP1Connection
             switch leaseNow(route) {
-            case .connect: return try await connect(route, control, access)
+            case .connect: return try await connect(route, control, access, record)
             case .use(let idle): connection = idle
             case .wait(let waiter):
                 switch try await turn(of: waiter, route, control) {
                 case .use(let idle): connection = idle
-                case .connect, .waiting: return try await connect(route, control, access)
+                case .connect, .waiting: return try await connect(route, control, access, record)
                 }
             }
             if !fresh, connection.isClean { return connection }
             // Its place is ours: a new one takes it, and nobody waits longer for that.
             connection.close()
             state.withLock { $0.pool.replace(route) }
-            return try await connect(route, control, access)
+            return try await connect(route, control, access, record)
         }
     }
 
@@ -135,10 +137,10 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     // MARK: Connecting
 
     private func connect(
-        _ route: Route, _ control: LoadControl, _ access: NetworkAccess
+        _ route: Route, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord?
     ) async throws(LoadError) -> HTTP1Connection {
         do {
-            let connection = try await connector.connect(route, control, over: access)
+            let connection = try await connector.connect(route, control, over: access, record)
             state.withLock { $0.pool.connected(route) }
             return connection
         } catch {

@@ -1,4 +1,4 @@
-// From a route to a connection: resolve, race, secure. Each stage marks the load's timeline.
+// From a route to a connection: resolve, race, secure. Each stage marks the transaction's record.
 
 import Synchronization
 import URLLoadingIO
@@ -15,10 +15,11 @@ struct Connector: Sendable {
     }
 
     func connect(
-        _ route: Route, _ control: LoadControl, over access: NetworkAccess = .open
+        _ route: Route, _ control: LoadControl, over access: NetworkAccess = .open, _ record: TransactionRecord? = nil
     ) async throws(LoadError) -> HTTP1Connection {
-        let transport = try await transport(to: route.origin, isSecure: route.origin.isSecure, control, access)
+        let transport = try await transport(to: route.origin, isSecure: route.origin.isSecure, control, access, record)
         let identifier = Self.nextIdentifier.add(1, ordering: .relaxed).oldValue
+        record?.mark(.connectEnd)
         configuration.wireTap?(.connected(transport.description, connection: identifier))
         return HTTP1Connection(transport, route, identifier, configuration)
     }
@@ -42,26 +43,29 @@ struct Connector: Sendable {
 
     private func transport(
         to origin: Origin, isSecure: Bool, offering protocols: [String]? = nil, _ control: LoadControl,
-        _ access: NetworkAccess
+        _ access: NetworkAccess, _ record: TransactionRecord? = nil
     ) async throws(LoadError) -> any Transport {
         access.pathNote?.note(configuration.networkMonitor.current)
         let found: [SocketAddress]
         do throws(IOFailure) {
-            if let dial = configuration.dial { return try await dial(origin, control) }
-            found = try await addresses(of: origin, control)
+            if let dial = configuration.dial {
+                record?.mark(.connectStart)
+                return try await dial(origin, control)
+            }
+            found = try await addresses(of: origin, control, record)
         } catch {
             throw LoadError(error)
         }
-        control.timeline?.mark(.resolved)
         switch AddressPlan.make(found, of: origin.host, access, configuration) {
         case .refuse(let error): throw error
         case .connect(let addresses):
             do throws(IOFailure) {
+                record?.mark(.connectStart)
                 let socket = try await ConnectRace.connect(addresses, control)
-                control.timeline?.mark(.connected)
                 guard isSecure else { return socket }
+                record?.mark(.secureStart)
                 let transport = try await secure.handshake(over: socket, with: origin, offering: protocols, control)
-                control.timeline?.mark(.secured)
+                record?.mark(.secureEnd)
                 return transport
             } catch {
                 throw LoadError(error)
@@ -69,7 +73,9 @@ struct Connector: Sendable {
         }
     }
 
-    private func addresses(of origin: Origin, _ control: LoadControl) async throws(IOFailure) -> [SocketAddress] {
+    private func addresses(
+        of origin: Origin, _ control: LoadControl, _ record: TransactionRecord?
+    ) async throws(IOFailure) -> [SocketAddress] {
         switch origin.host.kind {
         case .ipv4(let bytes):
             return [.ipv4((bytes[0], bytes[1], bytes[2], bytes[3]), port: origin.port)]
@@ -80,7 +86,10 @@ struct Connector: Sendable {
             // RFC 6761 §6.3: localhost is this machine, whatever a resolver says.
             let plain = origin.host.dnsName ?? name
             if plain == "localhost" || plain.hasSuffix(".localhost") { return Self.loopback(origin.port) }
-            return try await configuration.resolver.addresses(of: name, control).map { $0.withPort(origin.port) }
+            record?.mark(.lookupStart)
+            let found = try await configuration.resolver.addresses(of: name, control).map { $0.withPort(origin.port) }
+            record?.mark(.lookupEnd)
+            return found
         }
     }
 

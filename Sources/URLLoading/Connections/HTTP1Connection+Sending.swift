@@ -77,6 +77,7 @@ extension HTTP1Connection {
         phase = .waiting
         answer = nil
         sending.end()
+        traffic = HTTP1Traffic()
         try write { codec, output throws(WireViolation) in
             if exchanges > 1 { try codec.startNextExchange() }
             let (method, target) = (request.request.method, request.destination.target)
@@ -89,6 +90,7 @@ extension HTTP1Connection {
                     framing: request.framing, into: &output)
             }
         }
+        traffic.headSize = sending.output.count
         if let body = request.body {
             sending.body = body
             (sending.part, sending.partSent, sending.expectsContinue) = (0, 0, request.expectsContinue)
@@ -184,7 +186,10 @@ extension HTTP1Connection {
                 try write { codec, output throws(WireViolation) in codec.sendDataEnd(into: &output) }
                 continue
             }
-            guard let body = sending.body else { return .goesOn }
+            guard let body = sending.body else {
+                if let record, !isCut, !record.has(.requestEnd) { record.mark(.requestEnd) }
+                return .goesOn
+            }
             switch body {
             case .data(let data): if try !sendData(data, control) { return blocked }
             case .parts(let parts):
@@ -348,7 +353,10 @@ extension HTTP1Connection {
         guard !sending.output.isEmpty else { return nil }
         sending.output.removeAll(keepingCapacity: true)
         sending.outputSent = 0
-        if sending.unreported > 0 { control.sent(sending.unreported) }
+        if sending.unreported > 0 {
+            traffic.content += Int64(sending.unreported)
+            control.sent(sending.unreported)
+        }
         sending.unreported = 0
         return nil
     }
@@ -369,7 +377,11 @@ extension HTTP1Connection {
         switch outcome {
         case .success(.moved(let moved)):
             note(&sending, moved)
-            if isBody { control.sent(moved) }
+            traffic.sent += Int64(moved)
+            if isBody {
+                traffic.content += Int64(moved)
+                control.sent(moved)
+            }
             return true
         case .success(.blocked(let interest)):
             blockedOnWrite = interest

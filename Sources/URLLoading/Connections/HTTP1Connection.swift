@@ -27,6 +27,12 @@ final class HTTP1Connection: @unchecked Sendable {
     /// of the next one.
     var isCut = false
 
+    /// Bytes of the exchange going on.
+    var traffic = HTTP1Traffic()
+    /// Whoever wants to know when they came.
+    var record: TransactionRecord?
+    private(set) lazy var facts = ConnectionFacts(transport, identifier)
+
     /// Exchanges begun.
     var exchanges = 0
     /// Whether anything was received in the exchange going on.
@@ -165,9 +171,24 @@ final class HTTP1Connection: @unchecked Sendable {
     }
 
     private func next() throws(LoadError) -> HTTP1Event? {
+        let event = try nextEvent()
+        switch event {
+        case .response?: traffic.isInBody = true
+        case .informational? where record != nil:
+            record?.clear(.responseStart)
+            if !unread.isEmpty { record?.mark(.responseStart) }
+        default: break
+        }
+        return event
+    }
+
+    private func nextEvent() throws(LoadError) -> HTTP1Event? {
         do throws(WireViolation) {
             var consumed = 0
-            defer { unread = unread.lowerBound + consumed..<unread.upperBound }
+            defer {
+                unread = unread.lowerBound + consumed..<unread.upperBound
+                traffic.consume(consumed)
+            }
             let bytes = storage?.bytes(unread) ?? UnsafeRawBufferPointer(start: nil, count: 0)
             if let event = try codec.next(bytes, consumed: &consumed) { return event }
             guard sawEnd else { return nil }
@@ -229,6 +250,7 @@ final class HTTP1Connection: @unchecked Sendable {
         switch progress {
         case .moved(let count):
             hasReceived = true
+            if let record, !record.has(.responseStart) { record.mark(.responseStart) }
             receivedSinceWait += count
             unread = unread.lowerBound..<unread.upperBound + count
             if count == room.count, count < most { capacity = min(capacity * 4, Self.largestBuffer) }

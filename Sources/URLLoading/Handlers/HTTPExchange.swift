@@ -11,6 +11,8 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
     var load: Load? { owner }
     private let connection: HTTP1Connection
     private let url: URL
+    /// What metrics are made of; `nil` if nobody wants them, and after the end.
+    private(set) var record: TransactionRecord?
     /// The answer's head, once `start` has returned.
     private(set) var head: HTTPHead?
     private(set) var expectedLength: Int64?
@@ -20,12 +22,15 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
     /// What was read beyond the limit of the last piece.
     private var rest = PendingChunk()
 
-    init(_ connection: HTTP1Connection, _ load: Load, _ url: URL) {
+    init(_ connection: HTTP1Connection, _ load: Load, _ url: URL, _ record: TransactionRecord?) {
         self.connection = connection
         owner = load
         self.url = url
         load.attach(connection.transport.slot)
-        if connection.exchanges > 0 { load.timeline?.markReused() }
+        self.record = record
+        guard let record else { return }
+        record.lease(connection)
+        connection.record = record
     }
 
     deinit { release() }
@@ -35,8 +40,8 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
 
     /// Sends the request and waits for the head of the answer.
     func start(_ request: PreparedRequest) async throws(LoadError) {
-        if try !connection.begin(request, owner) { try await connection.send(owner) }
-        owner.timeline?.mark(.requestSent)
+        record?.mark(.requestStart)
+        if try !connection.begin(request, owner) { try await connection.send(owner) } else { record?.mark(.requestEnd) }
         while true {
             if let head = try connection.bufferedResponse(owner) { return try receive(head, request) }
             try await connection.fill(owner)
@@ -44,10 +49,10 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
     }
 
     private func receive(_ head: HTTP1ResponseHead, _ request: PreparedRequest) throws(LoadError) {
-        owner.timeline?.mark(.responseReceived)
         if request.decodesContent { decoding = try BodyDecoding(head.headers, owner.core.configuration.limits) }
         if decoding == nil { expectedLength = connection.expectedLength }
         self.head = HTTPHead(head)
+        record?.response = response
     }
 
     /// What the caller sees of it.
@@ -63,6 +68,7 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
             case .chunk(let chunk)?: rest.chunk = chunk
             case .end?:
                 hasEnded = true
+                record?.mark(.responseEnd)
                 // Once given back, the connection is somebody else's.
                 trailers = connection.trailers
                 return .end
@@ -73,9 +79,9 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
     }
 
     private func decoded() throws(LoadError) -> BodyPiece? {
-        guard let decoding else { return try connection.bufferedData() }
+        guard let decoding else { return count(try connection.bufferedData()) }
         while true {
-            if let chunk = try decoding.next() { return .chunk(chunk) }
+            if let chunk = try decoding.next() { return count(.chunk(chunk)) }
             switch try connection.bufferedData() {
             case .chunk(let input)?: decoding.feed(input)
             case .end?:
@@ -84,6 +90,11 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
             case nil: return nil
             }
         }
+    }
+
+    private func count(_ piece: BodyPiece?) -> BodyPiece? {
+        if let record, case .chunk(let chunk)? = piece { record.decoded += Int64(chunk.count) }
+        return piece
     }
 
     func fill(atMost most: Int) async throws(LoadError) {
@@ -115,6 +126,7 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
         connection.stopSending()
         if !hasEnded { discardBuffered() }
         hasEnded = true
+        endRecord()
         owner.core.pool.giveBack(connection, reusable: connection.isReusable)
     }
 
@@ -125,12 +137,24 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
         isReleased = true
         hasEnded = true
         owner.detach(connection.transport.slot)
+        endRecord()
         owner.core.pool.surrender(connection)
         return (connection.transport, connection.takeUnread(), connection.route.origin)
     }
 
     private func discardBuffered() {
         guard owner.stopReason == nil else { return }
-        while case .chunk? = try? connection.bufferedData() {}
+        while let piece = try? connection.bufferedData() {
+            guard case .end = piece else { continue }
+            record?.mark(.responseEnd)
+            return
+        }
+    }
+
+    private func endRecord() {
+        guard let record else { return }
+        record.traffic = connection.traffic
+        owner.emission?.add(record)
+        (self.record, connection.record) = (nil, nil)
     }
 }

@@ -31,11 +31,12 @@ extension HTTPHandler {
     /// A connection, after a wait for a network if there is none.
     @inline(never)
     static func leaseWaiting(
-        _ route: Route, for load: Load, fresh: Bool, over access: NetworkAccess
+        _ route: Route, for load: Load, fresh: Bool, over access: NetworkAccess,
+        _ record: TransactionRecord?
     ) async throws(LoadError) -> HTTP1Connection {
         while true {
             do throws(LoadError) {
-                return try await load.core.pool.lease(route, load, fresh: fresh, over: access)
+                return try await load.core.pool.lease(route, load, fresh: fresh, over: access, record)
             } catch {
                 guard try await load.waitForConnectivity(after: error, access) else { throw error }
             }

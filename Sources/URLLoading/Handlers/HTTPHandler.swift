@@ -16,13 +16,18 @@ struct HTTPHandler: DirectHandler {
         if attempt == 0, hop.request.hasRetryPolicy || load.core.configuration.retryPolicy != nil {
             return try await tries(hop, for: load)
         }
+        // Of a transaction that has no exchange yet.
+        var record: TransactionRecord?
         do throws(LoadError) {
             var retries = RetryPlan(hop.request, isRepeated: attempt > 1)
             var prepared = try await prepare(hop, for: load, retries)
             while true {
-                let exchange = try await lease(prepared, for: load, fresh: retries.wantsFresh)
+                record = load.emission?.begin(prepared)
+                let exchange = try await lease(prepared, for: load, fresh: retries.wantsFresh, record)
+                record = nil
                 if let error = await failure(of: exchange, prepared) {
                     let isStale = exchange.failedStale
+                    exchange.record?.error = error
                     exchange.release()
                     guard retries.retry(after: error, isStale: isStale) else { throw error }
                 } else {
@@ -32,6 +37,7 @@ struct HTTPHandler: DirectHandler {
                 if hop.request.body != nil { prepared = try await prepare(hop, for: load, retries) }
             }
         } catch {
+            if let record { load.emission?.add(record, error) }
             throw error.at(hop.request.url)
         }
     }
@@ -60,20 +66,20 @@ struct HTTPHandler: DirectHandler {
 
     @inline(never)
     private static func lease(
-        _ request: PreparedRequest, for load: Load, fresh: Bool
+        _ request: PreparedRequest, for load: Load, fresh: Bool, _ record: TransactionRecord?
     ) async throws(LoadError) -> HTTPExchange {
         let pool = load.core.pool, configuration = load.core.configuration
         let access = NetworkAccess(request.request, configuration)
         let connection = access.needsPath
-            ? try await leaseWaiting(request.destination.route, for: load, fresh: fresh, over: access)
-            : try await pool.lease(request.destination.route, load, fresh: fresh, over: access)
+            ? try await leaseWaiting(request.destination.route, for: load, fresh: fresh, over: access, record)
+            : try await pool.lease(request.destination.route, load, fresh: fresh, over: access, record)
         // One that was kept is judged by what holds now; a new one was, when it was made.
         if connection.exchanges > 0, let refusal = access.refusal(of: connection.transport, configuration.networkMonitor) {
             pool.giveBack(connection, reusable: connection.isReusable)
             throw refusal
         }
         load.emission?.begin(bodyLength: request.body.map(\.length) ?? 0)
-        return HTTPExchange(connection, load, request.request.url)
+        return HTTPExchange(connection, load, request.request.url, record)
     }
 
     /// Sends the request and waits for the head of its answer; `nil` if it came.

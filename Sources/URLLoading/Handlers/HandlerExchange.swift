@@ -13,6 +13,8 @@ final class HandlerExchange: Exchange, @unchecked Sendable {
     private var pieces: AnyChunkIterator?
     private var pending = PendingChunk()
     private let makeTrailers: (@Sendable () -> Headers)?
+    /// Another's answer but for its body.
+    var isForwarded = false
     /// Its body is the load's, not read by another handler.
     var isOutermost = false
     /// Set by the load when it takes the answer.

@@ -21,7 +21,9 @@ extension ProtocolAnswer {
         body: S, trailers: @escaping @Sendable () -> Headers
     ) -> ProtocolAnswer where S.Element: ContiguousBytes {
         let pieces = AnyChunkIterator(body)
-        return ProtocolAnswer(HandlerExchange(response, pieces, redirect: redirect, trailers: trailers))
+        let exchange = HandlerExchange(response, pieces, redirect: redirect, trailers: trailers)
+        exchange.isForwarded = true
+        return ProtocolAnswer(exchange)
     }
 }
 

@@ -139,7 +139,7 @@ struct EventStream: Sendable {
 
 /// A stream that waits: its session ends it when it is invalidated, and does not wait for it.
 private final class EventPause: LoadControl, @unchecked Sendable {
-    init(_ clock: LoopClock) { super.init(idle: nil, resource: nil, collectsTimeline: false, clock: clock) }
+    init(_ clock: LoopClock) { super.init(idle: nil, resource: nil, clock: clock) }
     override var isGoingOn: Bool { false }
 }
 

@@ -26,7 +26,7 @@ class Load: LoadControl, @unchecked Sendable {
         super.init(
             idle: request.idleTimeout ?? configuration.idleTimeout,
             resource: request.resourceTimeout ?? configuration.resourceTimeout,
-            collectsTimeline: configuration.timeline != nil, clock: configuration.clock)
+            clock: configuration.clock)
     }
 
     /// The load of a verb, whose time runs from now; an error if the session takes none any more.
@@ -92,9 +92,16 @@ class Load: LoadControl, @unchecked Sendable {
             emission?.emit(.canonicalized(canonical), self)
             hop.request = canonical
         }
-        let exchange = try await answer(hop, from: line, after: -1)
-        (exchange as? HandlerExchange)?.isOutermost = true
-        return exchange
+        emission?.beginLocal(hop.request)
+        do throws(LoadError) {
+            let exchange = try await answer(hop, from: line, after: -1)
+            (exchange as? HandlerExchange)?.isOutermost = true
+            emission?.answeredLocally(exchange)
+            return exchange
+        } catch {
+            emission?.failedLocally(error)
+            throw error
+        }
     }
 
     /// The first behind a place in the line that can handle the request.
@@ -278,12 +285,8 @@ class Load: LoadControl, @unchecked Sendable {
 
     /// Leaves the session: nothing of the load is left.
     final func end(_ error: LoadError?) {
-        if let timeline {
-            timeline.mark(.finished)
-            core.configuration.timeline?(timeline)
-        }
         insiders?.end()
-        emission?.emit(.completed(error), self)
+        emission?.complete(error, self)
         core.registry.leave(self)
     }
 

@@ -11,12 +11,9 @@ class LoadControl: StopToken, @unchecked Sendable {
     private let resourceLimit: Int64
     /// Where the registry keeps it. Reached only under the registry's lock.
     var registryIndex = -1
-    /// When the stages of the load happened; `nil` unless somebody wants to know.
-    let timeline: Timeline?
 
-    init(idle: Duration?, resource: Duration?, collectsTimeline: Bool, clock: LoopClock = .system) {
+    init(idle: Duration?, resource: Duration?, clock: LoopClock = .system) {
         resourceLimit = resource.map(Self.nanoseconds) ?? .max
-        timeline = collectsTimeline ? Timeline() : nil
         super.init(idleLimit: idle.map(Self.nanoseconds) ?? .max, clock: clock)
     }
 

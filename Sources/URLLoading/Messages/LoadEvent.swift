@@ -37,6 +37,8 @@ public enum LoadEvent: Sendable {
     /// A piece of the body was received, and decoded; of a download: was written to its file. The total of
     /// a resumed one counts from the beginning of the file.
     case received(ByteCount)
+    /// What the load did with its time and bytes: the last but one event of every load, exactly once.
+    case metrics(LoadMetrics)
     /// The load is over; `nil` if nothing went wrong. The last event of every load, exactly once.
     case completed(LoadError?)
 }
@@ -74,6 +76,7 @@ extension LoadEvent: CustomStringConvertible {
         case .becameStream: "becameStream"
         case .resumed(let offset, let expected): "resumed \(offset)/\(expected.map(String.init) ?? "?")"
         case .received(let bytes): "received \(bytes)"
+        case .metrics(let metrics): "metrics \(metrics)"
         case .completed(nil): "completed"
         case .completed(let error?): "failed \(error)"
         }

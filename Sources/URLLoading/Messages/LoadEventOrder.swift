@@ -5,13 +5,13 @@
 ///
 /// ```
 /// canonicalized* (request (redirected | retrying))* request responded
-///     (becameStream | becameDownload? resumed? received*) completed
+///     (becameStream | becameDownload? resumed? received*) metrics completed
 ///     where request = waitingForConnectivity* bodySent* informational*
 /// ```
 /// A server that answers while it still reads has `bodySent` among those that follow `responded`.
 ///
-/// `completed` may come at any point, once, and nothing after it. Totals only grow; those of the body sent
-/// begin anew with each request.
+/// `metrics` may come at any point, once, and nothing after it but `completed`, which ends every load. Totals only
+/// grow; those of the body sent begin anew with each request.
 ///
 /// ```swift
 /// var order = LoadEventOrder()
@@ -23,7 +23,7 @@
 /// ```
 public struct LoadEventOrder: Sendable, CustomStringConvertible {
     private enum Stage: Int, Sendable, Comparable {
-        case canonicalizing, sending, responded, receiving, completed
+        case canonicalizing, sending, responded, receiving, measured, completed
         static func < (a: Stage, b: Stage) -> Bool { a.rawValue < b.rawValue }
     }
     private var stage = Stage.canonicalizing
@@ -39,7 +39,8 @@ public struct LoadEventOrder: Sendable, CustomStringConvertible {
 
     /// Takes the next event. Returns false if it may not come now; the machine then stays as it was.
     public mutating func accept(_ event: LoadEvent) -> Bool {
-        guard stage != .completed else { return note(event, false) }
+        if case .completed = event { return move(event, if: stage == .measured, to: .completed) }
+        guard stage < .measured else { return note(event, false) }
         switch event {
         case .canonicalized:
             // Each request of a chain of redirects may be brought into form.
@@ -70,12 +71,12 @@ public struct LoadEventOrder: Sendable, CustomStringConvertible {
             received = bytes.total
             let isBody = stage == .responded || stage == .receiving
             return move(event, if: isBody && bytes.count > 0 && grows, to: .receiving)
-        case .completed:
-            return move(event, if: true, to: .completed)
+        case .metrics, .completed:
+            return move(event, if: true, to: .measured)
         }
     }
 
-    /// The events accepted, and the first that was not: `responded received completed !received`.
+    /// The events accepted, and the first that was not: `responded received metrics completed !received`.
     public var description: String { words.isEmpty ? "nothing" : words.joined(separator: " ") }
 
     private mutating func move(_ event: LoadEvent, if isLegal: Bool, to next: Stage) -> Bool {
@@ -104,6 +105,7 @@ extension LoadEvent {
         case .becameStream: "becameStream"
         case .resumed: "resumed"
         case .received: "received"
+        case .metrics: "metrics"
         case .completed: "completed"
         }
     }

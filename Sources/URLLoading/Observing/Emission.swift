@@ -2,6 +2,9 @@
 // a handle, and the classic delegates hear of it, in the same order. A load that nobody listens to has
 // none, and its events are never made. Used by the load's owner alone.
 
+import FoundationEssentials
+import Synchronization
+import URLLoadingIO
 import URLLoadingWire
 
 final class Emission: @unchecked Sendable {
@@ -9,6 +12,13 @@ final class Emission: @unchecked Sendable {
     private let observers: [any LoadObserver]
     private var sent: (total: Int64, expected: Int64?) = (0, nil)
     private var received: (total: Int64, expected: Int64?) = (0, nil)
+    private let origin = LoadMetrics.Moment.Origin(nanoseconds: Poller.now(), date: Date())
+    private var redirectCount = 0
+    /// Of the transactions that are over. A handler may have several going on at once.
+    private let transactions = Lock<[LoadMetrics.Transaction]>([])
+    /// Of the one that is answered here, by a file or a handler; see `Emission+Metrics`.
+    var local: TransactionRecord?
+    var countBefore = 0
     #if DEBUG
     private var order = LoadEventOrder()
     #endif
@@ -43,6 +53,7 @@ final class Emission: @unchecked Sendable {
 
     func received(_ count: Int, _ load: Load) {
         received.total += Int64(count)
+        local?.decoded += Int64(count)
         emit(.received(ByteCount(count: count, total: received.total, expected: received.expected)), load)
     }
 
@@ -50,6 +61,9 @@ final class Emission: @unchecked Sendable {
         switch event {
         case .responded(let response): received = (0, response.expectedLength)
         case .resumed(let offset, let expected): received = (offset, expected)
+        case .redirected:
+            redirectCount += 1
+            endLocal(nil)
         default: break
         }
         #if DEBUG
@@ -58,5 +72,32 @@ final class Emission: @unchecked Sendable {
         #endif
         for observer in observers { observer.observe(event, of: identity) }
         load.hear(event)
+    }
+
+    // MARK: Metrics
+
+    @inline(never)  // Small frames; see `TaskLoad`.
+    func begin(_ request: PreparedRequest) -> TransactionRecord { TransactionRecord(request) }
+
+    /// A transaction is over.
+    @inline(never)
+    func add(_ record: TransactionRecord, _ error: LoadError? = nil) {
+        if let error { record.error = error }
+        record.mark(.end)
+        transactions.withLock { $0.append(LoadMetrics.Transaction(record: record, origin: origin)) }
+    }
+
+    var transactionCount: Int { transactions.withLock { $0.count } }
+
+    /// The last two events of a load.
+    @inline(never)
+    func complete(_ error: LoadError?, _ load: Load) {
+        endLocal(error)
+        let end = Poller.now()
+        var transactions = transactions.withLock { $0 }
+        if transactions.count > 1 { transactions.sort { $0.fetchStart < $1.fetchStart } }
+        if let last = transactions.last?.record, last.error == nil { last.error = error }
+        emit(.metrics(LoadMetrics(origin, end: end, redirectCount: redirectCount, transactions)), load)
+        emit(.completed(error), load)
     }
 }

@@ -213,9 +213,6 @@ public struct Configuration: Sendable {
     /// Whose time deadlines are taken from: tests move their own.
     package var clock = LoopClock.system
 
-    /// Told when the stages of a load happened, at its end: `urlload --json`.
-    package var timeline: (@Sendable (Timeline) -> Void)?
-
     private init() {}
 }
 

@@ -6,7 +6,7 @@ import URLLoadingIO
 ///
 /// Each sequence is its own; nobody who reads slowly, or not at all, holds up the load or another
 /// reader: what waits to be read is bounded, for counts of bytes that follow each other become one, and
-/// beyond 256 events the oldest are dropped. Asked for when the load is over, it has the last event only.
+/// beyond 256 events the oldest are dropped. Asked for when the load is over, it has the last two events only.
 ///
 /// ```swift
 /// let events = task.events
@@ -47,6 +47,8 @@ final class EventQueue: Sendable {
             state.add(event, most: Self.most)
             return state.reader
         }
+        // What comes right after it wakes the reader for both.
+        if case .metrics = event { return }
         reader?.wake()
     }
 

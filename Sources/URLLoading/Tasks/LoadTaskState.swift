@@ -49,6 +49,7 @@ struct LoadTaskState: Sendable {
     var counts = Counts()
     var priority: TaskPriority?
     var listeners: [EventQueue] = []
+    var metrics: LoadMetrics?
 
     enum Outcome: Sendable {
         case finished

@@ -42,7 +42,7 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
         buffer = StreamBuffer(received)
         let configuration = core.configuration
         super.init(
-            idle: configuration.idleTimeout, resource: configuration.resourceTimeout, collectsTimeline: false,
+            idle: configuration.idleTimeout, resource: configuration.resourceTimeout,
             clock: configuration.clock)
         if let transport { attach(transport.slot) }
         if let error = refusal(predecessor) {

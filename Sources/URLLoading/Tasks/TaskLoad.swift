@@ -297,6 +297,7 @@ final class TaskLoad: Load, @unchecked Sendable {
     override func hear(_ event: LoadEvent) {
         let listeners = state.withLock { state in
             state.counts.note(event)
+            if case .metrics(let metrics) = event { state.metrics = metrics }
             defer { if event.isHandOver { state.listeners = [] } }
             return state.listeners
         }
@@ -304,14 +305,16 @@ final class TaskLoad: Load, @unchecked Sendable {
         sink?.emit(event)
     }
 
-    /// A sequence of the events from now on; of the last one, if that has been.
+    /// A sequence of the events from now on; of the last two, if those have been.
     func listen() -> EventQueue {
         let queue = EventQueue()
-        let outcome = state.withLock { state in
+        let (outcome, metrics) = state.withLock { state in
             if state.outcome == nil { state.listeners.append(queue) }
-            return state.outcome
+            return (state.outcome, state.metrics)
         }
-        if let outcome { queue.append(.completed(outcome.error)) }
+        guard let outcome else { return queue }
+        if let metrics { queue.append(.metrics(metrics)) }
+        queue.append(.completed(outcome.error))
         return queue
     }
 
@@ -402,7 +405,7 @@ final class TaskLoad: Load, @unchecked Sendable {
     // MARK: Waiting
 
     /// Looks until there is something to see; `nil` if the calling task was cancelled before.
-    private func wait<R: Sendable>(
+    func wait<R: Sendable>(
         stoppingOnCancel: Bool = false,
         _ look: @Sendable (inout LoadTaskState, PollSlot) -> R?
     ) async -> R? {
@@ -447,7 +450,8 @@ extension LoadTaskState.Counts {
         case .responded(let response): expectedToReceive = response.expectedLength
         case .received(let bytes): received = bytes.total
         case .resumed(let offset, let expected): (received, expectedToReceive) = (offset, expected)
-        case .canonicalized, .informational, .redirected, .retrying, .waitingForConnectivity, .becameDownload, .becameStream, .completed: break
+        case .canonicalized, .informational, .redirected, .retrying, .waitingForConnectivity, .becameDownload, .becameStream,
+            .metrics, .completed: break
         }
     }
 }

@@ -45,7 +45,7 @@ final class UploadPause: LoadControl, @unchecked Sendable {
 
     init(_ core: Core) {
         self.core = core
-        super.init(idle: nil, resource: nil, collectsTimeline: false, clock: core.configuration.clock)
+        super.init(idle: nil, resource: nil, clock: core.configuration.clock)
     }
 
     /// - Parameter nanoseconds: at least 0.

@@ -93,16 +93,25 @@ package struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    package var description: String {
+    /// The address without its port: `127.0.0.1`, `::1`; of a path, the path.
+    package var host: String {
         switch family {
         case .ipv4:
-            return bytes[4..<8].map(String.init).joined(separator: ".") + ":\(port)"
+            return bytes[4..<8].map(String.init).joined(separator: ".")
         case .ipv6:
             var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
             let shown = bytes[8..<24].withUnsafeBytes { inet_ntop(AF_INET6, $0.baseAddress, &text, socklen_t(text.count)) }
-            return "[" + (shown == nil ? "?" : String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)) + "]:\(port)"
+            return shown == nil ? "?" : String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
         case .unix:
-            return "unix:" + String(decoding: bytes.dropFirst(2).prefix { $0 != 0 }, as: UTF8.self)
+            return String(decoding: bytes.dropFirst(2).prefix { $0 != 0 }, as: UTF8.self)
+        }
+    }
+
+    package var description: String {
+        switch family {
+        case .ipv4: "\(host):\(port)"
+        case .ipv6: "[\(host)]:\(port)"
+        case .unix: "unix:\(host)"
         }
     }
 }

@@ -55,7 +55,11 @@ package struct TLSPeer: Sendable, Hashable {
 /// What a finished handshake agreed on.
 package struct TLSNegotiated: Sendable, Hashable {
     package let version: TLSVersion
+    /// As OpenSSL calls it.
     package let cipher: String
+    /// As the registry does (RFC 8446 B.4), and its number there.
+    package let cipherSuite: String
+    package let cipherSuiteNumber: UInt16
     package let applicationProtocol: String?
     /// The keys come from an earlier connection: the peer proved that it is the same one.
     package let isResumed: Bool

@@ -276,6 +276,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     package var peerChain: [[UInt8]] { lock.withLock { _ in PEM.der(stack: SSL_get_peer_cert_chain(ssl)) } }
 
     package var remoteAddress: SocketAddress? { link.inner.remoteAddress }
+    package var localAddress: SocketAddress? { link.inner.localAddress }
 
     package var description: String {
         let version = switch negotiated?.version {
@@ -291,7 +292,10 @@ package final class TLSTransport: Transport, @unchecked Sendable {
 extension TLSNegotiated {
     fileprivate init(of ssl: OpaquePointer) {
         version = TLSVersion(rawValue: SSL_version(ssl)) ?? .tls12
-        cipher = SSL_CIPHER_get_name(SSL_get_current_cipher(ssl)).map { String(cString: $0) } ?? ""
+        let suite = SSL_get_current_cipher(ssl)
+        cipher = SSL_CIPHER_get_name(suite).map { String(cString: $0) } ?? ""
+        cipherSuite = SSL_CIPHER_standard_name(suite).map { String(cString: $0) } ?? cipher
+        cipherSuiteNumber = SSL_CIPHER_get_protocol_id(suite)
         var bytes: UnsafePointer<UInt8>?
         var count: UInt32 = 0
         SSL_get0_alpn_selected(ssl, &bytes, &count)

@@ -30,6 +30,8 @@ package protocol Transport: AnyObject, Sendable {
     func hasPendingInput(askingKernel: Bool) -> Bool
     /// The socket's other end, as far as it is known: behind a tunnel, the tunnel's.
     var remoteAddress: SocketAddress? { get }
+    /// The socket's own end. Asks the kernel.
+    var localAddress: SocketAddress? { get }
     /// What it is made of, top first: `tls1.3(h=example.org) over tcp(127.0.0.1:443)`.
     var description: String { get }
 }
@@ -41,6 +43,7 @@ extension Transport {
     }
     package func sendFile(_ file: FileReader, at offset: Int64, count: Int) throws(IOFailure) -> Progress? { nil }
     package var remoteAddress: SocketAddress? { nil }
+    package var localAddress: SocketAddress? { nil }
 
     /// Waits for bytes. Returns their number, 0 at the end.
     package func receive(into buffer: UnsafeMutableRawBufferPointer, _ token: StopToken) async throws(IOFailure) -> Int {

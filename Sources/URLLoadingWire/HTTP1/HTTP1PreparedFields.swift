@@ -6,6 +6,7 @@
 ///
 /// It knows no request: fields that route, frame or upgrade one are not for it.
 package final class HTTP1PreparedFields: Sendable {
+    package let headers: Headers
     let bytes: [UInt8]
     let closesConnection: Bool
 
@@ -18,6 +19,7 @@ package final class HTTP1PreparedFields: Sendable {
         } catch {
             return nil
         }
+        self.headers = headers
         var bytes: [UInt8] = []
         HTTP1Writer.fields(headers, Headers(), &bytes)
         self.bytes = bytes

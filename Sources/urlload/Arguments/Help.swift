@@ -1,7 +1,8 @@
 // What `--help` and `--version` print, and what is printed after a mistake.
 
 enum Help {
-    static let version = "urlload 0.1"
+    static let versionNumber = "0.1"
+    static let version = "urlload " + versionNumber
 
     static let text = """
         urlload [options] URL…

@@ -69,6 +69,8 @@ struct Options: Sendable {
     var showsSecrets = false
     var printsJSON = false
     var printsEvents = false
+    /// Where an HTTP Archive goes.
+    var archiveFile: String?
 
     // Instead of loading.
     var wantsHelp = false

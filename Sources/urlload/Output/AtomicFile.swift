@@ -36,6 +36,7 @@ final class AtomicFile {
     deinit { discard() }
 
     func write(_ bytes: UnsafeRawBufferPointer) throws(OutputError) { try descriptor.write(bytes) }
+    func write(_ text: String) throws(OutputError) { try descriptor.write(text) }
 
     /// Gives the file its name.
     func commit() throws(OutputError) {

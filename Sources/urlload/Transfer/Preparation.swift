@@ -4,7 +4,7 @@ import FoundationEssentials
 import URLLoading
 
 extension Configuration {
-    init(_ options: Options, _ screen: Screen) {
+    init(_ options: Options, _ screen: Screen, _ archiver: HTTPArchiver? = nil) {
         self = .ephemeral
         if let limit = options.idleTimeout { idleTimeout = limit }
         if let limit = options.totalTimeout { resourceTimeout = limit }
@@ -21,7 +21,8 @@ extension Configuration {
         retryPolicy = RetryPolicy(options)
         if retryPolicy != nil { observers = [RetryNotes(screen: screen)] }
         if options.trace != .off { wireTap = { screen.show($0) } }
-        if options.printsJSON { timeline = { Watch.current?.note($0) } }
+        if let archiver { observers.append(archiver) }
+        if options.printsJSON { observers.append(Watch.Observer()) }
     }
 }
 

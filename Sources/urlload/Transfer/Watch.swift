@@ -5,7 +5,7 @@ import URLLoading
 import URLLoadingIO
 
 final class Watch: Sendable {
-    /// The load that the current task performs: the library's timeline names none.
+    /// The load that the current task performs: who observes the session hears of all.
     @TaskLocal static var current: Watch?
 
     private struct State: Sendable {
@@ -17,16 +17,33 @@ final class Watch: Sendable {
     var timings: Report.Timings { state.withLock { $0.timings } }
     var redirects: [(status: Int, url: String)] { state.withLock { $0.redirects } }
 
-    func note(_ timeline: Timeline) {
-        let timings = Report.Timings(
-            resolve: timeline.seconds(.resolved), connect: timeline.seconds(.connected), tls: timeline.seconds(.secured),
-            firstByte: timeline.seconds(.responseReceived), total: timeline.seconds(.finished),
-            isReused: timeline.isReusedConnection)
-        state.withLock { $0.timings = timings }
+    /// Tells each load's watch how long it took.
+    struct Observer: LoadObserver {
+        func observe(_ event: LoadEvent, of load: LoadIdentity) {
+            guard case .metrics(let metrics) = event, let watch = Watch.current else { return }
+            watch.state.withLock { $0.timings = Report.Timings(metrics) }
+        }
     }
 
     func note(_ redirect: Redirect) {
         let entry = (status: redirect.response.http?.status.code ?? 0, url: AddressText.shown(redirect.request.url))
         state.withLock { $0.redirects.append(entry) }
+    }
+}
+
+extension Report.Timings {
+    /// Of each stage the last time it happened, in seconds from the load's start. An address has no look-up:
+    /// it is known when the first is tried.
+    init(_ metrics: LoadMetrics) {
+        typealias Transaction = LoadMetrics.Transaction
+        func last(_ moment: (Transaction) -> LoadMetrics.Moment?) -> Double? {
+            metrics.transactions.compactMap(moment).last.map { $0.offset / .seconds(1) }
+        }
+        resolve = last { $0.lookupEnd ?? $0.connectStart }
+        connect = last { $0.secureStart ?? $0.connectEnd }
+        tls = last(\.secureEnd)
+        firstByte = last(\.responseStart)
+        total = metrics.duration / .seconds(1)
+        isReused = metrics.transactions.contains(where: \.isReusedConnection)
     }
 }

@@ -82,9 +82,9 @@ struct TestingGuideTests {
             try await recorder.wait(for: .responded, of: task.id)
             _ = try await task.value
             try await recorder.wait(for: .completed, of: task.id)
-            #expect(recorder.events(of: task).count == 3)
+            #expect(recorder.events(of: task).count == 4)
             #expect(recorder.loads.allSatisfy { $0.isLegal }, "\(recorder)")
-            #expect("\(recorder)".hasSuffix("/hello: responded received completed, 200, 10 bytes"))
+            #expect("\(recorder)".hasSuffix("/hello: responded received metrics completed, 200, 10 bytes"))
         }
     }
 

@@ -61,7 +61,7 @@ struct ConnectivityRows {
             #expect(rig.resolver.asked == 1)
             rig.network.goUp()
             #expect(try await count == 5)
-            #expect(rig.story == ["waitingForConnectivity responded received completed, 200, 5 bytes"])
+            #expect(rig.story == ["waitingForConnectivity responded received metrics completed, 200, 5 bytes"])
             await expectEmpty(rig.session)
             #expect(rig.network.kernel.open == 0)
         }
@@ -95,7 +95,7 @@ struct ConnectivityRows {
                 return ScriptedResolver.failure
             })
             try await rig.session.expect(remote(origin), "hello")
-            #expect(rig.story == ["responded received completed, 200, 5 bytes"])
+            #expect(rig.story == ["responded received metrics completed, 200, 5 bytes"])
         }
     }
 
@@ -115,7 +115,7 @@ struct ConnectivityRows {
         try await withOrigin { origin in
             let rig = Rig(answer: { _ in ScriptedResolver.here })
             try await rig.session.expect(remote(origin), "hello")
-            #expect(rig.story == ["responded received completed, 200, 5 bytes"])
+            #expect(rig.story == ["responded received metrics completed, 200, 5 bytes"])
         }
     }
 

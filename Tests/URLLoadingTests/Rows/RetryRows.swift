@@ -74,7 +74,7 @@ struct RetryRows {
             try await rig.passWaits(1, from: 2)
             #expect(try await text == "3")
             #expect(rig.retries.map { "\($0)" } == ["try 2 in 7.0 s after 503 Service Unavailable", "try 3 in 7.0 s after 429 Too Many Requests"])
-            #expect(rig.story == ["retrying responded received completed, 200, 1 bytes"])
+            #expect(rig.story == ["retrying responded received metrics completed, 200, 1 bytes"])
             // What was answered in full before is no reason for another connection.
             #expect(origin.counts.accepted == 1)
             await expectEmpty(rig.session)
@@ -406,7 +406,7 @@ struct RetryRows {
             }
             let rig = Rig({ $0.backOff = .constant(.zero) })
             try await rig.session.expect(origin.url("/a"), "b")
-            #expect(rig.story == ["retrying redirected retrying responded received completed, 200, 1 bytes"])
+            #expect(rig.story == ["retrying redirected retrying responded received metrics completed, 200, 1 bytes"])
         }
     }
 

@@ -284,6 +284,9 @@ struct UploadRows {
         #expect(try await task.value.count == 20)
         #expect(peer.complaints == [])
         await expectEmpty(session)
+        let transaction = try #require(try await task.metrics.transactions.first)
+        let (begun, sent, whole) = (transaction.responseStart, transaction.requestEnd, transaction.responseEnd)
+        #expect(try #require(begun) < #require(sent) && #require(sent) <= #require(whole), "\(transaction)")
     }
 
     @Test("an answer that ends first ends the sending (checklist 116)")

@@ -143,7 +143,8 @@ struct StreamEndingTests {
             try await expect({ try await reading.value }, "x")
             rig.clock.advance(by: .milliseconds(1))
         }
-        #expect(rig.clock.time.scheduled <= before + 1)
+        // The stream's idle timer may begin meanwhile; what must not be is one per read.
+        #expect(rig.clock.time.scheduled <= before + 3)
         // And the last deadline holds nevertheless.
         async let late = failure(.streamCallTimeout) { try await task.read(within: .seconds(60)) }
         try await rig.clock.untilWaiting()

@@ -23,7 +23,7 @@ struct TaskTests {
                     let isLegal = order.accept(event)
                     #expect(isLegal, "\(order)")
                 }
-                #expect("\(order)" == "responded received completed")
+                #expect("\(order)" == "responded received metrics completed")
                 #expect("\(task.snapshot)" == "completed 5/5")
                 await expectFailure(.bodyUnavailable) { for try await _ in try await task.body {} }
             }

@@ -158,7 +158,7 @@ struct ManualClockTests {
     func secondLook() async throws {
         let clock = ManualClock()
         let registry = LoadRegistry(LoopClock(clock.time)) {}
-        let load = LoadControl(idle: .seconds(1), resource: nil, collectsTimeline: false, clock: LoopClock(clock.time))
+        let load = LoadControl(idle: .seconds(1), resource: nil, clock: LoopClock(clock.time))
         #expect(registry.enter(load))
         // Waiting by its own account, though parked nowhere: as after a wake-up.
         load.beginIdle()
@@ -173,7 +173,7 @@ struct ManualClockTests {
     func wokenWithinAHandler() async throws {
         let time = LoopClock(ManualClock().time)
         let registry = LoadRegistry(time) {}
-        let load = LoadControl(idle: .seconds(1), resource: nil, collectsTimeline: false, clock: time)
+        let load = LoadControl(idle: .seconds(1), resource: nil, clock: time)
         #expect(registry.enter(load))
         let outer = Poller.shared.borrowSlot(), inner = Poller.shared.borrowSlot()
         load.attach(outer)

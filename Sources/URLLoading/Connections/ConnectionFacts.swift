@@ -1,0 +1,24 @@
+// What does not change in the life of a connection. Found out when somebody first wants to know: asking
+// for our own address is a system call.
+
+import URLLoadingIO
+import URLLoadingWire
+
+final class ConnectionFacts: Sendable {
+    let identifier: Int
+    let local: SocketAddress?
+    let remote: SocketAddress?
+    let tlsVersion: Configuration.TLS.Version?
+    let cipherSuite: String?
+    let cipherSuiteNumber: UInt16?
+
+    init(_ transport: any Transport, _ identifier: Int) {
+        self.identifier = identifier
+        local = transport.localAddress
+        remote = transport.remoteAddress
+        let agreed = (transport as? TLSTransport)?.negotiated
+        tlsVersion = agreed.map { $0.version == .tls12 ? .tls12 : .tls13 }
+        cipherSuite = agreed?.cipherSuite
+        cipherSuiteNumber = agreed?.cipherSuiteNumber
+    }
+}

@@ -1,0 +1,88 @@
+// HAR 1.2 as types (http://www.softwareishard.com/blog/har-12-spec/): what the format requires is not
+// optional here. What begins with an underscore is an addition, which the format allows.
+
+import FoundationEssentials
+
+struct HAR: Encodable, Sendable {
+    let log: Log
+
+    struct Log: Encodable, Sendable {
+        let version = "1.2"
+        let creator: Tool
+        let entries: [Entry]
+
+        private enum CodingKeys: CodingKey { case version, creator, entries }
+    }
+
+    struct Tool: Encodable, Sendable {
+        let name: String
+        let version: String
+    }
+
+    struct Entry: Encodable, Sendable {
+        let began: Date
+        let startedDateTime: String
+        let time: Double
+        let request: Request
+        let response: Response
+        let cache = Cache()
+        let timings: HARTimings
+        let serverIPAddress: String?
+        let connection: String?
+
+        private enum CodingKeys: CodingKey {
+            case startedDateTime, time, request, response, cache, timings, serverIPAddress, connection
+        }
+    }
+
+    /// Nothing is said of caches yet.
+    struct Cache: Encodable, Sendable {}
+
+    struct Request: Encodable, Sendable {
+        let method: String
+        let url: String
+        let httpVersion: String
+        let cookies: [Cookie]
+        let headers: [Pair]
+        let queryString: [Pair]
+        let headersSize: Int64
+        let bodySize: Int64
+    }
+
+    struct Response: Encodable, Sendable {
+        let status: Int
+        let statusText: String
+        let httpVersion: String
+        let cookies: [Cookie]
+        let headers: [Pair]
+        let content: Content
+        let redirectURL: String
+        let headersSize: Int64
+        let bodySize: Int64
+        let _error: String?
+    }
+
+    struct Content: Encodable, Sendable {
+        let size: Int64
+        let compression: Int64?
+        let mimeType: String
+    }
+
+    struct Pair: Encodable, Sendable {
+        let name: String
+        let value: String
+    }
+
+    struct Cookie: Encodable, Sendable {
+        let name: String
+        let value: String
+        var path: String?
+        var domain: String?
+        var expires: String?
+        var httpOnly: Bool?
+        var secure: Bool?
+    }
+
+    /// A date as the format wants it: ISO 8601 with milliseconds and a time zone.
+    static func text(_ date: Date) -> String { Date.ISO8601FormatStyle(includingFractionalSeconds: true).format(date) }
+}

@@ -1,0 +1,32 @@
+// Transactions that no connection takes part in: files, data URLs, and what handlers answer themselves. What
+// a handler has others answer is theirs.
+
+extension Emission {
+    /// Somebody is about to be asked; nobody knows yet who answers.
+    func beginLocal(_ request: Request) {
+        endLocal(nil)
+        local = TransactionRecord(local: request)
+        countBefore = transactionCount
+    }
+
+    func answeredLocally(_ exchange: any Exchange) {
+        let isForeign = exchange is HTTPExchange || (exchange as? HandlerExchange)?.isForwarded == true
+        guard !isForeign else { return local = nil }
+        local?.response = exchange.response
+        local?.mark(.responseStart)
+    }
+
+    /// A failure that a transaction with a server was part of is told by that.
+    func failedLocally(_ error: LoadError) {
+        guard error.phase != .preparing, transactionCount == countBefore else { return local = nil }
+        endLocal(error)
+    }
+
+    /// It is over: with the hop, or with the load.
+    func endLocal(_ error: LoadError?) {
+        guard let record = local else { return }
+        local = nil
+        add(record, error)
+        if error == nil { record.mark(.responseEnd, at: record[.end]) }
+    }
+}

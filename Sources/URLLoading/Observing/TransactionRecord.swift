@@ -1,0 +1,106 @@
+// What is noted of one transaction while it goes on. Used by whoever has its exchange, one at a time;
+// handed to the emission when that is over, and never changed after the load's end.
+
+import FoundationEssentials
+import URLLoadingIO
+import URLLoadingWire
+
+final class TransactionRecord: @unchecked Sendable {
+    enum Stage: Int, CaseIterable {
+        case fetchStart, lookupStart, lookupEnd, connectStart, secureStart, secureEnd, connectEnd
+        case requestStart, requestEnd, responseStart, responseEnd, end
+    }
+    /// Nanoseconds of the monotonic clock; 0 while they have not come.
+    private var moments = InlineArray<12, Int64>(repeating: 0)
+
+    let request: Request
+    let fetchType: LoadMetrics.Transaction.FetchType
+    private let fields: PreparedRequest.Fields?
+    private let framing: HTTP1BodyFraming
+    var response: Response?
+    var error: LoadError?
+    private(set) var facts: ConnectionFacts?
+    private(set) var isReused = false
+    var traffic = HTTP1Traffic()
+    /// Bytes of the body behind its coding.
+    var decoded: Int64 = 0
+
+    init(_ request: PreparedRequest) {
+        self.request = request.request
+        fetchType = .network
+        fields = request.fields
+        framing = request.framing
+        mark(.fetchStart)
+    }
+
+    init(local request: Request) {
+        self.request = request
+        fetchType = .local
+        fields = nil
+        framing = .none
+        mark(.fetchStart)
+    }
+
+    // MARK: Moments
+
+    /// What happens again keeps its last moment.
+    func mark(_ stage: Stage) { moments[stage.rawValue] = Poller.now() }
+    func mark(_ stage: Stage, at moment: Int64) { moments[stage.rawValue] = moment }
+    func clear(_ stage: Stage) { moments[stage.rawValue] = 0 }
+    func has(_ stage: Stage) -> Bool { moments[stage.rawValue] != 0 }
+    subscript(_ stage: Stage) -> Int64 { moments[stage.rawValue] }
+
+    // MARK: The connection
+
+    func lease(_ connection: HTTP1Connection) {
+        facts = connection.facts
+        isReused = connection.exchanges > 0
+    }
+
+    var protocolName: String? {
+        guard facts != nil else { return nil }
+        return response?.http?.version == .http10 ? "http/1.0" : "http/1.1"
+    }
+
+    /// As they were written; see `HTTP1Writer`.
+    var sentHeaders: Headers {
+        guard let fields, case .success(let destination) = request.destination else { return request.headers }
+        let given = switch fields {
+        case .defaults(let prepared): prepared.headers
+        case .own(let headers): headers
+        }
+        var sent = Headers()
+        sent.append(.host, given[.host] ?? String(decoding: destination.target.hostField, as: UTF8.self))
+        for field in given where ![.host, .contentLength, .transferEncoding].contains(field.name) {
+            sent.append(field.name, field.value)
+        }
+        switch framing {
+        case .length(let length): sent.append(.contentLength, "\(length)")
+        case .chunked: sent.append(.transferEncoding, "chunked")
+        case .none where request.method.anticipatesContent: sent.append(.contentLength, "0")
+        case .none, .untilClose: break
+        }
+        return sent
+    }
+}
+
+/// Bytes of one exchange, before TLS.
+struct HTTP1Traffic: Sendable {
+    /// The head of the request, in full.
+    var headSize = 0
+    /// What has gone out, of head and body.
+    var sent: Int64 = 0
+    /// Bytes of the body that have, without framing.
+    var content: Int64 = 0
+    var receivedHead: Int64 = 0
+    var receivedBody: Int64 = 0
+    /// What comes is the body.
+    var isInBody = false
+
+    var sentHead: Int64 { min(sent, Int64(headSize)) }
+    var sentBody: Int64 { sent - sentHead }
+
+    mutating func consume(_ count: Int) {
+        if isInBody { receivedBody += Int64(count) } else { receivedHead += Int64(count) }
+    }
+}

@@ -1,0 +1,72 @@
+// The examples of docs/guides/metrics.md, compiled and run. Whoever changes one changes it here too.
+
+import FoundationEssentials
+import Synchronization
+import Testing
+import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+
+@Suite(.timeLimit(.minutes(1)))
+struct MetricsGuideTests {
+    struct SlowLoads: LoadObserver {
+        let report: @Sendable (String) -> Void
+        func observe(_ event: LoadEvent, of load: LoadIdentity) {
+            guard case .metrics(let metrics) = event, metrics.duration > .milliseconds(1) else { return }
+            report("\(load): \(metrics)")
+        }
+    }
+
+    @Test("metrics of one load")
+    func one() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .redirect("/next") }
+            origin.route("/next") { _ in .ok("hello") }
+            let (session, url) = (Session(), origin.url())
+            var printed: [String] = []
+            func print(_ items: Any...) { printed.append(items.map { "\($0)" }.joined(separator: " ")) }
+
+            let task = session.dataTask(from: url)
+            task.resume()
+            let metrics = try await task.metrics
+            print(metrics.duration, metrics.redirectCount)
+            for transaction in metrics.transactions {
+                print(transaction.request.url, transaction.response?.http?.status.code ?? 0)
+                if let first = transaction.responseStart { print("first byte after", first - transaction.fetchStart) }
+            }
+            #expect(printed.count == 5 && printed[0].hasSuffix(" 1") && printed[3] == "\(origin.url("/next")) 200", "\(printed)")
+        }
+    }
+
+    @Test("metrics of every load")
+    func every() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/", faults: [.init(.responseHead(after: 0), .delay(.milliseconds(2)))]) { _ in .ok("hello") }
+            let lines = Lock<[String]>([])
+            var configuration = Configuration.default
+            configuration.observers = [SlowLoads { line in lines.withLock { $0.append(line) } }]
+            let session = Session(configuration)
+            _ = try await session.data(from: origin.url())
+            let line = lines.withLock { $0.first } ?? ""
+            #expect(line.contains("GET \(origin.url())") && line.contains(" ms: 200 in "), "\(line)")
+        }
+    }
+
+    @Test("a file for other tools")
+    func archive() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("hello") }
+            let file = FileManager.default.temporaryDirectory.appending(path: "guide-\(UInt64.random(in: 0 ... .max)).har")
+            defer { try? FileManager.default.removeItem(at: file) }
+            var configuration = Configuration.default
+            let url = origin.url()
+
+            let archiver = HTTPArchiver()
+            configuration.observers = [archiver]
+            let session = Session(configuration)
+            _ = try await session.data(from: url)
+            try archiver.archive.write(to: file)
+            #expect(try ArchiveCheck(Data(contentsOf: file)).problems == [])
+        }
+    }
+}
