@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import Testing
 import URLLoading
 import URLLoadingIO
@@ -37,14 +38,25 @@ struct StreamStressTests {
 
     static func strikeRandomly(_ count: Int, isSecure: Bool) async throws {
         let rig = try StreamRig()
+        // A stream that ends early enough never comes to be a connection.
+        let over = StopToken()
+        let echoing = Lock(0)
+        let serving = Task {
+            await withTaskGroup(of: Void.self) { group in
+                while let transport = try? await rig.listener.accept(over) {
+                    echoing.withLock { $0 += 1 }
+                    group.addTask {
+                        defer { echoing.withLock { $0 -= 1 } }
+                        guard let peer = try? await rig.peer(transport, secure: isSecure) else { return }
+                        try? await peer.echo()
+                        peer.close()
+                    }
+                }
+            }
+        }
         for round in 0..<count {
             let task = rig.task(secure: isSecure)
             task.resume()
-            let serving = Task {
-                guard let peer = try? await rig.accept(secure: isSecure) else { return }
-                try? await peer.echo()
-                peer.close()
-            }
             await withTaskGroup(of: Void.self) { group in
                 group.addTask { do { for try await _ in task.input {} } catch {} }
                 group.addTask {
@@ -70,8 +82,10 @@ struct StreamStressTests {
             task.cancel()
             let error = await task.ended()
             #expect(error == nil || error?.reason == .cancelled || round % 4 == 1 || round % 5 == 0, "\(round): \(error?.description ?? "")")
-            await serving.value
+            while echoing.withLock({ $0 }) > 0 { await pause() }
         }
+        over.stop(.cancelled)
+        await serving.value
         await rig.finish()
     }
 }

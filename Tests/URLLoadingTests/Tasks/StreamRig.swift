@@ -39,7 +39,11 @@ final class StreamRig: Sendable {
 
     /// The next connection.
     func accept(secure: Bool = false) async throws -> StreamPeer {
-        let peer = StreamPeer(try await listener.accept(StopToken()))
+        try await peer(try await listener.accept(StopToken()), secure: secure)
+    }
+
+    func peer(_ transport: any Transport, secure: Bool) async throws -> StreamPeer {
+        let peer = StreamPeer(transport)
         return secure ? try await peer.secured(by: self.secure) : peer
     }
 
