@@ -40,13 +40,13 @@ struct StreamStressTests {
         let rig = try StreamRig()
         // A stream that ends early enough never comes to be a connection.
         let over = StopToken()
-        let echoing = Lock(0)
+        let echoing = Echoing()
         let serving = Task {
             await withTaskGroup(of: Void.self) { group in
                 while let transport = try? await rig.listener.accept(over) {
-                    echoing.withLock { $0 += 1 }
+                    echoing.count.withLock { $0 += 1 }
                     group.addTask {
-                        defer { echoing.withLock { $0 -= 1 } }
+                        defer { echoing.count.withLock { $0 -= 1 } }
                         guard let peer = try? await rig.peer(transport, secure: isSecure) else { return }
                         try? await peer.echo()
                         peer.close()
@@ -82,10 +82,14 @@ struct StreamStressTests {
             task.cancel()
             let error = await task.ended()
             #expect(error == nil || error?.reason == .cancelled || round % 4 == 1 || round % 5 == 0, "\(round): \(error?.description ?? "")")
-            while echoing.withLock({ $0 }) > 0 { await pause() }
+            while echoing.count.withLock({ $0 }) > 0 { await pause() }
         }
         over.stop(.cancelled)
         await serving.value
         await rig.finish()
     }
+}
+
+private final class Echoing: Sendable {
+    let count = Lock(0)
 }
