@@ -34,12 +34,13 @@ let package = Package(
         .systemLibrary(name: "URLLoadingCZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(name: "URLLoadingCBrotli", pkgConfig: "libbrotlidec", providers: [.apt(["libbrotli-dev"])]),
         .systemLibrary(name: "URLLoadingCZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
+        .systemLibrary(name: "URLLoadingCNghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
         .systemLibrary(name: "URLLoadingCIDN2", pkgConfig: "libidn2", providers: [.apt(["libidn2-dev"])]),
 
         // The two lower floors do not know each other.
         .target(
             name: "URLLoadingWire",
-            dependencies: ["URLLoadingCZlib", "URLLoadingCBrotli", "URLLoadingCZstd", "URLLoadingCIDN2"],
+            dependencies: ["URLLoadingCZlib", "URLLoadingCBrotli", "URLLoadingCZstd", "URLLoadingCNghttp2", "URLLoadingCIDN2"],
             swiftSettings: strict + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
         .target(name: "URLLoadingIO", dependencies: ["URLLoadingCSystem", "URLLoadingCOpenSSL"], swiftSettings: strict),
 
