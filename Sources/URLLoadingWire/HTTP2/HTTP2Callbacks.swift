@@ -9,48 +9,48 @@ enum HTTP2Callbacks {
         var made: OpaquePointer?
         guard nghttp2_session_callbacks_new(&made) == 0, let made else { return nil }
         nghttp2_session_callbacks_set_on_begin_headers_callback(made) { _, frame, context in
-            guard let frame, let codec = codec(context) else { return 0 }
+            guard let frame, let codec = codecBehind(context) else { return 0 }
             codec.section = HTTP2Section(stream: frame.pointee.hd.stream_id)
             return 0
         }
         nghttp2_session_callbacks_set_on_header_callback(made) { _, frame, name, nameLength, value, valueLength, _, context in
-            guard let frame, let codec = codec(context) else { return 0 }
+            guard let frame, let codec = codecBehind(context) else { return 0 }
             let name = UnsafeRawBufferPointer(start: name, count: nameLength)
             let value = UnsafeRawBufferPointer(start: value, count: valueLength)
             return codec.receive(field: name, value, on: frame.pointee.hd.stream_id) ? 0 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue
         }
         // nghttp2 would drop such a field and go on; RFC 9113 8.2.1 calls the message malformed.
         nghttp2_session_callbacks_set_on_invalid_header_callback(made) { _, frame, _, _, _, _, _, context in
-            guard let frame, let codec = codec(context) else { return 0 }
+            guard let frame, let codec = codecBehind(context) else { return 0 }
             codec.refuse(.http2MalformedMessage, "RFC 9113 8.2.1", frame.pointee.hd.stream_id)
             return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue
         }
         nghttp2_session_callbacks_set_on_data_chunk_recv_callback(made) { _, _, stream, bytes, count, context in
-            if let codec = codec(context), let bytes, count > 0 { codec.receive(data: bytes, count, on: stream) }
+            if let codec = codecBehind(context), let bytes, count > 0 { codec.receive(data: bytes, count, on: stream) }
             return 0
         }
         nghttp2_session_callbacks_set_on_frame_recv_callback(made) { _, frame, context in
-            if let frame, let codec = codec(context) { codec.received(frame) }
+            if let frame, let codec = codecBehind(context) { codec.received(frame) }
             return 0
         }
         nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(made) { _, frame, error, context in
-            guard let frame, let codec = codec(context), frame.pointee.hd.stream_id > 0 else { return 0 }
+            guard let frame, let codec = codecBehind(context), frame.pointee.hd.stream_id > 0 else { return 0 }
             codec.refuse(.http2MalformedMessage, "RFC 9113 8.1.1", frame.pointee.hd.stream_id)
             return 0
         }
         nghttp2_session_callbacks_set_on_frame_send_callback(made) { _, frame, context in
-            guard let frame, let codec = codec(context), Int32(frame.pointee.hd.type) == Int32(NGHTTP2_GOAWAY.rawValue) else { return 0 }
+            guard let frame, let codec = codecBehind(context), Int32(frame.pointee.hd.type) == Int32(NGHTTP2_GOAWAY.rawValue) else { return 0 }
             let code = HTTP2ErrorCode(rawValue: frame.pointee.goaway.error_code)
             if code != .noError { codec.ended(with: code) }
             return 0
         }
         nghttp2_session_callbacks_set_on_frame_not_send_callback(made) { _, frame, _, context in
-            guard let frame, let codec = codec(context), Int32(frame.pointee.hd.type) == Int32(NGHTTP2_HEADERS.rawValue) else { return 0 }
+            guard let frame, let codec = codecBehind(context), Int32(frame.pointee.hd.type) == Int32(NGHTTP2_HEADERS.rawValue) else { return 0 }
             codec.notSent(frame.pointee.hd.stream_id)
             return 0
         }
         nghttp2_session_callbacks_set_on_stream_close_callback(made) { _, stream, error, context in
-            codec(context)?.closed(stream, HTTP2ErrorCode(rawValue: error))
+            codecBehind(context)?.closed(stream, HTTP2ErrorCode(rawValue: error))
             return 0
         }
         return made
@@ -60,7 +60,7 @@ enum HTTP2Callbacks {
     static var bodyProvider: nghttp2_data_provider {
         var provider = nghttp2_data_provider()
         provider.read_callback = { _, stream, buffer, count, flags, _, context in
-            guard let codec = codec(context), let buffer, let flags else { return Int(NGHTTP2_ERR_CALLBACK_FAILURE.rawValue) }
+            guard let codec = codecBehind(context), let buffer, let flags else { return Int(NGHTTP2_ERR_CALLBACK_FAILURE.rawValue) }
             return codec.fill(UnsafeMutableRawBufferPointer(start: buffer, count: count), flags, stream)
         }
         return provider
@@ -77,10 +77,10 @@ enum HTTP2Callbacks {
         nghttp2_option_set_max_outbound_ack(made, limits.idleFrameCount + 1)
         return made
     }
+}
 
-    private static func codec(_ context: UnsafeMutableRawPointer?) -> HTTP2Codec? {
-        context.map { Unmanaged<HTTP2Codec>.fromOpaque($0).takeUnretainedValue() }
-    }
+private func codecBehind(_ context: UnsafeMutableRawPointer?) -> HTTP2Codec? {
+    context.map { Unmanaged<HTTP2Codec>.fromOpaque($0).takeUnretainedValue() }
 }
 
 /// A head or trailers while their fields arrive.

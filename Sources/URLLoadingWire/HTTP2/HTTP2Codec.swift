@@ -166,7 +166,8 @@ package final class HTTP2Codec {
         guard fields.size <= 65536 else { throw .local(.headTooLarge, "RFC 9113 6.5.2") }
         let number = fields.withFields { list, count in
             var provider = HTTP2Callbacks.bodyProvider
-            return nghttp2_submit_request(session, nil, list, count, hasBody ? &provider : nil, nil)
+            guard hasBody else { return nghttp2_submit_request(session, nil, list, count, nil, nil) }
+            return nghttp2_submit_request(session, nil, list, count, &provider, nil)
         }
         guard number > 0 else { throw .local(.http2NoStream, "RFC 9113 5.1.1") }
         streams[number] = HTTP2StreamState(isHead: request.method == .head, sizeOfHead: fields.size, isSending: hasBody)
