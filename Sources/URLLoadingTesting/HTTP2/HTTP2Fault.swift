@@ -1,0 +1,2 @@
+/// x
+public struct HTTP2Fault: Sendable { let script: HTTP2TestServer.Script }
