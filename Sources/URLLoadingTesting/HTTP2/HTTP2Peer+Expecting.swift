@@ -32,7 +32,10 @@ extension HTTP2Peer {
     /// ```
     /// - Throws: ``Failure``.
     @discardableResult
-    public func start(_ settings: HTTP2Frame.Setting...) async throws(Failure) -> [HTTP2Frame.Setting] {
+    public func start(_ settings: HTTP2Frame.Setting...) async throws(Failure) -> [HTTP2Frame.Setting] { try await start(settings) }
+
+    @discardableResult
+    func start(_ settings: [HTTP2Frame.Setting]) async throws(Failure) -> [HTTP2Frame.Setting] {
         try await send(.settings(settings))
         let theirs = try await expectPreface()
         try await send(.settingsAck)
@@ -58,7 +61,10 @@ extension HTTP2Peer {
 
     /// Waits for a request: its HEADERS and CONTINUATIONs.
     /// - Throws: ``Failure``, ``Failure/unexpected(_:)`` for DATA or a GOAWAY in its place.
-    public func expectRequest() async throws(Failure) -> Request {
+    public func expectRequest() async throws(Failure) -> Request { try await expectRequest(silently: false) }
+
+    /// Silently: SETTINGS and PING stay unanswered.
+    func expectRequest(silently: Bool) async throws(Failure) -> Request {
         var endStream = false
         while true {
             let arrival = try await arrival()
@@ -66,7 +72,7 @@ extension HTTP2Peer {
             if frame.kind == .headers { endStream = frame.endsStream }
             if let fields = arrival.fields { return Request(stream: frame.stream, fields: fields, endStream: endStream) }
             if frame.kind == .data || frame.kind == .goAway { throw complain("expected a request, got \(frame)") }
-            try await answerControl(frame)
+            if !silently { try await answerControl(frame) }
         }
     }
 

@@ -6,6 +6,8 @@ import URLLoadingIO
 struct HTTP2Arrival: Sendable {
     let frame: HTTP2Frame
     var fields: HTTP2Fields?
+    /// How many of our SETTINGS the client had acknowledged when it sent this: before, it cannot be held to them.
+    var acknowledged = 0
 }
 
 struct HTTP2PeerInput: Sendable {
@@ -18,6 +20,7 @@ struct HTTP2PeerInput: Sendable {
     private var arrived: [HTTP2Arrival] = []
     private var taken = 0
     private var broken: String?
+    private var acknowledged = 0
     private var hasEnded = false
     private nonisolated(unsafe) var hpack = HPACKReader()
     /// The field section that is not complete.
@@ -66,7 +69,8 @@ struct HTTP2PeerInput: Sendable {
         if !hasPreface { readPreface() }
         while hasPreface, broken == nil, let frame = reader.next() {
             windows.note(frame)
-            arrived.append(HTTP2Arrival(frame: frame, fields: section(frame)))
+            if frame.kind == .settings, frame.isAck { acknowledged += 1 }
+            arrived.append(HTTP2Arrival(frame: frame, fields: section(frame), acknowledged: acknowledged))
         }
         return Array(arrived[start...])
     }

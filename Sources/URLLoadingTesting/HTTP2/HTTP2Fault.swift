@@ -1,2 +1,0 @@
-/// x
-public struct HTTP2Fault: Sendable { let script: HTTP2TestServer.Script }
