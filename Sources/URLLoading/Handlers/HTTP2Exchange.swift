@@ -57,6 +57,8 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
 
     var failedStale: Bool { wasUsed && !hasHeard && owner.stopReason == nil && failure?.isLostConnection == true }
     var failedUnprocessed: Bool { owner.stopReason == nil && failure?.isUnprocessed == true }
+    var isShared: Bool { true }
+    func leaveConnection() { connection.retire() }
     func note(_ error: LoadError) { record?.error = error }
 
     /// Sends the request and waits for the head of the answer.
@@ -74,9 +76,9 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         tell("\(message.method.rawValue) \(String(decoding: message.path, as: UTF8.self)) HTTP/2", message.headers, isSent: true)
         if let body = request.body { sending.body = body } else { record?.mark(.requestEnd) }
         if request.expectsContinue, try await !mayContinue() { cut() }
-        phase = .waiting
         while true {
             if let answer { return try receive(answer, request) }
+            phase = isSending ? .sending : .waiting
             try await step()
         }
     }

@@ -39,6 +39,8 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     var failedStale: Bool { connection.exchanges > 1 && !connection.hasReceived && owner.stopReason == nil }
 
     var failedUnprocessed: Bool { false }
+    var isShared: Bool { false }
+    func leaveConnection() {}
     func note(_ error: LoadError) { record?.error = error }
 
     /// Sends the request and waits for the head of the answer.

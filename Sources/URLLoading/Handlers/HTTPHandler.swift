@@ -31,7 +31,9 @@ struct HTTPHandler: DirectHandler {
                     exchange.release()
                     guard retries.retry(after: error, isStale: isStale, isUnprocessed: isUnprocessed) else { throw error }
                 } else {
-                    guard retries.retry(after: exchange.head?.status, prepared) else { return exchange }
+                    let status = exchange.head?.status
+                    guard retries.retry(after: status, prepared, isShared: exchange.isShared) else { return exchange }
+                    if status == .misdirectedRequest { exchange.leaveConnection() }
                     exchange.release()
                 }
                 if hop.request.body != nil { prepared = try await prepare(hop, for: load, retries) }

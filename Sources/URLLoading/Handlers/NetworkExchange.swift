@@ -10,6 +10,9 @@ protocol NetworkExchange: Exchange {
     var failedStale: Bool { get }
     /// The peer has not looked at the request, and will not: nothing speaks against sending it again.
     var failedUnprocessed: Bool { get }
+    /// Others use its connection. If the server says that it is none for this request, another is made.
+    var isShared: Bool { get }
+    func leaveConnection()
     /// What became of it, for the metrics.
     func note(_ error: LoadError)
 }

@@ -7,6 +7,7 @@ struct RetryPlan {
     private let isReplayable: Bool
     private var attempts = 0
     private var refusals = 0
+    private var wasMisdirected = false
     private static let mostRefusals = 3
     /// The next attempt must not use a connection that was idle.
     private(set) var wantsFresh = false
@@ -38,14 +39,19 @@ struct RetryPlan {
     }
 
     /// RFC 9110 §15.5.18: the request again, without the expectation the server cannot meet.
-    mutating func retry(after status: Status?, _ request: PreparedRequest) -> Bool {
+    /// RFC 9110 §15.5.20: once more on another connection, if this one is shared.
+    mutating func retry(after status: Status?, _ request: PreparedRequest, isShared: Bool = false) -> Bool {
+        if status == .misdirectedRequest, isShared, !wasMisdirected {
+            wasMisdirected = true
+            return true
+        }
         guard status == .expectationFailed, request.expectsContinue else { return false }
         dropsExpectation = true
         return true
     }
 
     /// Why a body is made again; `nil` for the first time.
-    var cause: BodyDemand.Cause? { dropsExpectation ? .expectationFailed : wantsFresh || refusals > 0 ? .staleConnection : isRepeated ? .retry : nil }
+    var cause: BodyDemand.Cause? { dropsExpectation ? .expectationFailed : wantsFresh || refusals > 0 || wasMisdirected ? .staleConnection : isRepeated ? .retry : nil }
 }
 
 extension LoadError {

@@ -70,10 +70,10 @@ package final class HTTP2Codec {
         var consumed = 0
         while consumed < input.count {
             let step: Int
-            do throws(WireViolation) {
+            do throws(HTTP2Refusal) {
                 step = try scanner.next(input, at: consumed, limits)
             } catch {
-                fail(error)
+                fail(error.violation, error.code)
                 return input.count
             }
             guard step > 0 else { break }
@@ -118,13 +118,9 @@ package final class HTTP2Codec {
     }
 
     /// Ends the connection for what the peer did, and tells it why.
-    func fail(_ violation: WireViolation) {
+    func fail(_ violation: WireViolation, _ code: HTTP2ErrorCode = .internalError) {
         guard !hasFailed else { return }
         hasFailed = true
-        let code: HTTP2ErrorCode = switch violation.code {
-        case .http2Flood: .enhanceYourCalm
-        default: .protocolError
-        }
         nghttp2_session_terminate_session(session, code.rawValue)
         events.append(.failed(violation))
     }

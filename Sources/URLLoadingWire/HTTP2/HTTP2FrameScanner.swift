@@ -26,19 +26,18 @@ struct HTTP2FrameScanner {
     mutating func progressed() { idleFrames = 0 }
 
     /// How many bytes nghttp2 may have next: a whole frame, or a piece of DATA; 0 if there must be more first.
-    mutating func next(_ input: UnsafeRawBufferPointer, at start: Int, _ limits: HTTP2Limits) throws(WireViolation) -> Int {
+    mutating func next(_ input: UnsafeRawBufferPointer, at start: Int, _ limits: HTTP2Limits) throws(HTTP2Refusal) -> Int {
         if rest > 0 {
             let count = min(rest, input.count - start)
             rest -= count
             return count
         }
-        if isFirst, input[start] == UInt8(ascii: "H") { throw .remote(.notHTTP2, "RFC 9113 3.4") }
+        if isFirst, input[start] == UInt8(ascii: "H") { throw HTTP2Refusal(.notHTTP2, "RFC 9113 3.4") }
         guard let header = HTTP2FrameHeader(input, at: start) else { return 0 }
         if isFirst {
-            guard header.kind == .settings, !header.hasFirstFlag else { throw .remote(.notHTTP2, "RFC 9113 3.4") }
+            guard header.kind == .settings, !header.hasFirstFlag else { throw HTTP2Refusal(.notHTTP2, "RFC 9113 3.4") }
         }
-        // nghttp2 says what is wrong with it, without a byte of it.
-        guard header.length <= Self.largestFrame else { throw .remote(.http2Violation, "RFC 9113 4.2, FRAME_SIZE_ERROR") }
+        guard header.length <= Self.largestFrame else { throw HTTP2Refusal(.http2Violation, "RFC 9113 4.2", .frameSizeError) }
         let size = HTTP2FrameHeader.size + header.length
         let isData = header.kind == .data
         guard isData || input.count - start >= size else { return 0 }
@@ -50,7 +49,7 @@ struct HTTP2FrameScanner {
         return count
     }
 
-    private mutating func count(_ header: HTTP2FrameHeader, _ limits: HTTP2Limits) throws(WireViolation) {
+    private mutating func count(_ header: HTTP2FrameHeader, _ limits: HTTP2Limits) throws(HTTP2Refusal) {
         switch header.kind {
         case .headers:
             (continuations, headBytes) = (0, header.length)
@@ -60,15 +59,26 @@ struct HTTP2FrameScanner {
             headBytes += header.length
             if header.endsHeaders { isInHead = false }
             guard continuations <= limits.continuationCount, headBytes <= max(limits.headSize, Self.largestFrame) else {
-                throw .remote(.http2Flood, "RFC 9113 10.5.1")
+                throw HTTP2Refusal(.http2Flood, "RFC 9113 10.5.1", .enhanceYourCalm)
             }
         // We said that we want none (RFC 9113 8.4).
-        case .pushPromise: throw .remote(.http2Violation, "RFC 9113 8.4")
+        case .pushPromise: throw HTTP2Refusal(.http2Violation, "RFC 9113 8.4")
         case .data where header.length > 0 || header.hasFirstFlag: break
         default:
             idleFrames += 1
-            guard idleFrames <= limits.idleFrameCount else { throw .remote(.http2Flood, "RFC 9113 10.5") }
+            guard idleFrames <= limits.idleFrameCount else { throw HTTP2Refusal(.http2Flood, "RFC 9113 10.5", .enhanceYourCalm) }
         }
+    }
+}
+
+/// Why a connection ends, and what its peer is told.
+struct HTTP2Refusal: Error {
+    let violation: WireViolation
+    let code: HTTP2ErrorCode
+
+    init(_ violation: WireViolation.Code, _ section: String, _ code: HTTP2ErrorCode = .protocolError) {
+        self.violation = .remote(violation, section)
+        self.code = code
     }
 }
 

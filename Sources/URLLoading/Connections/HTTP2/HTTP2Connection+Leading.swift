@@ -96,7 +96,7 @@ extension HTTP2Connection {
             case .write: continue
             case .wait(let what): interest = what
             }
-            await Poller.shared.park(transport.slot, interest, control, idleSince: start)
+            if mayPark(interest) { await Poller.shared.park(transport.slot, interest, control, idleSince: start) }
             transport.slot.hearReadsWhileWriting(false)
             hasParked = true
             lock.withLock { _ in
@@ -128,9 +128,15 @@ extension HTTP2Connection {
             input.receivedInTurn = 0
             isLeaderParked = true
             let interest = writeBlockedOn == .write || readBlockedOn == .write ? PollSlot.Interest.write : .read
-            if interest == .write { transport.slot.hearReadsWhileWriting(true) }
             return .wait(interest)
         }
+    }
+
+    /// Who waits to write hears what can be read from now on, and looks for what was heard before.
+    private func mayPark(_ interest: PollSlot.Interest) -> Bool {
+        guard interest == .write else { return true }
+        transport.slot.hearReadsWhileWriting(true)
+        return !transport.hasPendingInput(askingKernel: false)
     }
 
     func stopLeading() {
@@ -174,8 +180,9 @@ extension HTTP2Connection {
 
     private func receive(_ count: Int, filled: Bool) {
         input.received(count, filled: filled)
-        // A socket that gave less than it might has no more, and will say when it has. OpenSSL may keep some.
-        mustRead = filled || !(transport is SocketTransport)
+        // A socket that gave less than it might has no more, and will say when it has; unless that was the word of the
+        // end as well. OpenSSL may keep some.
+        mustRead = filled || !(transport is SocketTransport) || transport.slot.takeEnd()
         if let tap {
             for line in receivedLines.lines(input.last(count)) { tap(.frame(line, isSent: false, connection: identifier)) }
         }
