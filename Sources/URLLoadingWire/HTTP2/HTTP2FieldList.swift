@@ -90,6 +90,11 @@ struct HTTP2FieldList {
             .map { String($0.filter { $0 != " " && $0 != "\t" }).lowercased() }
     }
 
+    /// For tests: values are secrets.
+    var lines: [String] {
+        entries.map { String(decoding: bytes[$0.name], as: UTF8.self) + "=" + String(decoding: bytes[$0.value], as: UTF8.self) }
+    }
+
     /// Lends the fields as nghttp2 wants them; it copies them.
     func withFields<R>(_ body: (UnsafeMutablePointer<nghttp2_nv>?, Int) -> R) -> R {
         var bytes = bytes
