@@ -43,24 +43,24 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     ///   - isFirst: others wait to know what its server speaks.
     func leaseOwn(
         _ route: Route, _ control: LoadControl, fresh: Bool, over access: NetworkAccess = .open,
-        _ record: TransactionRecord? = nil, isFirst: Bool = false
+        _ record: TransactionRecord? = nil, isFirst: Bool = false, at addresses: [SocketAddress]? = nil
     ) async throws(LoadError) -> LeasedConnection {
         while true {
             let connection: HTTP1Connection
             switch leaseNow(route) {
-            case .connect: return try await connect(route, control, access, record, isFirst)
+            case .connect: return try await connect(route, control, access, record, isFirst, addresses)
             case .use(let idle): connection = idle
             case .wait(let waiter):
                 switch try await turn(of: waiter, route, control) {
                 case .use(let idle): connection = idle
-                case .connect, .waiting: return try await connect(route, control, access, record, isFirst)
+                case .connect, .waiting: return try await connect(route, control, access, record, isFirst, addresses)
                 }
             }
             if !fresh, connection.isClean { return .own(connection) }
             // Its place is ours: a new one takes it, and nobody waits longer for that.
             connection.close()
             state.withLock { $0.pool.replace(route) }
-            return try await connect(route, control, access, record, isFirst)
+            return try await connect(route, control, access, record, isFirst, addresses)
         }
     }
 
@@ -158,10 +158,11 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     // MARK: Connecting
 
     private func connect(
-        _ route: Route, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord?, _ isFirst: Bool
+        _ route: Route, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord?, _ isFirst: Bool,
+        _ addresses: [SocketAddress]?
     ) async throws(LoadError) -> LeasedConnection {
         do {
-            let connection = try await connector.connect(route, control, over: access, record)
+            let connection = try await connector.connect(route, control, over: access, record, at: addresses)
             switch connection {
             case .own: state.withLock { $0.pool.connected(route) }
             case .shared(let connection):

@@ -15,11 +15,13 @@ struct Connector: Sendable {
     }
 
     func connect(
-        _ route: Route, _ control: LoadControl, over access: NetworkAccess = .open, _ record: TransactionRecord? = nil
+        _ route: Route, _ control: LoadControl, over access: NetworkAccess = .open, _ record: TransactionRecord? = nil,
+        at addresses: [SocketAddress]? = nil
     ) async throws(LoadError) -> LeasedConnection {
         let isSecure = route.origin.isSecure
         let transport = try await transport(
-            to: route.origin, isSecure: isSecure, offering: configuration.httpVersions.offered, control, access, record)
+            to: route.origin, isSecure: isSecure, offering: configuration.httpVersions.offered, control, access, record,
+            at: addresses)
         let chosen = (transport as? TLSTransport)?.negotiated?.applicationProtocol
         let identifier = Self.nextIdentifier.add(1, ordering: .relaxed).oldValue
         record?.mark(.connectEnd)
@@ -63,7 +65,7 @@ struct Connector: Sendable {
 
     private func transport(
         to origin: Origin, isSecure: Bool, offering protocols: [String]? = nil, _ control: LoadControl,
-        _ access: NetworkAccess, _ record: TransactionRecord? = nil
+        _ access: NetworkAccess, _ record: TransactionRecord? = nil, at known: [SocketAddress]? = nil
     ) async throws(LoadError) -> any Transport {
         access.pathNote?.note(configuration.networkMonitor.current)
         let found: [SocketAddress]
@@ -72,7 +74,7 @@ struct Connector: Sendable {
                 record?.mark(.connectStart)
                 return try await dial(origin, control)
             }
-            found = try await addresses(of: origin, control, record)
+            if let known { found = known } else { found = try await addresses(of: origin, control, record) }
         } catch {
             throw LoadError(error)
         }
@@ -90,6 +92,18 @@ struct Connector: Sendable {
             } catch {
                 throw LoadError(error)
             }
+        }
+    }
+
+    /// Where an origin may be connected to: for who may have a connection there already.
+    func allowedAddresses(
+        of origin: Origin, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord?
+    ) async throws(LoadError) -> [SocketAddress] {
+        let found: [SocketAddress]
+        do throws(IOFailure) { found = try await addresses(of: origin, control, record) } catch { throw LoadError(error) }
+        switch AddressPlan.make(found, of: origin.host, access, configuration) {
+        case .refuse(let error): throw error
+        case .connect(let addresses): return addresses
         }
     }
 

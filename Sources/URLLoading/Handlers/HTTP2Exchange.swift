@@ -11,6 +11,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     let connection: HTTP2Connection
     let stream: HTTP2Stream
     private let url: URL
+    private let route: Route
     private(set) var record: TransactionRecord?
     private(set) var head: HTTPHead?
     private(set) var expectedLength: Int64?
@@ -44,6 +45,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         self.connection = connection
         owner = load
         url = request.request.url
+        route = request.destination.route
         wasUsed = connection.streamsBegun > 0
         stream = HTTP2Stream(
             slot: Poller.shared.borrowSlot(), urgency: Task.currentPriority.urgency, window: HTTP2Limits().streamWindow,
@@ -58,7 +60,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     var failedStale: Bool { wasUsed && !hasHeard && owner.stopReason == nil && failure?.isLostConnection == true }
     var failedUnprocessed: Bool { owner.stopReason == nil && failure?.isUnprocessed == true }
     var isShared: Bool { true }
-    func leaveConnection() { connection.retire() }
+    func leaveConnection() { owner.core.pool.leave(connection, for: route) }
     func note(_ error: LoadError) { record?.error = error }
 
     /// Sends the request and waits for the head of the answer.

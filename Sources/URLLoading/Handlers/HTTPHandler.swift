@@ -33,6 +33,7 @@ struct HTTPHandler: DirectHandler {
                 } else {
                     let status = exchange.head?.status
                     guard retries.retry(after: status, prepared, isShared: exchange.isShared) else { return exchange }
+                    // Before its place is given back.
                     if status == .misdirectedRequest { exchange.leaveConnection() }
                     exchange.release()
                 }

@@ -93,6 +93,39 @@ struct HTTP2ChoiceTests {
         }
     }
 
+    @Test("security 55: a connection serves another host if its certificate and its address do")
+    func coalescing() async throws {
+        let names = TestCertificateOptions(names: ["localhost", "*.test"])
+        try await withSecureHTTP2(names) { server, configuration in
+            server.route("/") { request in .ok(request.headers[.host] ?? "-") }
+            try await withSession(configuration) { session in
+                for host in ["a.test", "b.test", "localhost", "a.test"] {
+                    try await session.expect(url("https://\(host):\(server.port)/"), "\(host):\(server.port)")
+                }
+                #expect(server.counts.accepted == 1)
+                await expectFailure(.certificateNameMismatch) { try await session.data(from: url("https://other.example:\(server.port)/")) }
+            }
+        }
+    }
+
+    @Test("security 55: 421 is asked again on a connection of its own")
+    func misdirected() async throws {
+        let names = TestCertificateOptions(names: ["localhost", "*.test"])
+        try await withSecureHTTP2(names) { server, configuration in
+            server.route("/") { request in
+                request.connection == 1 && request.headers[.host]?.hasPrefix("b.") == true
+                    ? .init(status: .misdirectedRequest) : .ok("\(request.connection)")
+            }
+            try await withSession(configuration) { session in
+                try await session.expect(url("https://a.test:\(server.port)/"), "1")
+                try await session.expect(url("https://b.test:\(server.port)/"), "2")
+                try await session.expect(url("https://a.test:\(server.port)/"), "1")
+                try await session.expect(url("https://b.test:\(server.port)/"), "2")
+            }
+            #expect(server.counts.accepted == 2)
+        }
+    }
+
     @Test func failureOfTheFirstIsNotThatOfTheOthers() async throws {
         try await withSecureHTTP2 { server, configuration in
             server.route("/") { _ in .ok("two") }

@@ -8,6 +8,12 @@ enum LeasedConnection: Sendable {
     case shared(HTTP2Connection)
 }
 
+extension HTTP2Connection {
+    fileprivate func isAlike(_ other: Route) -> Bool {
+        !isRetired && route.origin.isSecure == other.origin.isSecure && route.origin.port == other.origin.port && route != other
+    }
+}
+
 extension ConnectionPool {
     typealias Sharing = SharedState<HTTP2Connection>
 
@@ -40,7 +46,7 @@ extension ConnectionPool {
                 leave(connection)
             case .alone: return try await leaseOwn(route, control, fresh: fresh, over: access, record)
             case .connect: return try await leaseFirst(route, control, fresh: fresh, over: access, record)
-            case .wait(let new): 
+            case .wait(let new):
                 try await turn(of: new, route, control)
                 waiter = new
             }
@@ -51,7 +57,13 @@ extension ConnectionPool {
         _ route: Route, _ control: LoadControl, fresh: Bool, over access: NetworkAccess, _ record: TransactionRecord?
     ) async throws(LoadError) -> LeasedConnection {
         do throws(LoadError) {
-            let leased = try await leaseOwn(route, control, fresh: fresh, over: access, record, isFirst: true)
+            var addresses: [SocketAddress]?
+            if mayCoalesce(route) {
+                let found = try await connector.allowedAddresses(of: route.origin, control, access, record)
+                if let other = coalesce(route, found) { return .shared(other) }
+                addresses = found
+            }
+            let leased = try await leaseOwn(route, control, fresh: fresh, over: access, record, isFirst: true, at: addresses)
             if case .own = leased { wake(withSharing { $0.connectedAlone(route) }) }
             return leased
         } catch {
@@ -59,6 +71,31 @@ extension ConnectionPool {
             wake(withSharing { $0.failedToConnect(route, isOwnFault: isOwnFault) })
             throw error
         }
+    }
+
+    /// There are connections of other hosts that might serve this one.
+    private func mayCoalesce(_ route: Route) -> Bool {
+        guard versions == .automatic, case .name = route.origin.host.kind else { return false }
+        return withSharing { $0.mayCoalesce(route) && $0.connections.contains { $0.isAlike(route) } }
+    }
+
+    /// A place on a connection to one of these addresses whose server has proved to be this one as well
+    /// (RFC 9113 §9.1.1).
+    private func coalesce(_ route: Route, _ addresses: [SocketAddress]) -> HTTP2Connection? {
+        let name = TLSPeerName(route.origin)
+        let candidates = withSharing { $0.connections }.filter { connection in
+            guard connection.isAlike(route), let remote = connection.transport.remoteAddress, addresses.contains(remote) else { return false }
+            return (connection.transport as? TLSTransport)?.covers(name) == true
+        }
+        guard let other = candidates.first(where: { $0.enter() }) else { return nil }
+        wake(withSharing { $0.coalesced(other, of: other.route, route) })
+        return other
+    }
+
+    /// The server of a route wants no requests on a connection (RFC 9110 §15.5.20).
+    func leave(_ connection: HTTP2Connection, for route: Route) {
+        guard connection.route != route else { return connection.retire() }
+        withSharing { $0.part(connection, from: route) }
     }
 
     /// A connection was made that others may share; its maker has a place on it.
@@ -72,8 +109,9 @@ extension ConnectionPool {
         let isLast = connection.leave()
         let closes = isLast && (connection.isRetired || !keepsConnections || withSharing { $0.isDraining })
         let woken = withSharing { sharing in
+            let next = sharing.placeIsFree(connection, connection.route)
             if connection.isRetired || closes { sharing.remove(connection, connection.route) }
-            return sharing.next(connection.route)
+            return next
         }
         wake(woken)
         if closes { connection.close() } else if isLast { scheduleReaping() }

@@ -35,6 +35,9 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
     private var hosts: [Route: Host] = [:]
     /// Origins that chose HTTP/1 when they could choose.
     private var speakHTTP1: Set<Route> = []
+    /// Other routes that a connection serves as well, and those that were told to have their own.
+    private var aliases: [ObjectIdentifier: [Route]] = [:]
+    private var loners: Set<Route> = []
     private let perHost: Int
     private(set) var isDraining = false
 
@@ -120,8 +123,38 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
     }
 
     mutating func remove(_ connection: Connection, _ route: Route) {
+        for route in [route] + (aliases.removeValue(forKey: ObjectIdentifier(connection)) ?? []) { drop(connection, route) }
+    }
+
+    private mutating func drop(_ connection: Connection, _ route: Route) {
         hosts[route]?.connections.removeAll { $0 === connection }
         if hosts[route]?.isEmpty == true { hosts[route] = nil }
+    }
+
+    // MARK: Coalescing (RFC 9113 9.1.1)
+
+    /// Whether connections of others may serve a route; once its server has said no (421), they may not.
+    func mayCoalesce(_ route: Route) -> Bool { !loners.contains(route) }
+
+    /// The attempt to connect has ended with a connection of another route that serves this one as well.
+    mutating func coalesced(_ connection: Connection, of owner: Route, _ route: Route) -> [Waiter] {
+        // It may have gone in this moment.
+        guard hosts[owner]?.connections.contains(where: { $0 === connection }) == true else { return ended(route) { _ in } }
+        aliases[ObjectIdentifier(connection), default: []].append(route)
+        return connected(connection, route)
+    }
+
+    /// Its server did not want that.
+    mutating func part(_ connection: Connection, from route: Route) {
+        if loners.count >= Self.mostRemembered { loners.removeAll() }
+        loners.insert(route)
+        aliases[ObjectIdentifier(connection)]?.removeAll { $0 == route }
+        drop(connection, route)
+    }
+
+    /// A place on a connection has become free.
+    mutating func placeIsFree(_ connection: Connection, _ route: Route) -> [Waiter] {
+        next(route) + (aliases[ObjectIdentifier(connection)] ?? []).flatMap { next($0) }
     }
 
     /// Takes out every connection of which this is true.
@@ -131,6 +164,7 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
             hosts[route]?.connections.removeAll {
                 guard isUnwanted($0) else { return false }
                 removed.append($0)
+                aliases[ObjectIdentifier($0)] = nil
                 return true
             }
             if hosts[route]?.isEmpty == true { hosts[route] = nil }
@@ -140,7 +174,11 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
 
     mutating func drain() { isDraining = true }
 
-    var connections: [Connection] { hosts.values.flatMap(\.connections) }
+    /// Each once, though it may serve several routes.
+    var connections: [Connection] {
+        var seen: Set<ObjectIdentifier> = []
+        return hosts.values.flatMap(\.connections).filter { seen.insert(ObjectIdentifier($0)).inserted }
+    }
     var isEmpty: Bool { hosts.isEmpty }
     func waiting(_ route: Route) -> Int { hosts[route]?.waiting.count ?? 0 }
     func connecting(_ route: Route) -> Int { hosts[route]?.connecting ?? 0 }
