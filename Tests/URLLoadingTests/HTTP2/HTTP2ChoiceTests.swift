@@ -95,11 +95,11 @@ struct HTTP2ChoiceTests {
 
     @Test("security 55: a connection serves another host if its certificate and its address do")
     func coalescing() async throws {
-        let names = TestCertificateOptions(names: ["localhost", "*.test"])
+        let names = TestCertificateOptions(names: ["localhost", "*.host.test"])
         try await withSecureHTTP2(names) { server, configuration in
             server.route("/") { request in .ok(request.headers[.host] ?? "-") }
             try await withSession(configuration) { session in
-                for host in ["a.test", "b.test", "localhost", "a.test"] {
+                for host in ["a.host.test", "b.host.test", "localhost", "a.host.test"] {
                     try await session.expect(url("https://\(host):\(server.port)/"), "\(host):\(server.port)")
                 }
                 #expect(server.counts.accepted == 1)
@@ -110,17 +110,17 @@ struct HTTP2ChoiceTests {
 
     @Test("security 55: 421 is asked again on a connection of its own")
     func misdirected() async throws {
-        let names = TestCertificateOptions(names: ["localhost", "*.test"])
+        let names = TestCertificateOptions(names: ["localhost", "*.host.test"])
         try await withSecureHTTP2(names) { server, configuration in
             server.route("/") { request in
                 request.connection == 1 && request.headers[.host]?.hasPrefix("b.") == true
                     ? .init(status: .misdirectedRequest) : .ok("\(request.connection)")
             }
             try await withSession(configuration) { session in
-                try await session.expect(url("https://a.test:\(server.port)/"), "1")
-                try await session.expect(url("https://b.test:\(server.port)/"), "2")
-                try await session.expect(url("https://a.test:\(server.port)/"), "1")
-                try await session.expect(url("https://b.test:\(server.port)/"), "2")
+                try await session.expect(url("https://a.host.test:\(server.port)/"), "1")
+                try await session.expect(url("https://b.host.test:\(server.port)/"), "2")
+                try await session.expect(url("https://a.host.test:\(server.port)/"), "1")
+                try await session.expect(url("https://b.host.test:\(server.port)/"), "2")
             }
             #expect(server.counts.accepted == 2)
         }
