@@ -9,6 +9,8 @@ import URLLoadingTesting
 struct HTTP2TestServerTests {
     static func has(_ tool: String) -> Bool { access("/usr/bin/" + tool, X_OK) == 0 }
 
+    static let format = "%{http_version} %{response_code} %{size_download}"
+
     static func routes(_ server: HTTP2TestServer) {
         server.route("/hello") { _ in .ok("hello", headers: ["X-A": "b"]) }
         server.route("/big") { _ in .ok(.repeated(count: 3_000_000)) }
@@ -20,15 +22,17 @@ struct HTTP2TestServerTests {
     func curl() async throws {
         try await withHTTP2TestServer { server in
             Self.routes(server)
-            let format = "%{http_version} %{response_code} %{size_download}\n"
-            let urls = ["/hello", "/big", "/trailers", "/nowhere"].flatMap { ["-o", "/dev/null", server.url($0).absoluteString] }
-            let got = try await Running.command("/usr/bin/curl", ["-sS", "--http2-prior-knowledge", "-w", format] + urls)
-            #expect(got.text == "2 200 5\n2 200 3000000\n2 200 6\n2 404 0\n", "\(got.errors)")
+            // curl 7.88 fails the second request of such a connection, with other servers too.
+            for (path, result) in [("/hello", "2 200 5"), ("/big", "2 200 3000000"), ("/trailers", "2 200 6"), ("/nowhere", "2 404 0")] {
+                let arguments = ["--http2-prior-knowledge", "-o", "/dev/null", server.url(path).absoluteString]
+                let got = try await Running.command("/usr/bin/curl", ["-sS", "-w", Self.format] + arguments)
+                #expect(got.text == result, "\(got.errors)")
+            }
             let body = String(repeating: "0123456789", count: 5_000)
             let echo = try await Running.command(
                 "/usr/bin/curl", ["-sS", "--http2-prior-knowledge", "--data-binary", "@-", server.url("/echo").absoluteString], input: body)
             #expect(echo.text == body, "\(echo.errors)")
-            #expect(server.complaints.isEmpty && server.counts.accepted == 2)
+            #expect(server.complaints.isEmpty && server.counts.accepted == 5)
         }
     }
 
@@ -37,9 +41,10 @@ struct HTTP2TestServerTests {
         let authority = try TestCertificateAuthority(commonName: "Test root")
         try await withHTTP2TestServer(.init(try authority.issue())) { server in
             Self.routes(server)
-            let got = try await Running.command(
-                "/usr/bin/curl", ["-sSk", "-o", "/dev/null", "-w", "%{http_version} %{size_download}", server.url("/big").absoluteString])
-            #expect(got.text == "2 3000000", "\(got.errors)")
+            let urls = ["/big", "/hello", "/trailers"].flatMap { ["-o", "/dev/null", server.url($0).absoluteString] }
+            let got = try await Running.command("/usr/bin/curl", ["-sSk", "-w", Self.format + "\n"] + urls)
+            #expect(got.text == "2 200 3000000\n2 200 5\n2 200 6\n", "\(got.errors)")
+            #expect(server.counts.accepted == 1)
             #expect(server.requests.first?.tls?.applicationProtocol == "h2" && server.complaints.isEmpty)
         }
     }
