@@ -3,7 +3,7 @@ import URLLoading
 import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(5)))
-struct HTTP2FaultTests {
+struct HTTP2MisbehaviourTests {
     @Test("each has a name of its own")
     func names() {
         let names = HTTP2Fault.all.map(\.name)
@@ -45,15 +45,35 @@ struct HTTP2FaultTests {
             let upload = FrameUpload(200_000)
             upload.note(first)
             while let data = upload.next() { try await client.send(data) }
-            while let frame = await client.receive() {
-                if frame.kind == .settings, !frame.isAck { try await client.send(.settingsAck) }
-                if frame.kind == .ping, !frame.isAck { try await client.send(.ping(frame.payload, ack: true)) }
-                upload.note(frame)
-                while let data = upload.next() { try await client.send(data) }
-                if frame.endsStream { break }
-            }
+            try await finish(upload, client)
             #expect(upload.left == 0)
             #expect(server.complaints.isEmpty, "\(server.complaints)")
+        }
+    }
+
+    @Test("an upload that began before it read SETTINGS", arguments: [HTTP2Fault.windowShrinks, .windowByByte])
+    func earlyUploads(_ fault: HTTP2Fault) async throws {
+        try await withHTTP2TestServer { server in
+            server.misbehave(fault)
+            let client = try await RawHTTP2Client(server)
+            let upload = FrameUpload(100_000)
+            try await client.send(RawHTTP2Client.preface + HTTP2Frame.settings().bytes)
+            try await client.send(.headers(stream: 1, RawHTTP2Client.get("/", method: "PUT")))
+            while let data = upload.next() { try await client.send(data) }
+            #expect(upload.left == 100_000 - 65_535)
+            try await finish(upload, client)
+            #expect(upload.left == 0)
+            #expect(server.complaints.isEmpty, "\(server.complaints)")
+        }
+    }
+
+    private func finish(_ upload: FrameUpload, _ client: RawHTTP2Client) async throws {
+        while let frame = await client.receive() {
+            upload.note(frame)
+            if frame.kind == .settings, !frame.isAck { try await client.send(.settingsAck) }
+            if frame.kind == .ping, !frame.isAck { try await client.send(.ping(frame.payload, ack: true)) }
+            while let data = upload.next() { try await client.send(data) }
+            if frame.endsStream { return }
         }
     }
 
