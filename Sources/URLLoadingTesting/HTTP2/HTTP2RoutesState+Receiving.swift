@@ -87,7 +87,7 @@ extension HTTP2RoutesState {
         window -= frame.payload.count
         guard window >= 0 else { return fail(.flowControlError, "\(frame) beyond the connection's window") }
         var output = giveBack(frame.payload.count)
-        guard var stream = streams[frame.stream], !stream.hasEnded else {
+        guard var stream = streams[frame.stream], !stream.hasEnded, !stream.isReset else {
             return past.contains(frame.stream) ? fail(.streamClosed, "\(frame)") : Reaction(output: output)
         }
         stream.window -= frame.payload.count
@@ -151,7 +151,7 @@ extension HTTP2RoutesState {
     }
 
     private mutating func trailers(_ frame: HTTP2Frame, _ fields: HTTP2Fields) -> Reaction {
-        guard let stream = streams[frame.stream], !stream.hasEnded else {
+        guard let stream = streams[frame.stream], !stream.hasEnded, !stream.isReset else {
             return past.contains(frame.stream) ? fail(.streamClosed, "\(frame)") : Reaction()
         }
         guard frame.endsStream else { return fail(stream: frame.stream, .protocolError, "\(frame) in a body") }
