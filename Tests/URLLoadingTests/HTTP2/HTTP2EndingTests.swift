@@ -115,6 +115,29 @@ struct HTTP2EndingTests {
         }
     }
 
+    @Test("a connection that rested for long and leads nowhere is given up")
+    func probe() async throws {
+        let clock = ManualClock()
+        try await withHTTP2(.init(), { $0.use(clock) }) { server, session in
+            server.route("/") { _ in .ok("ok") }
+            server.script(onConnection: 1) { peer in
+                try await peer.start()
+                let request = try await peer.expectRequest()
+                try await peer.respond(to: request.stream, body: Array("ok".utf8))
+                // Deaf from now on.
+                while true { _ = try await peer.receive() }
+            }
+            try await session.expect(server.url("/"), "ok")
+            clock.advance(by: .seconds(20))
+            async let again: Void = session.expect(server.url("/"), "ok")
+            _ = try await server.wait(for: .ping, onConnection: 1)
+            try await clock.untilWaiting()
+            clock.advance(by: .seconds(6))
+            try await again
+            #expect(server.counts.accepted == 2)
+        }
+    }
+
     @Test func idleConnectionsAreClosed() async throws {
         let clock = ManualClock()
         try await withHTTP2(.init(), { $0.use(clock) }) { server, session in

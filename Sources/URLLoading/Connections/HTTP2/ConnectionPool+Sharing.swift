@@ -42,7 +42,10 @@ extension ConnectionPool {
             case .use(let connection):
                 // What came while nobody read: a GOAWAY, an end.
                 connection.lookIfIdle()
-                if !connection.isRetired { return .shared(connection) }
+                guard connection.isRetired else {
+                    connection.probeIfRestedLong()
+                    return .shared(connection)
+                }
                 leave(connection)
             case .alone: return try await leaseOwn(route, control, fresh: fresh, over: access, record)
             case .connect: return try await leaseFirst(route, control, fresh: fresh, over: access, record)
