@@ -31,6 +31,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
             maximumIdle: lifetime > .zero ? configuration.maximumIdleConnections : 0),
             shared: Sharing(perHost: configuration.maximumConnectionsPerHost)))
         versions = configuration.httpVersions
+        keepsConnections = idleLifetime > 0 && configuration.maximumIdleConnections > 0
         connector = Connector(configuration)
         clock = configuration.clock
     }
@@ -91,7 +92,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     }
 
     /// Connections are kept for later.
-    var keepsConnections: Bool { idleLifetime > 0 }
+    let keepsConnections: Bool
 
     func withSharing<R: Sendable>(_ body: (inout Sharing) -> R) -> R { state.withLock { body(&$0.shared) } }
 

@@ -44,8 +44,8 @@ extension HTTP2Connection {
                 return .lead
             }
             stream.isWaiting = true
-            if !stream.isListed {
-                stream.isListed = true
+            if stream.place == nil {
+                stream.place = line.count
                 line.append(stream)
             }
             return .follow(flushes: isLeaderParked)
@@ -68,10 +68,19 @@ extension HTTP2Connection {
     func nextInLine() -> PollSlot? {
         guard !isLed else { return nil }
         while let last = line.popLast() {
-            last.isListed = false
+            last.place = nil
             if last.isWaiting, !last.hasNews { return last.slot }
         }
         return nil
+    }
+
+    /// A stream that ends must not wait in the line for a reader who may never leave. Under the lock.
+    func dropFromLine(_ stream: HTTP2Stream) {
+        guard let place = stream.place, let last = line.popLast() else { return }
+        stream.place = nil
+        guard last !== stream else { return }
+        line[place] = last
+        last.place = place
     }
 
     private func lead(

@@ -13,7 +13,7 @@ final class HTTP2Connection: @unchecked Sendable {
     let tap: (@Sendable (WireTapEvent) -> Void)?
     let clock: LoopClock
     let continueTimeout: Duration
-    private(set) lazy var facts = ConnectionFacts(transport, identifier)
+    let facts: ConnectionFacts
 
     let lock = Lock<Void>(())
     // Under the lock.
@@ -26,7 +26,7 @@ final class HTTP2Connection: @unchecked Sendable {
     var leader: HTTP2Stream?
     /// He waits for the socket, and will not see by himself what was put into the output.
     var isLeaderParked = false
-    /// Who may read next; some have left meanwhile.
+    /// Who may read next, each at its `place`.
     var line: [HTTP2Stream] = []
     /// Woken by news, and not running yet.
     var wokenCount = 0
@@ -61,6 +61,7 @@ final class HTTP2Connection: @unchecked Sendable {
         self.transport = transport
         self.route = route
         self.identifier = identifier
+        facts = ConnectionFacts(transport, identifier)
         tap = configuration.wireTap
         clock = configuration.clock
         continueTimeout = configuration.continueTimeout
@@ -169,6 +170,7 @@ final class HTTP2Connection: @unchecked Sendable {
                 wokenCount -= 1
             }
             stream.isWaiting = false
+            dropFromLine(stream)
             lastEnd = clock.coarseNow()
             guard stream.number > 0 else { return (nextInLine(), false) }
             streams[stream.number] = nil

@@ -14,11 +14,11 @@ final class HTTP2Stream: @unchecked Sendable {
     var hasNews = false
     /// Its task waits on `slot`.
     var isWaiting = false
-    /// It is in the line of those who may read next.
-    var isListed = false
+    /// In the line of those who may read next.
+    var place: Int?
     /// It was woken by news, and its task has not run yet.
     var wasWoken = false
-    /// Its task was told to look whether the reading is his.
+    /// The answer has come to its end.
     var isComplete = false
     var hasSentAll: Bool
     /// The codec knows it no more.
