@@ -163,7 +163,9 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         _ addresses: [SocketAddress]?
     ) async throws(LoadError) -> LeasedConnection {
         do {
-            let connection = try await connector.connect(route, control, over: access, record, at: addresses)
+            let offersHTTP2 = !mayShare(route) || !withSharing { $0.requireHTTP1.contains(route) }
+            let connection = try await connector.connect(
+                route, control, over: access, record, at: addresses, offersHTTP2: offersHTTP2)
             switch connection {
             case .own: state.withLock { $0.pool.connected(route) }
             case .shared(let connection):

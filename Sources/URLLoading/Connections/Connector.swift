@@ -16,11 +16,12 @@ struct Connector: Sendable {
 
     func connect(
         _ route: Route, _ control: LoadControl, over access: NetworkAccess = .open, _ record: TransactionRecord? = nil,
-        at addresses: [SocketAddress]? = nil
+        at addresses: [SocketAddress]? = nil, offersHTTP2: Bool = true
     ) async throws(LoadError) -> LeasedConnection {
         let isSecure = route.origin.isSecure
         let transport = try await transport(
-            to: route.origin, isSecure: isSecure, offering: configuration.httpVersions.offered, control, access, record,
+            to: route.origin, isSecure: isSecure,
+            offering: offersHTTP2 ? configuration.httpVersions.offered : Configuration.HTTPVersions.http1Only.offered, control, access, record,
             at: addresses)
         let chosen = (transport as? TLSTransport)?.negotiated?.applicationProtocol
         let identifier = Self.nextIdentifier.add(1, ordering: .relaxed).oldValue

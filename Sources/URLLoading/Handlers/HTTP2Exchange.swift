@@ -59,6 +59,10 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
 
     var failedStale: Bool { wasUsed && !hasHeard && owner.stopReason == nil && failure?.isLostConnection == true }
     var failedUnprocessed: Bool { owner.stopReason == nil && failure?.isUnprocessed == true }
+    func fallsBack() -> Bool {
+        guard case .reset(.http11Required)? = failure, owner.stopReason == nil else { return false }
+        return owner.core.pool.speakHTTP1(route)
+    }
     var isShared: Bool { true }
     func leaveConnection() { owner.core.pool.leave(connection, for: route) }
     func note(_ error: LoadError) { record?.error = error }

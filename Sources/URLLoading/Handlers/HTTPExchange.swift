@@ -39,6 +39,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     var failedStale: Bool { connection.exchanges > 1 && !connection.hasReceived && owner.stopReason == nil }
 
     var failedUnprocessed: Bool { false }
+    func fallsBack() -> Bool { false }
     var isShared: Bool { false }
     func leaveConnection() {}
     func note(_ error: LoadError) { record?.error = error }

@@ -26,7 +26,7 @@ struct HTTPHandler: DirectHandler {
                 let exchange = try await lease(prepared, for: load, fresh: retries.wantsFresh, record)
                 record = nil
                 if let error = await failure(of: exchange, prepared) {
-                    let isStale = exchange.failedStale, isUnprocessed = exchange.failedUnprocessed
+                    let isStale = exchange.failedStale, isUnprocessed = exchange.failedUnprocessed || exchange.fallsBack()
                     exchange.note(error)
                     exchange.release()
                     guard retries.retry(after: error, isStale: isStale, isUnprocessed: isUnprocessed) else { throw error }

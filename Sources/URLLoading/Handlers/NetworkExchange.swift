@@ -10,6 +10,8 @@ protocol NetworkExchange: Exchange {
     var failedStale: Bool { get }
     /// The peer has not looked at the request, and will not: nothing speaks against sending it again.
     var failedUnprocessed: Bool { get }
+    /// The peer says that it must be asked in HTTP/1.1, and is from now on.
+    func fallsBack() -> Bool
     /// Others use its connection. If the server says that it is none for this request, another is made.
     var isShared: Bool { get }
     func leaveConnection()

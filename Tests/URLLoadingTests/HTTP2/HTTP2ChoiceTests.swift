@@ -126,6 +126,40 @@ struct HTTP2ChoiceTests {
         }
     }
 
+    @Test("HTTP_1_1_REQUIRED: asked again in HTTP/1.1, and from then on")
+    func http1Required() async throws {
+        try await withSecureHTTP2(protocols: ["h2", "http/1.1"]) { server, configuration in
+            server.script { peer in
+                guard peer.tls?.applicationProtocol == "h2" else { return }
+                try await peer.start()
+                let request = try await peer.expectRequest()
+                try await peer.reset(request.stream, .http11Required)
+                await peer.untilClosed()
+            }
+            try await withSession(configuration) { session in
+                // Nobody speaks it there: the connection is closed.
+                for _ in 0..<2 { await expectFailure(.connectionLost) { try await session.data(from: server.url("/")) } }
+            }
+            #expect(server.counts.accepted == 3)
+        }
+    }
+
+    @Test func eventsAndMetrics() async throws {
+        let recorder = EventRecorder()
+        try await withHTTP2(.init(), { $0.observers = [recorder] }) { server, session in
+            server.route("/") { _ in .ok(.bytes(bytes(70_000)), headers: ["X-A": "1"]).after(.init(.earlyHints)) }
+            let request = Request(url: server.url("/"), method: .post, body: .data(Data(bytes(300_000))))
+            for _ in 0..<2 { _ = try await session.data(for: request) }
+            let transactions = recorder.loads.compactMap { $0.metrics?.transactions.first }
+            #expect(transactions.map(\.protocolName) == ["h2", "h2"] && transactions.map(\.isReusedConnection) == [false, true])
+            for transaction in transactions {
+                #expect(transaction.requestContentBytes == 300_000 && transaction.responseBodyBytes == 70_000)
+                #expect(transaction.requestHeaders["host"] == nil && transaction.requestHeaders["content-length"] == "300000")
+                #expect(transaction.requestEnd != nil && transaction.responseStart != nil && transaction.responseEnd != nil)
+            }
+        }
+    }
+
     @Test func failureOfTheFirstIsNotThatOfTheOthers() async throws {
         try await withSecureHTTP2 { server, configuration in
             server.route("/") { _ in .ok("two") }

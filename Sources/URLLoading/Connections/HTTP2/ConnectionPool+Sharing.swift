@@ -95,6 +95,13 @@ extension ConnectionPool {
         return other
     }
 
+    /// The server of a route wants HTTP/1.1, in spite of its choice. Returns whether it can have it.
+    func speakHTTP1(_ route: Route) -> Bool {
+        guard versions == .automatic else { return false }
+        withSharing { $0.requiresHTTP1(route) }
+        return true
+    }
+
     /// The server of a route wants no requests on a connection (RFC 9110 §15.5.20).
     func leave(_ connection: HTTP2Connection, for route: Route) {
         guard connection.route != route else { return connection.retire() }

@@ -35,6 +35,8 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
     private var hosts: [Route: Host] = [:]
     /// Origins that chose HTTP/1 when they could choose.
     private var speakHTTP1: Set<Route> = []
+    /// Origins that want HTTP/1.1 though they chose HTTP/2 (HTTP_1_1_REQUIRED, RFC 9113 §7): they are not asked again.
+    private(set) var requireHTTP1: Set<Route> = []
     /// Other routes that a connection serves as well, and those that were told to have their own.
     private var aliases: [ObjectIdentifier: [Route]] = [:]
     private var loners: Set<Route> = []
@@ -81,6 +83,13 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
         guard !isOwnFault else { return ended(route) { $0.isAlone = true } }
         hosts[route]?.connecting -= 1
         return next(route)
+    }
+
+    /// The server of a route says so.
+    mutating func requiresHTTP1(_ route: Route) {
+        if requireHTTP1.count >= Self.mostRemembered { requireHTTP1.removeAll() }
+        requireHTTP1.insert(route)
+        speakHTTP1.insert(route)
     }
 
     private static var mostRemembered: Int { 4096 }
