@@ -53,7 +53,7 @@ let package = Package(
             swiftSettings: strict),
         .target(
             name: "URLLoadingTesting",
-            dependencies: ["URLLoading", "URLLoadingWire", "URLLoadingIO", "URLLoadingCOpenSSL"],
+            dependencies: ["URLLoading", "URLLoadingWire", "URLLoadingIO", "URLLoadingCOpenSSL", "URLLoadingCNghttp2"],
             swiftSettings: strict),
         .executableTarget(
             name: "urlload",

@@ -1,0 +1,43 @@
+// Bytes to frames. Knows lengths and nothing else: it has no limit but that of the format, 16 MiB.
+
+package struct HTTP2FrameReader: Sendable {
+    private var bytes: [UInt8] = []
+    private var start = 0
+
+    package init() {}
+
+    /// What was received and is no whole frame yet.
+    package var unread: ArraySlice<UInt8> { bytes[start...] }
+
+    package mutating func receive(_ new: some Sequence<UInt8>) { bytes.append(contentsOf: new) }
+
+    /// Takes so many bytes that are no frame: the preface. `nil` while there are fewer.
+    package mutating func take(_ count: Int) -> [UInt8]? {
+        guard bytes.count - start >= count else { return nil }
+        defer { advance(by: count) }
+        return Array(bytes[start..<start + count])
+    }
+
+    /// The next frame; `nil` while it is not whole.
+    package mutating func next() -> HTTP2Frame? {
+        guard bytes.count - start >= 9 else { return nil }
+        let head = bytes[start..<start + 9].map { Int($0) }
+        let length = head[0] << 16 | head[1] << 8 | head[2]
+        guard bytes.count - start >= 9 + length else { return nil }
+        defer { advance(by: 9 + length) }
+        var frame = HTTP2Frame(
+            .init(rawValue: bytes[start + 3]), flags: .init(rawValue: bytes[start + 4]),
+            stream: (head[5] & 0x7F) << 24 | head[6] << 16 | head[7] << 8 | head[8],
+            payload: Array(bytes[(start + 9)..<(start + 9 + length)]))
+        frame.reservedBit = head[5] & 0x80 != 0
+        return frame
+    }
+
+    private mutating func advance(by count: Int) {
+        start += count
+        // Moved down when most of it is behind us, so that this costs little per byte.
+        guard start == bytes.count || start > 64 * 1024 else { return }
+        bytes.removeSubrange(..<start)
+        start = 0
+    }
+}

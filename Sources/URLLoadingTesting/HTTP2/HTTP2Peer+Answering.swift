@@ -1,0 +1,92 @@
+// What scripts usually send. Each writes what it is told and keeps no state but the windows of bodies.
+
+import Synchronization
+import URLLoadingIO
+public import URLLoadingWire
+
+extension HTTP2Peer {
+    /// Answers a request; a body waits for the client's windows.
+    ///
+    /// ```swift
+    /// try await peer.respond(to: request.stream, .ok, ["content-type": "text/plain"], body: Array("hi".utf8))
+    /// ```
+    /// - Parameters:
+    ///   - headers: sent after `:status`, names in lower case; no content-length is added.
+    ///   - endStream: whether this is all, if there are no trailers.
+    ///   - trailers: sent after the body.
+    /// - Throws: ``Failure``.
+    public func respond(
+        to stream: Int, _ status: Status = .ok, _ headers: Headers = Headers(), body: [UInt8] = [], endStream: Bool = true,
+        trailers: Headers? = nil
+    ) async throws(Failure) {
+        let endsAtOnce = body.isEmpty && endStream && trailers == nil
+        try await self.headers(stream, HTTP2Fields(status, headers), endStream: endsAtOnce)
+        if !body.isEmpty { try await data(stream, body, endStream: endStream && trailers == nil) }
+        if let trailers { try await self.headers(stream, HTTP2Fields(trailers), endStream: true) }
+    }
+
+    /// Sends a field section, in one frame or in several.
+    /// - Throws: ``Failure/left``.
+    public func headers(
+        _ stream: Int, _ fields: HTTP2Fields, endStream: Bool = false, splitInto count: Int = 1
+    ) async throws(Failure) {
+        try await headers(stream, block: fields.encoded(), endStream: endStream, splitInto: count)
+    }
+
+    /// Sends a field section of a block made by hand, see ``HPACK``.
+    /// - Throws: ``Failure/left``.
+    public func headers(_ stream: Int, block: [UInt8], endStream: Bool = false, splitInto count: Int = 1) async throws(Failure) {
+        try await send(HTTP2Frame.section(stream: stream, block, endStream: endStream, splitInto: count))
+    }
+
+    /// Sends a body, or a part of one, in frames as large as the client allows and as its windows open. To break the
+    /// rules, `send(.data(…))`.
+    /// - Throws: ``Failure``.
+    public func data(_ stream: Int, _ bytes: [UInt8], endStream: Bool = false) async throws(Failure) {
+        guard !bytes.isEmpty else { return try await send(.data(stream: stream, [], endStream: endStream)) }
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let wanted = rest.count
+            let (size, reset) = input.withLock { ($0.takeWindow(stream: stream, upTo: wanted), $0.windows.resets[stream]) }
+            if let reset { throw .streamReset(reset) }
+            guard size > 0 else {
+                try await awaitInput()
+                if input.withLock({ $0.isOver }) { throw .left }
+                continue
+            }
+            let part = Array(rest.prefix(size))
+            rest = rest.dropFirst(size)
+            try await send(.data(stream: stream, part, endStream: endStream && rest.isEmpty))
+        }
+    }
+
+    /// Sends SETTINGS.
+    /// - Throws: ``Failure/left``.
+    public func settings(_ settings: HTTP2Frame.Setting...) async throws(Failure) { try await send(.settings(settings)) }
+
+    /// Sends a PING and waits for its answer: the client has handled all that was sent before.
+    /// - Throws: ``Failure``, if the answer is not the question.
+    public func ping(_ bytes: [UInt8] = Array("question".utf8)) async throws(Failure) {
+        try await send(.ping(bytes))
+        let answer = try await expect(.ping, isAck: true)
+        guard answer.payload == bytes else { throw complain("expected the PING back, got \(answer.payload)") }
+    }
+
+    /// Sends RST_STREAM.
+    /// - Throws: ``Failure/left``.
+    public func reset(_ stream: Int, _ code: HTTP2Frame.ErrorCode) async throws(Failure) {
+        try await send(.resetStream(stream, code))
+    }
+
+    /// Sends GOAWAY: streams above `last` were not looked at.
+    /// - Throws: ``Failure/left``.
+    public func goAway(last: Int, _ code: HTTP2Frame.ErrorCode = .noError, debug: String = "") async throws(Failure) {
+        try await send(.goAway(last: last, code, debug: Array(debug.utf8)))
+    }
+
+    /// Gives room in the connection's window, or in a stream's.
+    /// - Throws: ``Failure/left``.
+    public func windowUpdate(stream: Int = 0, _ increment: Int) async throws(Failure) {
+        try await send(.windowUpdate(stream: stream, increment))
+    }
+}

@@ -1,0 +1,119 @@
+// A connection that is served well: one task reads, one writes, and one answers each request. What must live here: who
+// waits for what. What a frame means is in `HTTP2RoutesState`, what an answer is on the wire in `HTTP2Routes+Answer`.
+
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+final class HTTP2Routes: Sendable {
+    let peer: HTTP2Peer
+    let state: Lock<HTTP2RoutesState>
+    private let writer = Poller.shared.borrowSlot()
+
+    /// Nobody wants the rest of an answer.
+    struct Gone: Error {}
+
+    init(_ peer: HTTP2Peer) {
+        self.peer = peer
+        let configuration = peer.server.configuration
+        state = Lock(HTTP2RoutesState(configuration))
+        peer.readsWhileSending = false
+        var first = HTTP2Frame.settings(configuration.settings).bytes
+        let more = configuration.connectionWindow - 65_535
+        if more > 0 { first += HTTP2Frame.windowUpdate(more).bytes }
+        insert(first)
+    }
+
+    deinit { Poller.shared.returnSlot(writer) }
+
+    func run() async {
+        peer.token.attach(writer)
+        await withDiscardingTaskGroup { group in
+            group.addTask { await self.write() }
+            do throws(HTTP2Peer.Failure) {
+                while true {
+                    let arrival = try await peer.arrival()
+                    if let stream = react(to: arrival) { group.addTask { await self.answer(stream) } }
+                }
+            } catch { peer.token.stop(.cancelled) }
+            group.cancelAll()
+        }
+        peer.token.detach(writer)
+        if state.withLock({ $0.endsWithReset }) { peer.abort() }
+    }
+
+    /// Returns a stream whose answer is due.
+    private func react(to arrival: HTTP2Arrival) -> Int? {
+        let (reaction, slots) = state.withLock { state -> (HTTP2RoutesState.Reaction, [PollSlot]) in
+            let reaction = state.receive(arrival, peer.server)
+            return (reaction, state.takeWoken())
+        }
+        for slot in slots { slot.wake() }
+        if let complaint = reaction.complaint { _ = peer.complain(complaint) }
+        if reaction.opened { peer.server.change { $0.openStream() } }
+        if reaction.closed { peer.server.change { $0.counts.openStreams -= 1 } }
+        if !reaction.output.isEmpty { insert(reaction.output) }
+        return reaction.due
+    }
+
+    // MARK: Writing
+
+    /// Bytes for the wire, whole frames.
+    func insert(_ bytes: [UInt8]) {
+        state.withLock { $0.output += bytes }
+        writer.wake()
+    }
+
+    /// Ends the connection when all is written.
+    func endAfterOutput(withReset: Bool) {
+        state.withLock {
+            $0.isEnding = true
+            $0.endsWithReset = withReset
+        }
+        writer.wake()
+    }
+
+    private func write() async {
+        while peer.token.stopReason == nil {
+            let (bytes, isEnding, isBroken) = state.withLock { ($0.takeOutput(), $0.isEnding, $0.isBroken) }
+            guard bytes.isEmpty else {
+                do throws(HTTP2Peer.Failure) { try await peer.sendRaw(bytes) } catch { break }
+                for slot in state.withLock({ $0.wake { $0 == .output } }) { slot.wake() }
+                continue
+            }
+            if isEnding { break }
+            if isBroken {
+                // Read on until the client leaves: closing with unread input would destroy the GOAWAY.
+                peer.finish()
+                return
+            }
+            await Poller.shared.park(writer, until: peer.token)
+        }
+        peer.token.stop(.cancelled)
+    }
+
+    // MARK: Room
+
+    /// Waits until something may be sent on a stream, and takes up to `count` bytes of the windows.
+    func room(_ stream: Int, _ slot: PollSlot, upTo count: Int) async throws(Gone) -> Int {
+        while true {
+            guard peer.token.stopReason == nil else { throw Gone() }
+            let size = try state.withLock { (state) throws(Gone) -> Int in
+                guard state.streams[stream]?.isReset == false else { throw Gone() }
+                guard state.output.count < HTTP2RoutesState.outputLimit else {
+                    state.streams[stream]?.wants = .output
+                    return 0
+                }
+                let size = peer.input.withLock { $0.takeWindow(stream: stream, upTo: count) }
+                state.streams[stream]?.wants = size > 0 ? nil : .window
+                return size
+            }
+            if size > 0 { return size }
+            await Poller.shared.park(slot, until: peer.token)
+        }
+    }
+
+    func isGone(_ stream: Int) -> Bool {
+        peer.token.stopReason != nil || state.withLock { $0.streams[stream]?.isReset != false }
+    }
+}

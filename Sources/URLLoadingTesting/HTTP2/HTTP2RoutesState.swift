@@ -1,0 +1,110 @@
+// What a well-behaved connection knows, and what a frame of the client changes in it. Pure but for the slots it names.
+
+import URLLoadingIO
+import URLLoadingWire
+
+struct HTTP2RoutesState: Sendable {
+    /// What a task that answers waits for.
+    enum Wants: Sendable { case window, output }
+
+    struct Stream: Sendable {
+        let number: Int
+        let exchange: Int
+        let fields: HTTP2Fields
+        let route: TestOrigin.Route
+        var slot: PollSlot?
+        var wants: Wants?
+        var body: [UInt8] = []
+        var bodyCount: Int64 = 0
+        var trailers = Headers()
+        /// What the client may still send.
+        var window: Int
+        var hasEnded = false
+        var isReset = false
+        var isDue = false
+    }
+
+    struct Reaction: Sendable {
+        var output: [UInt8] = []
+        /// A stream whose answer is to be made.
+        var due: Int?
+        var complaint: String?
+        var opened = false
+        var closed = false
+    }
+
+    /// Beyond this, answers wait until something was written.
+    static let outputLimit = 256 * 1024
+
+    var output: [UInt8] = []
+    var streams: [Int: Stream] = [:]
+    var isEnding = false
+    var endsWithReset = false
+    /// A GOAWAY for an error was sent: nothing counts any more.
+    var isBroken = false
+
+    var lastStream = 0
+    var exchanges = 0
+    var hasSettings = false
+    var openSection: HTTP2Frame?
+    var window: Int
+    var consumed = 0
+    /// Streams that the client has ended or reset, and that are answered.
+    var past: Set<Int> = []
+    private var woken: [PollSlot] = []
+
+    let windowSize: Int
+    let streamWindowSize: Int
+    let maxFrameSize: Int
+    let maxStreams: Int
+    let bodyLimit: Int
+
+    init(_ configuration: HTTP2TestServer.Configuration) {
+        func setting(_ identifier: UInt16) -> Int? {
+            configuration.settings.last { $0.identifier == identifier }.map { Int($0.value) }
+        }
+        windowSize = max(65_535, configuration.connectionWindow)
+        window = windowSize
+        streamWindowSize = setting(4) ?? 65_535
+        maxFrameSize = setting(5) ?? 16_384
+        maxStreams = setting(3) ?? .max
+        bodyLimit = max(0, configuration.recordedBodySize)
+    }
+
+    mutating func takeOutput() -> [UInt8] {
+        defer { output = [] }
+        return output
+    }
+
+    /// Those who wait for something of that kind.
+    func wake(_ isMeant: (Wants) -> Bool) -> [PollSlot] {
+        streams.values.compactMap { stream in stream.wants.map(isMeant) == true ? stream.slot : nil }
+    }
+
+    mutating func takeWoken() -> [PollSlot] {
+        defer { woken = [] }
+        return woken
+    }
+
+    mutating func wakeAll() { woken += streams.values.compactMap(\.slot) }
+    mutating func wake(_ stream: Int) { if let slot = streams[stream]?.slot { woken.append(slot) } }
+
+    /// The client has broken a rule: the connection ends with a GOAWAY (RFC 9113 5.4.1).
+    mutating func fail(_ code: HTTP2Frame.ErrorCode, _ why: String) -> Reaction {
+        isBroken = true
+        return Reaction(
+            output: HTTP2Frame.goAway(last: lastStream, code, debug: Array(why.utf8)).bytes, complaint: "\(code): \(why)")
+    }
+
+    /// The stream ends with RST_STREAM (5.4.2).
+    mutating func fail(stream: Int, _ code: HTTP2Frame.ErrorCode, _ why: String) -> Reaction {
+        let wasOpen = streams[stream] != nil
+        let wasDue = streams[stream]?.isDue == true
+        streams[stream]?.isReset = true
+        wake(stream)
+        if !wasDue { streams[stream] = nil }
+        return Reaction(
+            output: HTTP2Frame.resetStream(stream, code).bytes, complaint: "\(code) on stream \(stream): \(why)",
+            closed: wasOpen && !wasDue)
+    }
+}

@@ -1,0 +1,70 @@
+// One accepted connection: secured, then given to a script or to the routes.
+
+import Synchronization
+import URLLoadingIO
+
+final class HTTP2ServerConnection: Sendable {
+    let number: Int
+    private let server: HTTP2TestServer
+    private let socket: SocketTransport
+    private let token = StopToken()
+    private let user = Lock<User>(.nobody)
+
+    private enum User: Sendable { case nobody, script(HTTP2Peer), routes(HTTP2Routes) }
+
+    init(_ socket: SocketTransport, number: Int, _ server: HTTP2TestServer) {
+        self.socket = socket
+        self.number = number
+        self.server = server
+    }
+
+    /// Ends it from outside.
+    func end() { token.stop(.cancelled) }
+
+    func release() { if case .script(let peer) = user.withLock({ $0 }) { peer.release() } }
+
+    func insert(_ bytes: [UInt8]) { if case .routes(let routes) = user.withLock({ $0 }) { routes.insert(bytes) } }
+
+    func serve() async {
+        token.attach(socket.slot)
+        let transport = await serveSecured()
+        token.detach(socket.slot)
+        transport.close()
+        server.change { $0.close(self) }
+    }
+
+    /// Returns what is to be closed.
+    private func serveSecured() async -> any Transport {
+        var transport: any Transport = socket
+        var tls: TestOrigin.TLSInfo?
+        if let context = server.secure {
+            do throws(IOFailure) {
+                let secured = try TLSTransport(server: context, over: socket)
+                transport = secured
+                try await secured.handshake(token)
+                tls = secured.negotiated.map { TestOrigin.TLSInfo($0) }
+            } catch { return transport }
+        }
+        let peer = HTTP2Peer(server, number: number, socket, transport, tls, token)
+        if let script = server.state.withLock({ $0.script(for: number) }) {
+            user.withLock { $0 = .script(peer) }
+            await play(script, peer)
+        } else {
+            let routes = HTTP2Routes(peer)
+            user.withLock { $0 = .routes(routes) }
+            await routes.run()
+        }
+        return transport
+    }
+
+    private func play(_ script: HTTP2TestServer.Script, _ peer: HTTP2Peer) async {
+        do { try await script(peer) } catch let failure as HTTP2Peer.Failure {
+            // A complaint was made where it failed.
+            if case .streamReset = failure { _ = peer.complain("\(failure)") }
+        } catch is CancellationError {
+        } catch {
+            _ = peer.complain("the script failed: \(error)")
+        }
+        server.change { $0.counts.scriptsEnded += 1 }
+    }
+}
