@@ -122,6 +122,26 @@ final class DownloadWork: Sendable {
         return token == nil ? nil : (kept, expected)
     }
 
+    // MARK: Going on over another connection
+
+    /// Makes of the request one for the rest; returns from where, `nil` if there can be none.
+    func goOn(with request: inout Request) -> Int64? {
+        let (offset, record) = state.withLock { ($0.offset, $0.record) }
+        guard offset > 0, let record else { return nil }
+        request.headers[.range] = "bytes=\(offset)-"
+        request.headers[.ifRange] = record.validator
+        return offset
+    }
+
+    /// Whether an answer is exactly the rest.
+    func isRest(_ head: HTTPHead?) -> Bool {
+        let (offset, record) = state.withLock { ($0.offset, $0.record) }
+        guard let head, let record else { return false }
+        return ResumePlan.make(head, offset: offset, length: record.length, validator: record.validator) == .append
+    }
+
+    var expected: Int64? { state.withLock { $0.record?.length } }
+
     private static func record(_ request: Request, _ head: HTTPHead, _ length: Int64?) -> ResumeToken.Record? {
         guard request.body == nil, let validator = ResumePlan.validator(of: head, method: request.method) else { return nil }
         let own = request.headers.filter { field in

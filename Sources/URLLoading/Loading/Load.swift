@@ -65,7 +65,7 @@ class Load: LoadControl, @unchecked Sendable {
                 hop = next
                 continue
             }
-            if let other = another(after: exchange) {
+            if let other = another(after: exchange, hop) {
                 exchange.release()
                 hop = Hop(request: other)
                 continue
@@ -196,7 +196,14 @@ class Load: LoadControl, @unchecked Sendable {
     }
 
     /// What is asked for instead if an answer is of no use.
-    func another(after exchange: any Exchange) -> Request? { nil }
+    func another(after exchange: any Exchange, _ hop: Hop) -> Request? { nil }
+
+    /// One more answer to a load that has its response already. Redirects are not followed.
+    final func ask(again hop: Hop) async throws(LoadError) -> any Exchange {
+        var hop = hop
+        emission?.prepare(&hop.request)
+        return try await answer(&hop)
+    }
 
     func becomeDownload(_ options: DownloadOptions) throws(LoadError) {
         throw LoadError(.badDecision, phase: .deciding, party: .local, detail: "only a data task can become a download")

@@ -8,7 +8,8 @@
 ///     (becameStream | becameDownload? resumed? received*) metrics completed
 ///     where request = waitingForConnectivity* bodySent* informational*
 /// ```
-/// A server that answers while it still reads has `bodySent` among those that follow `responded`.
+/// A server that answers while it still reads has `bodySent` among those that follow `responded`. A download that goes
+/// on over another connection has there what comes before a response, and `resumed` once more.
 ///
 /// `metrics` may come at any point, once, and nothing after it but `completed`, which ends every load. Totals only
 /// grow; those of the body sent begin anew with each request.
@@ -50,11 +51,12 @@ public struct LoadEventOrder: Sendable, CustomStringConvertible {
             let grows = bytes.total == sent + Int64(bytes.count) || bytes.total == Int64(bytes.count)
             sent = bytes.total
             return move(event, if: bytes.count > 0 && grows, to: max(stage, .sending))
-        case .informational:
-            return move(event, if: stage <= .sending, to: .sending)
-        case .waitingForConnectivity:
-            return move(event, if: stage <= .sending, to: .sending)
-        case .redirected, .retrying:
+        case .informational, .waitingForConnectivity:
+            return move(event, if: true, to: max(stage, .sending))
+        case .retrying:
+            sent = 0
+            return move(event, if: true, to: max(stage, .sending))
+        case .redirected:
             sent = 0
             return move(event, if: stage <= .sending, to: .sending)
         case .responded:
@@ -64,8 +66,9 @@ public struct LoadEventOrder: Sendable, CustomStringConvertible {
         case .becameStream:
             return move(event, if: stage == .responded, to: .receiving)
         case .resumed(let offset, _):
+            let goesOn = stage == .receiving && offset == received
             received = offset
-            return move(event, if: stage == .responded && offset >= 0, to: .receiving)
+            return move(event, if: goesOn || stage == .responded && offset >= 0, to: .receiving)
         case .received(let bytes):
             let grows = bytes.total == received + Int64(bytes.count)
             received = bytes.total

@@ -27,6 +27,10 @@ final class TaskLoad: Load, @unchecked Sendable {
     /// Where its body goes, if it is a download. Set before it begins, or by its driver.
     private let work: Lock<DownloadWork?>
     var download: DownloadWork? { work.withLock { $0 } }
+    /// What the response is the answer to. The driver's.
+    private var lastHop: Hop?
+    /// It was suspended, and no connection was lost since: what had come by then is read first.
+    private let hasRested = Atomic<Bool>(false)
 
     init(
         _ core: Core, _ request: Request, _ decisions: Decisions?, sink: (any LoadSink)? = nil,
@@ -73,6 +77,7 @@ final class TaskLoad: Load, @unchecked Sendable {
             state.suspend()
             setSuspended(true)
         }
+        hasRested.store(true, ordering: .relaxed)
     }
 
     override func didStop() {
@@ -101,6 +106,8 @@ final class TaskLoad: Load, @unchecked Sendable {
     private func drive() async {
         do throws(LoadError) {
             let exchange = try await begin()
+            // Whoever has the response can have a token.
+            if let download { try await open(exchange, download) }
             state.withLock { $0.respond(exchange.response) }.wake()
             if let download { return try await save(exchange, download) }
             if state.withLock({ $0.hasBecomeStream }) { return handOver(exchange) }
@@ -122,7 +129,8 @@ final class TaskLoad: Load, @unchecked Sendable {
         return try await run(request)
     }
 
-    override func another(after exchange: any Exchange) -> Request? {
+    override func another(after exchange: any Exchange, _ hop: Hop) -> Request? {
+        lastHop = hop
         guard let download else { return nil }
         return download.another(exchange.head, original)
     }
@@ -149,27 +157,62 @@ final class TaskLoad: Load, @unchecked Sendable {
         complete(.finished)
     }
 
-    /// The whole body into a file.
+    /// The file that the body goes to.
     @inline(never)
-    private func save(_ exchange: any Exchange, _ download: DownloadWork) async throws(LoadError) {
+    private func open(_ exchange: any Exchange, _ download: DownloadWork) async throws(LoadError) {
         do throws(LoadError) {
             if state.withLock({ $0.hasBecomeDownload }) { handOver() }
-            if let (offset, expected) = try await download.begin(exchange.response, original) {
-                emission?.emit(.resumed(offset: offset, expected: expected), self)
-            }
-            while true {
-                let saved = try await download.receive(exchange, self)
-                if saved.count > 0 { received(saved.count) }
-                if let error = saved.error { throw error }
-                guard !saved.isEnd else { break }
-                if saved.count == 0 { try await exchange.fill(atMost: .max) }
-            }
-            exchange.release()
-            try await download.finish()
-            complete(.finished, exchange.trailers)
+            guard let (offset, expected) = try await download.begin(exchange.response, original) else { return }
+            emission?.emit(.resumed(offset: offset, expected: expected), self)
         } catch {
             throw exchange.failed(error).with(download.resumeToken(isEarly: false))
         }
+    }
+
+    /// The whole body into the file.
+    @inline(never)
+    private func save(_ first: any Exchange, _ download: DownloadWork) async throws(LoadError) {
+        var exchange = first
+        while true {
+            do throws(LoadError) {
+                try await write(exchange, download)
+                exchange.release()
+                try await download.finish()
+                return complete(.finished, exchange.trailers)
+            } catch {
+                let error = exchange.failed(error)
+                guard let rest = await rest(after: error, download) else {
+                    throw error.with(download.resumeToken(isEarly: false))
+                }
+                exchange = rest
+            }
+        }
+    }
+
+    private func write(_ exchange: any Exchange, _ download: DownloadWork) async throws(LoadError) {
+        while true {
+            let saved = try await download.receive(exchange, self)
+            if saved.count > 0 { received(saved.count) }
+            if let error = saved.error { throw error }
+            if saved.isEnd { return }
+            if saved.count == 0 { try await exchange.fill(atMost: .max) }
+        }
+    }
+
+    /// A server need not wait for who has suspended his download: resumed, it goes on over another connection,
+    /// by the rules of a token (checklist 51). `nil` if it cannot.
+    @inline(never)
+    private func rest(after error: LoadError, _ download: DownloadWork) async -> (any Exchange)? {
+        guard hasRested.exchange(false, ordering: .relaxed), error.reason == .connectionLost || error.reason == .truncated,
+            var hop = lastHop, let offset = download.goOn(with: &hop.request)
+        else { return nil }
+        guard let exchange = try? await ask(again: hop) else { return nil }
+        guard download.isRest(exchange.head) else {
+            exchange.release()
+            return nil
+        }
+        emission?.emit(.resumed(offset: offset, expected: download.expected), self)
+        return exchange
     }
 
     /// Whoever held the data task hears nothing more.

@@ -15,13 +15,13 @@ struct DownloadRows {
     /// A folder of a test, a session that keeps its temporary files there, and an origin of something that
     /// can be had from any offset.
     static func with(
-        etag: String? = "\"one\"", stallsAfter: Int64? = nil,
+        etag: String? = "\"one\"", stallsAfter: Int64? = nil, _ setting: TestOrigin.Configuration = .init(),
         _ use: (Folder, Session, TestOrigin) async throws -> Void
     ) async throws {
         let folder = Folder()
         var configuration = Configuration.ephemeral
         configuration.temporaryDirectory = URL(filePath: folder.path)
-        try await withTestOrigin { origin in
+        try await withTestOrigin(setting) { origin in
             origin.route("/file", faults: stallsAfter.map { [.init(.responseBody(after: $0), .stall)] } ?? []) { Self.answer($0, etag) }
             origin.route("/rest") { Self.answer($0, etag) }
             let session = Session(configuration)
@@ -51,6 +51,63 @@ struct DownloadRows {
         let token = await task.cancelProducingResumeToken()
         origin.releaseStalls()
         return try #require(token)
+    }
+
+    // MARK: Suspended
+
+    @Test(
+        "issue 4.7: what was suspended while its server left goes on over another connection",
+        arguments: ["\"one\"", "W/\"weak\"", "\"other\""], [false, true])
+    func leftWhileSuspended(etag: String, becomes: Bool) async throws {
+        let clock = ManualClock()
+        var setting = TestOrigin.Configuration()
+        setting.clock = clock
+        try await Self.with(setting) { folder, session, origin in
+            let faults: [TestOrigin.Fault] = [
+                .init(.responseBody(after: 200_000), .delay(.seconds(1))), .init(.responseBody(after: 200_001), .cut),
+            ]
+            origin.route("/file", faults: faults) { Self.answer($0, etag == "\"other\"" ? "\"one\"" : etag) }
+            var decisions = Decisions()
+            if becomes { decisions.response = Decision { _ in .becomeDownload(DownloadOptions()) } }
+            let request = Request(url: origin.url("/file"))
+            let data = becomes ? session.dataTask(request, decisions: decisions) : nil
+            let became = data?.events
+            data?.resume()
+            var handed: LoadTask<DownloadedFile>?
+            if let became { for await case .becameDownload(let download) in became { handed = download } }
+            let task = handed ?? session.downloadTask(request)
+            let events = task.events
+            if !becomes { task.resume() }
+            while task.snapshot.received < 200_000 { try await Task.sleep(for: .microseconds(200)) }
+            task.suspend()
+            // By then something else, or the same.
+            origin.route("/file") { Self.answer($0, etag) }
+            clock.advance(by: .seconds(1))
+            try await origin.wait { $0.open == 0 }
+            task.resume()
+            guard etag == "\"one\"" else {
+                let error = await failure(.truncated) { try await task.value }
+                #expect((error?.resumeToken != nil) == (etag == "\"other\""))
+                error?.resumeToken?.discard()
+                return
+            }
+            let file = try await task.value
+            #expect(contents(file.url) == Self.content)
+            #expect(origin.requests.last?.headers[.range].map { ["bytes=200000-", "bytes=200001-"].contains($0) } == true)
+            var order = LoadEventOrder(), resumptions = 0
+            for await event in events {
+                if becomes { break }
+                let isLegal = order.accept(event)
+                #expect(isLegal, "\(order)")
+                if case .resumed(let offset, let expected) = event {
+                    resumptions += 1
+                    #expect(offset >= 200_000 && expected == Int64(Self.content.count))
+                }
+            }
+            #expect(becomes || resumptions == 1)
+            let metrics = try await task.metrics
+            #expect(metrics.transactions.count == 2)
+        }
     }
 
     // MARK: Files
