@@ -269,6 +269,15 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         }
     }
 
+    package var mayHoldMore: Bool {
+        // The end that is heard with the last bytes is the socket's to tell, once.
+        let socketMay = link.inner.mayHoldMore
+        return lock.withLock { _ in
+            // A close_notify that was read behind bytes is told by the next read alone.
+            deferred != nil || SSL_has_pending(ssl) == 1 || SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN != 0
+        } || socketMay
+    }
+
     /// What the handshake agreed on; nil before its end.
     package var negotiated: TLSNegotiated? { lock.withLock { _ in agreed } }
 

@@ -189,9 +189,7 @@ extension HTTP2Connection {
 
     private func receive(_ count: Int, filled: Bool) {
         input.received(count, filled: filled)
-        // A socket that gave less than it might has no more, and will say when it has; unless that was the word of the
-        // end as well. OpenSSL may keep some.
-        mustRead = filled || !(transport is SocketTransport) || transport.slot.takeEnd()
+        mustRead = filled || transport.mayHoldMore
         if let tap {
             for line in receivedLines.lines(input.last(count)) { tap(.frame(line, isSent: false, connection: identifier)) }
         }
