@@ -162,6 +162,23 @@ public struct Configuration: Sendable {
     /// The same while the user wants little traffic (``NetworkPath/isConstrained``).
     public var allowsConstrainedNetworkAccess = true
 
+    /// Where to connect to in place of what URLs say; the first that fits counts. None by default.
+    public var addressOverrides: AddressOverrides = []
+
+    /// Which interface or address of this machine connections come from; `nil` for the one the routes choose.
+    public var networkInterface: NetworkInterface?
+
+    /// Who looks up the names of hosts; ``NameResolver/system`` by default.
+    public var nameResolver: NameResolver {
+        get { NameResolver(resolver) }
+        set { resolver = newValue.resolver }
+    }
+
+    // MARK: Proxies
+
+    /// Which requests go through a proxy: by default those that the environment says.
+    public var proxies = ProxyPolicy.environment
+
     // MARK: Security
 
     /// What a secure connection must fulfil.

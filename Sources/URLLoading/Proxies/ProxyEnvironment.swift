@@ -1,0 +1,52 @@
+// What the environment says of proxies. There is no standard: this is what curl does, but for two things. The
+// machine's own servers are not asked for through a proxy, to which "localhost" is itself (docs/decisions/); and
+// HTTP_PROXY in capitals counts, as it does elsewhere, unless a web server may have written it.
+
+import URLLoadingIO
+import URLLoadingWire
+
+struct ProxyEnvironment: Sendable {
+    /// Of a scheme: `http`, `https`, and anything else.
+    private let http: Result<ProxyChain, LoadError>?
+    private let https: Result<ProxyChain, LoadError>?
+    private let all: Result<ProxyChain, LoadError>?
+    private let bypass: ProxyBypass
+
+    /// - Parameter value: of a variable; `nil` if it is not there.
+    init(_ value: (String) -> String?) {
+        func set(_ name: String) -> String? { value(name).flatMap { $0.isEmpty ? nil : $0 } }
+        // A CGI program finds the field "Proxy" of whoever calls it in HTTP_PROXY (RFC 3875 §4.1.18, CVE-2016-5385).
+        let mayBeForged = value("REQUEST_METHOD") != nil
+        http = Self.chain("http_proxy", set("http_proxy") ?? (mayBeForged ? nil : set("HTTP_PROXY")))
+        https = Self.chain("https_proxy", set("https_proxy") ?? set("HTTPS_PROXY"))
+        all = Self.chain("all_proxy", set("all_proxy") ?? set("ALL_PROXY"))
+        bypass = ProxyBypass(set("no_proxy") ?? set("NO_PROXY") ?? "")
+    }
+
+    static var current: ProxyEnvironment { ProxyEnvironment(Environment.value) }
+
+    /// Whether it names no proxy at all.
+    var isEmpty: Bool { http == nil && https == nil && all == nil }
+
+    private static func chain(_ name: String, _ text: String?) -> Result<ProxyChain, LoadError>? {
+        guard let text else { return nil }
+        return Result { () throws(LoadError) in
+            do throws(LoadError) { return [try Proxy(text)] } catch {
+                // Not without a proxy instead: that may be what somebody forbids.
+                throw .badProxy("\(name): \(error.detail ?? "")")
+            }
+        }
+    }
+
+    /// The way to an origin.
+    /// - Parameter scheme: of the URL; a stream has none of these.
+    func chain(to host: Origin.Host, port: UInt16, scheme: String) throws(LoadError) -> ProxyChain {
+        guard !isEmpty, !host.isThisMachine, !bypass.contains(host, port) else { return .direct }
+        let own = switch scheme {
+        case "http", "ws": http
+        case "https", "wss": https
+        default: Result<ProxyChain, LoadError>?.none
+        }
+        return try (own ?? all)?.get() ?? .direct
+    }
+}
