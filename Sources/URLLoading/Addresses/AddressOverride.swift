@@ -69,7 +69,7 @@ public struct AddressOverride: Sendable, Hashable {
     ///   - other: `nil` for the same host.
     ///   - otherPort: `nil` for the same port.
     public static func connect(
-        _ host: String?, port: UInt16? = nil, to other: String?, port otherPort: UInt16? = nil
+        _ host: String?, port: UInt16? = nil, to other: String?, onPort otherPort: UInt16? = nil
     ) throws(LoadError) -> AddressOverride {
         try AddressOverride(host, port, .target(parse(other), otherPort))
     }
