@@ -56,7 +56,6 @@ enum Command {
     }
 
     private static func tell(_ report: Report, _ options: Options, _ screen: Screen) -> ExitCode {
-        screen.clear()
         let code = report.failure?.exit ?? .done
         if let failure = report.failure, code != .brokenPipe, Signals.exitCode == nil {
             let address = failure.exit == .write || failure.exit == .read ? "" : (report.effectiveURL ?? report.url) + ": "

@@ -1,6 +1,7 @@
 // What a script learns from the exit code. The numbers are curl's where curl has one, so that scripts
 // can change over.
 
+import FoundationEssentials
 import URLLoading
 
 enum ExitCode: Int32, CaseIterable, Sendable {
@@ -16,7 +17,9 @@ enum ExitCode: Int32, CaseIterable, Sendable {
     case write = 23
     case read = 26
     case timeout = 28
+    case range = 33
     case handshake = 35
+    case file = 37
     case redirect = 47
     case connectionLost = 56
     case certificate = 60
@@ -41,7 +44,9 @@ enum ExitCode: Int32, CaseIterable, Sendable {
         case .httpError: "4xx or 5xx, with -f; with --sse anything but 200"
         case .write: "the output cannot be written"
         case .read: "the data to send cannot be read"
+        case .range: "there are no such bytes"
         case .timeout: "--timeout or --max-time"
+        case .file: "the file of a file: URL cannot be read"
         case .handshake: "no secure connection"
         case .redirect: "too many redirects, or a bad one"
         case .connectionLost: "the connection was lost"
@@ -59,7 +64,8 @@ enum ExitCode: Int32, CaseIterable, Sendable {
 
 extension ExitCode {
     init(_ error: LoadError) {
-        self = Self.ofReason[error.reason] ?? Self.byParty(error)
+        let code = Self.ofReason[error.reason] ?? Self.byParty(error)
+        self = code == .read && error.url?.scheme?.lowercased() == "file" ? .file : code
     }
 
     /// Reasons without an entry are broken messages: the peer's, or a request that cannot be sent.
@@ -88,5 +94,9 @@ extension ExitCode {
         .uploadTooLarge: .tooLarge, .uploadRefused: .httpError, .uploadForgotten: .httpError, .uploadSourceChanged: .read,
         .headTooLarge: .tooLarge, .eventLineTooLong: .tooLarge, .eventTooLarge: .tooLarge, .requestBodyFailed: .read,
         .unacceptableStatus: .httpError,
+        .fileNotFound: .read, .fileIsDirectory: .read, .noPermission: .read, .cannotReadFile: .read, .fileChanged: .read,
+        .cannotCreateFile: .write, .cannotWriteFile: .write, .cannotMoveFile: .write, .resumeTokenRefused: .usage,
+        .addressRefused: .connect, .notAllowedOnCellularNetwork: .connect, .notAllowedOnExpensiveNetwork: .connect,
+        .notAllowedOnConstrainedNetwork: .connect, .rangeNotSatisfiable: .range,
     ]
 }

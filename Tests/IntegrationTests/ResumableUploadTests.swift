@@ -90,7 +90,8 @@ struct ResumableUploadTests {
             origin.route("/") { .ok("\($0.method) \(String(decoding: $0.body, as: UTF8.self)) \($0.headers[.contentType] ?? "-")") }
             let url = origin.url().absoluteString
             for (arguments, input, text) in [
-                (["-T", "a"], nil, "PUT hello -"), (["-T", "-", "-X", "POST"], "in", "POST in -"),
+                (["-T", "a"], nil, "PUT hello application/octet-stream"),
+                (["-T", "-", "-X", "POST"], "in", "POST in application/octet-stream"),
                 (["-T", "a", "--resumable", "s"], nil, "PUT hello application/octet-stream"),
             ] as [([String], String?, String)] {
                 let result = try await Running.urlload(arguments + [url], input: input, in: folder)

@@ -99,23 +99,4 @@ struct AtomicFileTests {
         }
         #expect { _ = try AtomicFile(path: folder.path) } throws: { ($0 as? OutputError)?.words.hasSuffix("Is a directory") == true }
     }
-
-    @Test func aBodyIsReadAgainFromItsBeginning() async throws {
-        let folder = try Folder()
-        let file = try AtomicFile(path: folder.path + "/a")
-        try write("body", to: file)
-        try file.commit()
-        let body = UploadFile(path: folder.path + "/a", length: 4)
-        for _ in 0..<2 {
-            var bytes: [UInt8] = []
-            for try await piece in body { bytes += piece }
-            #expect(bytes == Array("body".utf8))
-        }
-        var short: [UInt8] = []
-        for try await piece in UploadFile(path: folder.path + "/a", length: 2) { short += piece }
-        #expect(short == Array("bo".utf8))
-        await #expect(throws: OutputError.self) {
-            for try await _ in UploadFile(path: folder.path + "/a", length: 9) {}
-        }
-    }
 }

@@ -26,22 +26,59 @@ struct ProgressTests {
     }
 
     @Test func quickLoadsShowNothing() {
-        var meter = ProgressMeter(now: 100)
-        #expect(meter.add(1, now: 100.4) == nil)
-        #expect(meter.isDrawn == false)
+        var board = ProgressBoard(areNamed: false)
+        let load = board.begin("a", now: 100)
+        #expect(board.add(1, of: load, now: 100.4, size: Self.size) == nil)
+        #expect(board.add(1, of: load, now: 100.6, size: Self.size)?.count == 1)
     }
 
-    @Test func atMostTenLinesASecond() {
-        var meter = ProgressMeter(now: 100)
-        meter.expect(1_000_000)
-        let drawn = (0..<3000).count { meter.add(100, now: 100 + Double($0) / 1000) != nil }
+    @Test func atMostTenTimesASecond() {
+        var board = ProgressBoard(areNamed: true)
+        let loads = (0..<3).map { board.begin("\($0)", now: 100) }
+        board.expect(1_000_000, of: loads[0])
+        let drawn = (0..<3000).count { board.add(100, of: loads[$0 % 3], now: 100 + Double($0) / 1000, size: Self.size) != nil }
         #expect((20...25).contains(drawn))
     }
 
-    @Test func theTotalIsKnownOnlyIfAllAre() {
-        var meter = ProgressMeter(now: 0)
-        meter.expect(10)
-        meter.expect(nil)
-        #expect(meter.add(5, now: 1)?.total == nil)
+    @Test func aLinePerLoad() {
+        var board = ProgressBoard(areNamed: true)
+        let first = board.begin("https://example.org/a/long/path/to/film.mov", now: 0)
+        let second = board.begin("b", now: 0)
+        board.expect(2048, of: first)
+        board.expect(nil, of: second)
+        _ = board.add(1024, of: first, now: 0, size: Self.size)
+        let lines = board.add(512, of: second, now: 1, size: Self.size) ?? []
+        #expect(lines.count == 2)
+        #expect(lines.first?.hasPrefix("…/path/to/film.mov  50% [") == true, "\(lines)")
+        #expect(lines.last?.hasPrefix("b                  512 B") == true, "\(lines)")
+        #expect(lines.allSatisfy { $0.count <= 79 })
+        #expect(board.add(0, of: second, now: 2, size: { (79, 1) })?.count == 1)
+        board.end(first)
+        #expect(board.add(0, of: second, now: 3, size: Self.size)?.count == 1)
+        // Of a line that is gone nobody hears any more.
+        #expect(board.add(9, of: first, now: 3.01, size: Self.size) == nil)
     }
+
+    @Test(arguments: ["長い名前の映画.mov", "e\u{301}\u{301}\u{301}", "", String(repeating: "語", count: 50)])
+    func wideNamesAreNotWrapped(_ name: String) throws {
+        var board = ProgressBoard(areNamed: true)
+        let load = board.begin(name, now: 0)
+        let line = try #require(board.add(1, of: load, now: 1, size: { (20, 3) })?.first)
+        let columns = line.unicodeScalars.reduce(0) { $0 + ($1.value < 0x1100 || $1 == "…" ? 1 : 2) }
+        #expect(columns <= 20, "\(line)")
+    }
+
+    @Test func theAnswerCountsAnew() {
+        var meter = ProgressMeter(now: 0)
+        meter.expect(100)
+        meter.add(100)
+        meter.expect(10)
+        meter.add(5)
+        let line = meter.line(now: 1)
+        #expect(line.bytes == 5 && line.total == 10)
+        meter.expect(nil)
+        #expect(meter.line(now: 1).total == nil)
+    }
+
+    private static func size() -> (width: Int, height: Int) { (79, 23) }
 }

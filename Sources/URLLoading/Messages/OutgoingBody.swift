@@ -59,20 +59,30 @@ enum OutgoingBody: Sendable {
         }
         guard let opened else { throw LoadError(token.stopReason ?? .cancelled, phase: .preparing) }
         let reader: FileReader
-        do { reader = try opened.get() } catch { throw LoadError(file: error, .preparing) }
+        do { reader = try opened.get() } catch { throw LoadError(file: error, .preparing).naming(path) }
         guard reader.kind == .file else {
             throw LoadError(
                 reader.kind == .directory ? .fileIsDirectory : .cannotReadFile, phase: .preparing, party: .local,
-                detail: "only a regular file can be sent")
+                detail: "only a regular file can be sent"
+            ).naming(path)
         }
         let range = wanted ?? 0..<reader.size
         guard range.lowerBound >= 0, range.upperBound <= reader.size else {
-            throw LoadError(.rangeNotSatisfiable, phase: .preparing, party: .local, detail: "of \(reader.size) bytes")
+            throw LoadError(
+                .rangeNotSatisfiable, phase: .preparing, party: .local, detail: "of \(reader.size) bytes"
+            ).naming(path)
         }
         return (reader, range)
     }
 
     static func fileChanged(_ missing: some BinaryInteger) -> LoadError {
         LoadError(.requestBodyFailed, phase: .sending, party: .system, detail: "the file became shorter: \(missing) bytes are missing")
+    }
+}
+
+extension LoadError {
+    /// Says which of the files of a request it is about.
+    fileprivate func naming(_ path: String) -> LoadError {
+        LoadError(reason, phase: phase, party: party, url: url, detail: detail.map { "\(path): \($0)" } ?? path)
     }
 }

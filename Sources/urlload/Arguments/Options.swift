@@ -72,6 +72,8 @@ struct Options: Sendable {
     /// Where an HTTP Archive goes.
     var archiveFile: String?
 
+    var sendsBody: Bool { upload != nil || !payloads.isEmpty || !formFields.isEmpty }
+
     // Instead of loading.
     var wantsHelp = false
     var wantsVersion = false

@@ -14,10 +14,10 @@ struct FileDescriptor: Sendable {
     var isTerminal: Bool { isatty(number) == 1 }
 
     /// Columns of the terminal; `nil` if it is none or does not say.
-    var columns: Int? {
+    var terminalSize: (columns: Int, rows: Int)? {
         var size = winsize()
-        guard ioctl(number, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
-        return Int(size.ws_col)
+        guard ioctl(number, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else { return nil }
+        return (Int(size.ws_col), Int(size.ws_row))
     }
 
     func write(_ bytes: UnsafeRawBufferPointer) throws(OutputError) {

@@ -22,6 +22,7 @@ extension Configuration {
         if retryPolicy != nil { observers = [RetryNotes(screen: screen)] }
         if options.trace != .off { wireTap = { screen.show($0) } }
         if let archiver { observers.append(archiver) }
+        if screen.showsProgress, options.sendsBody { observers.append(Watch.Uploads()) }
         if options.printsJSON { observers.append(Watch.Observer()) }
     }
 }

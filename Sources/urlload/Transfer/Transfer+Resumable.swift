@@ -21,7 +21,7 @@ extension Transfer {
             throw error
         }
         state.remove()
-        try await receive(response, Whole(data: data), url, attempt)
+        try await receive(response, Whole(data: data), url, watch, attempt)
     }
 }
 

@@ -9,34 +9,37 @@ struct Transfer: Sendable {
     let screen: Screen
 
     @concurrent func run(_ text: String) async -> Report {
-        let watch = Watch()
-        guard let url = AddressText.url(text) else {
+        let address = AddressText.url(text)
+        let line = screen.progress(of: address.map(FileName.make) ?? text)
+        defer { line.end() }
+        let watch = Watch(line)
+        guard let url = address else {
             var report = Report(url: text)
             report.failure = Report.Failure(LoadError(.badURL, phase: .preparing, party: .local))
             return finished(report, watch)
         }
         var report = Report(url: AddressText.shown(url))
-        let progress = Attempt()
+        let attempt = Attempt()
         do {
             let request = try Request(options, url)
             try await Watch.$current.withValue(watch) {
-                if let continuation = continuation(url) { return try await carryOn(continuation, request, watch, progress) }
-                guard options.uploadState == nil else { return try await uploadResumably(request, url, watch, progress) }
-                guard !options.printsEvents else { return try await receiveEvents(request, decisions(watch), progress) }
+                if let continuation = continuation(url) { return try await carryOn(continuation, request, watch, attempt) }
+                guard options.uploadState == nil else { return try await uploadResumably(request, url, watch, attempt) }
+                guard !options.printsEvents else { return try await receiveEvents(request, decisions(watch), attempt) }
                 try await session.load(request, decisions: decisions(watch)) { response, body in
-                    try await receive(response, body, url, progress)
+                    try await receive(response, body, url, watch, attempt)
                 }
             }
         } catch let error as LoadError {
             // A file that could not be read is named by what our own sequence threw.
-            report.failure = progress.failure ?? (error.ownCause as? OutputError).map { Report.Failure($0) } ?? Report.Failure(error)
+            report.failure = attempt.failure ?? (error.ownCause as? OutputError).map { Report.Failure($0) } ?? Report.Failure(error)
             if report.effectiveURL == nil { report.effectiveURL = error.url.map(AddressText.shown) }
         } catch let error as OutputError {
             report.failure = Report.Failure(error)
         } catch {
-            report.failure = progress.failure
+            report.failure = attempt.failure
         }
-        progress.tell(&report)
+        attempt.tell(&report)
         return finished(report, watch)
     }
 
@@ -59,7 +62,7 @@ struct Transfer: Sendable {
     private struct RefusedStatus: Error {}
 
     func receive<Body: AsyncSequence>(
-        _ response: Response, _ body: Body, _ url: URL, _ attempt: Attempt
+        _ response: Response, _ body: Body, _ url: URL, _ watch: Watch, _ attempt: Attempt
     ) async throws where Body.Element: ContiguousBytes {
         attempt.response = response
         if options.failsOnStatus, let status = response.http?.status, status.code >= 400 {
@@ -67,13 +70,14 @@ struct Transfer: Sendable {
             throw RefusedStatus()
         }
         let output = try open(response, url)
+        watch.progress.answers(response.expectedLength)
         for try await chunk in body {
             let count = try chunk.withUnsafeBytes { bytes in
                 try output.write(bytes)
                 return bytes.count
             }
             attempt.bytes += Int64(count)
-            screen.progress(count)
+            watch.progress.add(count)
         }
         try output.commit()
         attempt.file = output.fileName
@@ -105,11 +109,11 @@ struct Transfer: Sendable {
             switch event {
             case .responded(let response):
                 attempt.response = response
-                if let expected = response.expectedLength { screen.expect(expected) }
+                watch.progress.answers(response.expectedLength)
             case .resumed(let offset, _) where offset > 0: screen.message("\(continuation.path): goes on at byte \(offset)")
             case .received(let bytes):
                 attempt.bytes += Int64(bytes.count)
-                screen.progress(bytes.count)
+                watch.progress.add(bytes.count)
             default: break
             }
         }
@@ -121,7 +125,6 @@ struct Transfer: Sendable {
         if options.includesHead || options.asksForHead, !options.printsJSON || output.fileName != nil, let head = response.http {
             try output.write(HeadText.make(head))
         }
-        screen.expect(response.expectedLength)
         return output
     }
 

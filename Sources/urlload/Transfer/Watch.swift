@@ -1,4 +1,4 @@
-// What is remembered about one load while it goes on: its redirects and its times.
+// What is remembered about one load while it goes on: its redirects and its times; and its progress line.
 
 import Synchronization
 import URLLoading
@@ -13,6 +13,9 @@ final class Watch: Sendable {
         var redirects: [(status: Int, url: String)] = []
     }
     private let state = Lock(State())
+    let progress: Screen.Progress
+
+    init(_ progress: Screen.Progress) { self.progress = progress }
 
     var timings: Report.Timings { state.withLock { $0.timings } }
     var redirects: [(status: Int, url: String)] { state.withLock { $0.redirects } }
@@ -22,6 +25,15 @@ final class Watch: Sendable {
         func observe(_ event: LoadEvent, of load: LoadIdentity) {
             guard case .metrics(let metrics) = event, let watch = Watch.current else { return }
             watch.state.withLock { $0.timings = Report.Timings(metrics) }
+        }
+    }
+
+    /// Shows how far a request's body has come, each time it is sent.
+    struct Uploads: LoadObserver {
+        func observe(_ event: LoadEvent, of load: LoadIdentity) {
+            guard case .bodySent(let bytes) = event, let progress = Watch.current?.progress else { return }
+            if bytes.total == bytes.count { progress.expect(bytes.expected) }
+            progress.add(bytes.count)
         }
     }
 

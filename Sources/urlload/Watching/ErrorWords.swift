@@ -5,7 +5,7 @@ import URLLoading
 enum ErrorWords {
     static func make(_ failure: Report.Failure) -> String {
         switch failure.exit {
-        case .httpError, .write, .read: return failure.detail ?? failure.reason
+        case .httpError, .write, .read, .file: return failure.detail ?? failure.reason
         default: break
         }
         let name = failure.phase.map { "\(failure.reason), \($0)" } ?? failure.reason
@@ -22,7 +22,7 @@ enum ErrorWords {
 
     private static let sentences: [String: String] = [
         "badURL": "this is no URL that can be loaded",
-        "unsupportedScheme": "only http and https can be loaded",
+        "unsupportedScheme": "only http, https, file and data can be loaded",
         "hostNotFound": "there is no host of this name",
         "lookupFailed": "the name could not be looked up; that may pass",
         "connectionRefused": "nothing listens there",
@@ -42,6 +42,8 @@ enum ErrorWords {
         "trustRootsUnavailable": "the trusted certificates cannot be read",
         "tooManyRedirects": "too many redirects; --max-redirects allows more",
         "badRedirect": "the redirect leads to no URL",
+        "resumeTokenRefused": "what an earlier run has left does not fit; remove it to begin anew",
+        "addressRefused": "the address is one that must not be connected to",
         "redirectRefused": "the redirect leads to something that must not be followed",
         "invalidUploadToken": "the file of --resumable is damaged or remembers something else",
         "uploadTokenMismatch": "the file of --resumable remembers an upload to another URL",

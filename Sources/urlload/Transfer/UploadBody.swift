@@ -1,4 +1,4 @@
-// What `-d` sends. A file is read as the server takes it, and read again if the body must be sent
+// What `-d` and `-T` send. A file is read as the server takes it, and read again if the body must be sent
 // again; what can be read only once is read to its end before.
 
 import FoundationEssentials
@@ -8,8 +8,8 @@ import URLLoading
 enum UploadBody {
     static func make(_ payloads: [Options.Payload]) throws(OutputError) -> RequestBody? {
         guard let first = payloads.first else { return nil }
-        if payloads.count == 1, case .file(let path) = first, path != "-", let length = try regularFileLength(path) {
-            return .stream(length: length) { UploadFile(path: path, length: length) }
+        if payloads.count == 1, case .file(let path) = first, path != "-", try isRegularFile(path) {
+            return .file(URL(filePath: path))
         }
         var bytes: [UInt8] = []
         for (index, payload) in payloads.enumerated() {
@@ -22,11 +22,11 @@ enum UploadBody {
         return .data(Data(bytes))
     }
 
-    /// `nil` for what has no length: a pipe, a device.
-    private static func regularFileLength(_ path: String) throws(OutputError) -> Int64? {
+    /// A pipe or a device can be read only once, and has no length.
+    private static func isRegularFile(_ path: String) throws(OutputError) -> Bool {
         var status = stat()
         guard stat(path, &status) == 0 else { throw .system(errno, path, .read) }
-        return status.st_mode & S_IFMT == S_IFREG ? Int64(status.st_size) : nil
+        return status.st_mode & S_IFMT == S_IFREG
     }
 
     private static func all(_ path: String) throws(OutputError) -> [UInt8] {
@@ -35,33 +35,6 @@ enum UploadBody {
         while let piece = try file.next() { bytes += piece }
         return bytes
     }
-}
-
-/// A file as a sequence of pieces, from its beginning each time.
-struct UploadFile: AsyncSequence, Sendable {
-    let path: String
-    let length: Int64
-
-    struct AsyncIterator: AsyncIteratorProtocol {
-        let path: String
-        var left: Int64
-        var file: InputFile?
-
-        /// Stops at the length that was announced: a file that grew meanwhile is sent as it was.
-        mutating func next() async throws -> [UInt8]? {
-            guard left > 0 else { return nil }
-            let file = try file ?? InputFile(path)
-            self.file = file
-            guard var piece = try file.next() else {
-                throw OutputError(.read, "\(path): became shorter while it was sent")
-            }
-            if Int64(piece.count) > left { piece.removeLast(piece.count - Int(left)) }
-            left -= Int64(piece.count)
-            return piece
-        }
-    }
-
-    func makeAsyncIterator() -> AsyncIterator { AsyncIterator(path: path, left: length) }
 }
 
 /// Used by one task.

@@ -1,0 +1,73 @@
+// The progress lines, one per load going on: not for loads that are over soon, and drawn at most ten
+// times a second. A pure machine: time is passed in.
+
+struct ProgressBoard: Sendable {
+    /// Nobody wants a bar that flashes up for the length of a blink.
+    static let quiet = 0.5
+    static let interval = 0.1
+
+    private struct Row: Sendable {
+        let id: Int
+        let name: String
+        var meter: ProgressMeter
+    }
+    private var rows: [Row] = []
+    private var lastID = 0
+    private var lastDrawn = -Double.infinity
+    /// Lines say whose they are.
+    private let areNamed: Bool
+
+    init(areNamed: Bool) { self.areNamed = areNamed }
+
+    /// A load begins; what names it from now on.
+    mutating func begin(_ name: String, now: Double) -> Int {
+        lastID += 1
+        rows.append(Row(id: lastID, name: name, meter: ProgressMeter(now: now)))
+        return lastID
+    }
+
+    mutating func expect(_ length: Int64?, of id: Int) { change(id) { $0.meter.expect(length) } }
+
+    mutating func end(_ id: Int) { rows.removeAll { $0.id == id } }
+
+    /// Counts bytes; the lines to draw now, if any, in the order in which their loads began.
+    /// - Parameters:
+    ///   - width: columns of the terminal, asked for only if something is drawn.
+    ///   - height: no more lines than this.
+    mutating func add(
+        _ count: Int, of id: Int, now: Double, size: () -> (width: Int, height: Int)
+    ) -> [String]? {
+        change(id) { $0.meter.add(count) }
+        guard now - lastDrawn >= Self.interval, rows.contains(where: { now - $0.meter.start >= Self.quiet }) else { return nil }
+        lastDrawn = now
+        let (width, height) = size()
+        var lines: [String] = []
+        for index in rows.indices where now - rows[index].meter.start >= Self.quiet && lines.count < max(1, height) {
+            let label = areNamed ? Self.label(rows[index].name, min(24, width / 4)) : ""
+            lines.append(label + rows[index].meter.line(now: now).text(width: width - Self.columns(label)))
+        }
+        return lines
+    }
+
+    private mutating func change(_ id: Int, _ body: (inout Row) -> Void) {
+        guard let index = rows.firstIndex(where: { $0.id == id }) else { return }
+        body(&rows[index])
+    }
+
+    /// Of a long name the end tells more than the beginning.
+    private static func label(_ name: String, _ width: Int) -> String {
+        guard width >= 4 else { return "" }
+        var shown = name
+        if columns(name) >= width {
+            var rest = name[...]
+            while columns(rest) > width - 2 { rest.removeFirst() }
+            shown = "…" + rest
+        }
+        return shown + String(repeating: " ", count: max(1, width - columns(shown)))
+    }
+
+    /// Rather too many than too few: a line that is wrapped could not be drawn over.
+    private static func columns(_ text: some StringProtocol) -> Int {
+        text.unicodeScalars.reduce(0) { $0 + ($1.value < 0x1100 || $1 == "…" ? 1 : 2) }
+    }
+}

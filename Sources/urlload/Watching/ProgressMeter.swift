@@ -1,0 +1,42 @@
+// How far one load has come, and how fast it is lately. A pure machine: time is passed in.
+
+struct ProgressMeter: Sendable {
+    /// The rate is that of about this many seconds past.
+    private static let memory = 2.0
+
+    let start: Double
+    private var bytes: Int64 = 0
+    private var expected: Int64?
+    private var rate = 0.0
+    private var rateMoment: Double
+    private var rateBytes: Int64 = 0
+
+    init(now: Double) {
+        start = now
+        rateMoment = now
+    }
+
+    /// Something begins to pass, of this length; `nil` if nobody knows it. A request's body comes first, then
+    /// the answer's.
+    mutating func expect(_ length: Int64?) {
+        expected = length
+        (bytes, rateBytes) = (0, 0)
+    }
+
+    mutating func add(_ count: Int) { bytes += Int64(count) }
+
+    mutating func line(now: Double) -> ProgressLine {
+        updateRate(now)
+        return ProgressLine(bytes: bytes, total: expected, elapsed: now - start, rate: rate)
+    }
+
+    private mutating func updateRate(_ now: Double) {
+        let passed = now - rateMoment
+        guard passed > 0 else { return }
+        let current = Double(bytes - rateBytes) / passed
+        let weight = rate == 0 ? 1 : min(1, passed / Self.memory)
+        rate += (current - rate) * weight
+        rateMoment = now
+        rateBytes = bytes
+    }
+}
