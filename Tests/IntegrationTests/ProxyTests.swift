@@ -37,7 +37,8 @@ struct ProxyTests {
 
     @Test func squidWantsCredentials() async throws {
         for password in ["wrong", nil] as [String?] {
-            let session = try Self.session("SQUID_CLOSED", user: password == nil ? nil : "u", password)
+            // Another user: squid keeps one password of each, and would ask anew for the right one meanwhile.
+            let session = try Self.session("SQUID_CLOSED", user: password == nil ? nil : "x", password)
             let (_, response) = try await session.data(from: try Self.renamed("NGINX", "/1k.txt"))
             #expect(response.http?.status == .proxyAuthenticationRequired)
             let error = await #expect(throws: LoadError.self) { try await session.data(from: try Self.renamed("NGINX_TLS", "/1k.txt")) }
