@@ -52,14 +52,16 @@ public struct AddressOverride: Sendable, Hashable {
 
     /// These addresses in place of a look-up: of an origin's name, or of a proxy's. What a proxy looks up is not
     /// changed by it.
-    /// - Parameter addresses: of IPv4 or IPv6, without brackets and zone; at least one.
-    public static func addresses(_ addresses: [String], of host: String, port: UInt16? = nil) throws(LoadError) -> AddressOverride {
+    /// - Parameters:
+    ///   - addresses: of IPv4 or IPv6, without brackets and zone; at least one.
+    ///   - host: `nil` for every name, and no address.
+    public static func addresses(_ addresses: [String], of host: String?, port: UInt16? = nil) throws(LoadError) -> AddressOverride {
         var all: [[UInt8]] = []
         for text in addresses {
             guard let bytes = Origin.Host.addressBytes(text) else { throw .badPlace("no address: \(text)") }
             all.append(bytes)
         }
-        guard !all.isEmpty else { throw .badPlace("no address of \(host)") }
+        guard !all.isEmpty else { throw .badPlace("no address of \(host ?? "any host")") }
         return try AddressOverride(host, port, .addresses(all))
     }
 
@@ -105,7 +107,8 @@ public struct AddressOverrides: Sendable, Hashable, ExpressibleByArrayLiteral {
     }
 
     func addresses(of host: Origin.Host, _ port: UInt16) -> [SocketAddress]? {
-        for case .addresses(let addresses) in all.lazy.filter({ $0.fits(host, port) }).map(\.place) {
+        for override in all where override.fits(host, port) {
+            guard case .addresses(let addresses) = override.place, override.host != nil || !host.isAddress else { continue }
             return addresses.compactMap { SocketAddress(octets: $0, port: port) }
         }
         return nil

@@ -10,7 +10,7 @@ struct ProxyEnvironment: Sendable {
     private let http: Result<ProxyChain, LoadError>?
     private let https: Result<ProxyChain, LoadError>?
     private let all: Result<ProxyChain, LoadError>?
-    private let bypass: ProxyBypass
+    private var bypass: ProxyBypass
 
     /// - Parameter value: of a variable; `nil` if it is not there.
     init(_ value: (String) -> String?) {
@@ -24,6 +24,13 @@ struct ProxyEnvironment: Sendable {
     }
 
     static var current: ProxyEnvironment { ProxyEnvironment(Environment.value) }
+
+    /// With other exceptions; the same for `nil`.
+    func except(_ bypass: ProxyBypass?) -> ProxyEnvironment {
+        var environment = self
+        if let bypass { environment.bypass = bypass }
+        return environment
+    }
 
     /// Whether it names no proxy at all.
     var isEmpty: Bool { http == nil && https == nil && all == nil }

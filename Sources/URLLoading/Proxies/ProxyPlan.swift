@@ -27,7 +27,7 @@ final class ProxyPlan: Sendable {
         case .fixed(let chain, _) where chain.isDirect: .direct
         case .fixed(let chain, let bypass): .fixed(chain, bypass)
         case .decided(let decide): .decided(decide)
-        case .environment: Self.source(environment(), else: .direct)
+        case .environment(let bypass): Self.source(environment().except(bypass), else: .direct)
         case .automatic: Self.source(environment(), else: DesktopProxies.isAvailable ? .desktop : .direct)
         }
         if case .direct = source { isDirect = true } else { isDirect = false }

@@ -12,7 +12,7 @@ public import FoundationEssentials
 /// used for one another.
 public struct ProxyPolicy: Sendable {
     enum Choice: Sendable {
-        case none, environment, automatic
+        case none, environment(ProxyBypass?), automatic
         case fixed(ProxyChain, ProxyBypass)
         case decided(@Sendable (URL) async throws -> [ProxyChain])
     }
@@ -29,7 +29,10 @@ public struct ProxyPolicy: Sendable {
     /// A variable that names no proxy ends the load with ``LoadError/Reason/badProxy``. Hosts of this machine
     /// (`localhost`, 127.0.0.0/8, `::1`) are always reached directly. `HTTP_PROXY` in capitals does not count in a CGI
     /// program, where whoever calls can set it.
-    public static let environment = ProxyPolicy(choice: .environment)
+    public static let environment = ProxyPolicy(choice: .environment(nil))
+
+    /// The same, with other exceptions than those of `no_proxy`.
+    public static func environment(except bypass: ProxyBypass) -> ProxyPolicy { ProxyPolicy(choice: .environment(bypass)) }
 
     /// What the environment says; if it names no proxy, what the desktop's settings say, scripts (PAC) included.
     ///
