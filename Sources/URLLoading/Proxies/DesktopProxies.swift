@@ -6,8 +6,10 @@ import URLLoadingWire
 enum DesktopProxies {
     static var isAvailable: Bool { ProxyLibrary.shared != nil }
 
-    static func chains(to origin: Origin, _ load: LoadControl) async throws(LoadError) -> [ProxyChain] {
-        guard !origin.host.isThisMachine, let library = ProxyLibrary.shared else { return [.direct] }
+    static func chains(
+        to origin: Origin, _ load: LoadControl, _ library: ProxyLibrary? = .shared
+    ) async throws(LoadError) -> [ProxyChain] {
+        guard !origin.host.isThisMachine, let library else { return [.direct] }
         // A script is somebody else's program: it is told no path and no query.
         let answers = await library.proxies(for: "\(origin)/", load)
         guard let answers else { throw LoadError(load.stopReason ?? .cancelled, phase: .preparing) }
