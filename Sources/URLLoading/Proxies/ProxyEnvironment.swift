@@ -5,11 +5,25 @@
 import URLLoadingIO
 import URLLoadingWire
 
+/// A way for each scheme: `http`, `https`, and anything else.
+struct ProxySchemes: Sendable {
+    let http: Result<ProxyChain, LoadError>?
+    let https: Result<ProxyChain, LoadError>?
+    let others: Result<ProxyChain, LoadError>?
+
+    var isEmpty: Bool { http == nil && https == nil && others == nil }
+
+    func chain(_ scheme: String) throws(LoadError) -> ProxyChain? {
+        switch scheme {
+        case "http", "ws": try http?.get()
+        case "https", "wss": try https?.get()
+        default: try others?.get()
+        }
+    }
+}
+
 struct ProxyEnvironment: Sendable {
-    /// Of a scheme: `http`, `https`, and anything else.
-    private let http: Result<ProxyChain, LoadError>?
-    private let https: Result<ProxyChain, LoadError>?
-    private let all: Result<ProxyChain, LoadError>?
+    private let schemes: ProxySchemes
     private var bypass: ProxyBypass
 
     /// - Parameter value: of a variable; `nil` if it is not there.
@@ -17,9 +31,10 @@ struct ProxyEnvironment: Sendable {
         func set(_ name: String) -> String? { value(name).flatMap { $0.isEmpty ? nil : $0 } }
         // A CGI program finds the field "Proxy" of whoever calls it in HTTP_PROXY (RFC 3875 §4.1.18, CVE-2016-5385).
         let mayBeForged = value("REQUEST_METHOD") != nil
-        http = Self.chain("http_proxy", set("http_proxy") ?? (mayBeForged ? nil : set("HTTP_PROXY")))
-        https = Self.chain("https_proxy", set("https_proxy") ?? set("HTTPS_PROXY"))
-        all = Self.chain("all_proxy", set("all_proxy") ?? set("ALL_PROXY"))
+        let all = Self.chain("all_proxy", set("all_proxy") ?? set("ALL_PROXY"))
+        schemes = ProxySchemes(
+            http: Self.chain("http_proxy", set("http_proxy") ?? (mayBeForged ? nil : set("HTTP_PROXY"))) ?? all,
+            https: Self.chain("https_proxy", set("https_proxy") ?? set("HTTPS_PROXY")) ?? all, others: all)
         bypass = ProxyBypass(set("no_proxy") ?? set("NO_PROXY") ?? "")
     }
 
@@ -33,7 +48,7 @@ struct ProxyEnvironment: Sendable {
     }
 
     /// Whether it names no proxy at all.
-    var isEmpty: Bool { http == nil && https == nil && all == nil }
+    var isEmpty: Bool { schemes.isEmpty }
 
     private static func chain(_ name: String, _ text: String?) -> Result<ProxyChain, LoadError>? {
         guard let text else { return nil }
@@ -49,11 +64,6 @@ struct ProxyEnvironment: Sendable {
     /// - Parameter scheme: of the URL; a stream has none of these.
     func chain(to host: Origin.Host, port: UInt16, scheme: String) throws(LoadError) -> ProxyChain {
         guard !isEmpty, !host.isThisMachine, !bypass.contains(host, port) else { return .direct }
-        let own = switch scheme {
-        case "http", "ws": http
-        case "https", "wss": https
-        default: Result<ProxyChain, LoadError>?.none
-        }
-        return try (own ?? all)?.get() ?? .direct
+        return try schemes.chain(scheme) ?? .direct
     }
 }

@@ -10,6 +10,7 @@ final class ProxyPlan: Sendable {
         case environment(ProxyEnvironment)
         case desktop
         case fixed(ProxyChain, ProxyBypass)
+        case schemes(ProxySchemes, ProxyBypass)
         case decided(@Sendable (URL) async throws -> [ProxyChain])
     }
     private let source: Source
@@ -26,6 +27,8 @@ final class ProxyPlan: Sendable {
         case .none: .direct
         case .fixed(let chain, _) where chain.isDirect: .direct
         case .fixed(let chain, let bypass): .fixed(chain, bypass)
+        case .schemes(let schemes, _) where schemes.isEmpty: .direct
+        case .schemes(let schemes, let bypass): .schemes(schemes, bypass)
         case .decided(let decide): .decided(decide)
         case .environment(let bypass): Self.source(environment().except(bypass), else: .direct)
         case .automatic: Self.source(environment(), else: DesktopProxies.isAvailable ? .desktop : .direct)
@@ -45,6 +48,8 @@ final class ProxyPlan: Sendable {
         case .direct: return [.direct]
         case .environment(let environment): return [try environment.chain(to: origin.host, port: origin.port, scheme: origin.scheme)]
         case .fixed(let chain, let bypass): return [bypass.contains(origin.host, origin.port) ? .direct : chain]
+        case .schemes(let schemes, let bypass):
+            return [bypass.contains(origin.host, origin.port) ? .direct : try schemes.chain(origin.scheme) ?? .direct]
         case .desktop: return try await DesktopProxies.chains(to: origin, load)
         case .decided(let decide):
             guard let url else { return [.direct] }

@@ -14,6 +14,7 @@ public struct ProxyPolicy: Sendable {
     enum Choice: Sendable {
         case none, environment(ProxyBypass?), automatic
         case fixed(ProxyChain, ProxyBypass)
+        case schemes(ProxySchemes, ProxyBypass)
         case decided(@Sendable (URL) async throws -> [ProxyChain])
     }
     let choice: Choice
@@ -44,6 +45,15 @@ public struct ProxyPolicy: Sendable {
     /// - Parameter bypass: which hosts are reached directly; those of this machine are not by themselves.
     public static func fixed(_ chain: ProxyChain, except bypass: ProxyBypass = .nothing) -> ProxyPolicy {
         ProxyPolicy(choice: .fixed(chain, bypass))
+    }
+
+    /// One for each scheme, as the classic shape has them. A proxy that is none fails the loads it is for; `nil` is the
+    /// direct way.
+    package static func schemes(
+        http: Result<ProxyChain, LoadError>?, https: Result<ProxyChain, LoadError>?, others: Result<ProxyChain, LoadError>?,
+        except bypass: ProxyBypass
+    ) -> ProxyPolicy {
+        ProxyPolicy(choice: .schemes(ProxySchemes(http: http, https: https, others: others), bypass))
     }
 
     /// A closure is asked for every request.
