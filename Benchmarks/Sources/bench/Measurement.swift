@@ -116,7 +116,8 @@ struct Measurement {
         ] + (isTLS ? [servers.cafile] : [])
         let environment = contender.environment.merging(environment) { $1 }.merging([
             "BENCH_WARM": "\(scenario.warm)", "BENCH_WARM_URL": servers.warmURL(scenario),
-            "SWIFT_BACKTRACE": "enable=no",
+            "BENCH_SOURCE": "\(servers.directory)/www/1g", "BENCH_LENGTH": "\(scenario.bytesEach)",
+            "BENCH_TARGET": servers.target, "SWIFT_BACKTRACE": "enable=no",
         ].merging(scenario.sharesCore ? ["BENCH_CORE": "0"] : [:]) { $1 }) { $1 }
         let finished = try run(arguments, environment: environment)
         if finished.status == 77 { return (nil, finished) }

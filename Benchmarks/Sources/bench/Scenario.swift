@@ -1,7 +1,10 @@
-// What is measured. A contender knows six kinds; a scenario is a kind with numbers and a server.
+// What is measured. A contender knows some kinds; a scenario is a kind with numbers and a server.
 
 struct Scenario {
-    enum Kind: String { case get, bulk, handshake, resumed = "handshake-resumed", inflight, start }
+    enum Kind: String {
+        case get, bulk, handshake, resumed = "handshake-resumed", inflight, start
+        case uploadFile = "upload-file", uploadMemory = "upload-memory", download
+    }
     enum Server { case plain, tls, tlsResuming, tlsFull, holding }
     enum Unit { case request, gibibyte, process }
 
@@ -19,6 +22,8 @@ struct Scenario {
     var countsSyscalls = true
     /// Compares our own shapes instead of the clients.
     var comparesShapes = false
+    /// What the floor and we do, and nobody else was taught.
+    var isOurs: Bool { Kind.transfers.contains(kind) }
 
     /// One request at a time: client and server take turns, on one core, or the numbers jump between
     /// two modes with the scheduler.
@@ -42,6 +47,9 @@ struct Scenario {
         .get("get-tls-64", "GET 1 KB over TLS, 64 connections", .tls, connections: 64, requests: 40_000),
         .bulk("bulk", "1 GiB, discarded", .plain),
         .bulk("bulk-tls", "1 GiB over TLS, discarded", .tls),
+        .transfer("upload-file", "1 GiB up from a file", .uploadFile, .holding, "/sink"),
+        .transfer("upload-memory", "1 GiB up from memory, in pieces of 256 KiB", .uploadMemory, .holding, "/sink"),
+        .transfer("download", "1 GiB down to a file in memory", .download, .plain, "/1g"),
         .handshake("handshake", "New TLS connection for each request, 16 at a time", .handshake, .tlsFull, 800),
         .handshake(
             "handshake-resumed", "The same, TLS session resumed", .resumed, .tlsResuming, 1200),
@@ -74,6 +82,14 @@ struct Scenario {
             bytesEach: gibibyte, unit: .gibibyte)
     }
 
+    static func transfer(
+        _ name: String, _ title: String, _ kind: Kind, _ server: Server, _ path: String
+    ) -> Scenario {
+        Scenario(
+            name: name, title: title, kind: kind, server: server, path: path, connections: 1, requests: 2,
+            bytesEach: gibibyte, unit: .gibibyte, countsSyscalls: false)
+    }
+
     static func handshake(
         _ name: String, _ title: String, _ kind: Kind, _ server: Server, _ requests: Int
     ) -> Scenario {
@@ -86,7 +102,7 @@ struct Scenario {
     func requests(of contender: Contender, scale: Double) -> Int {
         switch kind {
         case .start: return 1
-        case .bulk: return contender.weight < 0.2 || scale < 1 ? 1 : requests
+        case .bulk, .uploadFile, .uploadMemory, .download: return contender.weight < 0.2 || scale < 1 ? 1 : requests
         case .inflight: return contender.isFoundation ? 1000 : requests
         case .get, .handshake, .resumed:
             return max(4 * connections, 200, Int(Double(requests) * contender.weight * scale))
@@ -97,7 +113,7 @@ struct Scenario {
     func syscallRuns(of contender: Contender) -> (short: Int, long: Int) {
         switch kind {
         case .start: return (0, 1)
-        case .bulk: return (1, contender.weight < 0.2 ? 5 : 13)
+        case .bulk, .uploadFile, .uploadMemory, .download: return (1, contender.weight < 0.2 ? 5 : 13)
         case .inflight: return (1, 2)
         case .handshake, .resumed: return (64, 64 + 160)
         case .get:
@@ -109,7 +125,7 @@ struct Scenario {
     var warm: Int {
         switch kind {
         case .get: max(500, 4 * connections)
-        case .bulk, .inflight: 1
+        case .bulk, .inflight, .uploadFile, .uploadMemory, .download: 1
         case .handshake, .resumed: 2 * connections
         case .start: 0
         }
@@ -117,4 +133,5 @@ struct Scenario {
 }
 extension Scenario.Kind {
     static var handshakes: [Self] { [.handshake, .resumed] }
+    static var transfers: [Self] { [.uploadFile, .uploadMemory, .download] }
 }

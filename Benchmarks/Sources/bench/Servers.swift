@@ -7,6 +7,11 @@ final class Servers {
     private var ports: [Scenario.Server: UInt16] = [:]
     private var ownsDirectory = false
 
+    /// Where downloads go: to memory if possible, since a disk has moods of its own.
+    var target: String {
+        let memory = "/dev/shm"
+        return (access(memory, W_OK) == 0 ? memory : directory) + "/bench-\(getpid())"
+    }
     var cafile: String { "\(directory)/ca.pem" }
     private var handshakeLog: String { "\(directory)/handshakes.log" }
 
@@ -44,7 +49,7 @@ final class Servers {
 
     func warmURL(_ scenario: Scenario) -> String {
         switch scenario.kind {
-        case .bulk: base(scenario) + "/16m"
+        case .bulk, .download: base(scenario) + "/16m"
         case .inflight: base(scenario) + "/hold/1"
         default: base(scenario) + scenario.path
         }

@@ -1,6 +1,8 @@
 /* The holding server: `GET /hold/N` is answered when N requests have arrived and a pause has passed
- * in which the clients come to rest. Prints its port. One thread, level-triggered, HTTP/1.1 keep-alive. */
+ * in which the clients come to rest. What is put to `/sink` is thrown away by the kernel and answered at its end.
+ * Prints its port. One thread, level-triggered, HTTP/1.1 keep-alive. */
 
+#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -16,6 +18,7 @@
 enum { limit = 65536, body = 1024, pause_ms = 300 };
 
 static char *partial[limit]; /* the head of a request so far, by descriptor */
+static long long sinking[limit]; /* bytes of a body to come, by descriptor */
 static int waiting[limit], waiting_count, timer = -1;
 static char answer[256 + body];
 static size_t answer_length;
@@ -26,14 +29,32 @@ static void answer_all(void) {
     waiting_count = 0;
 }
 
-/* A request is complete when its empty line is there; requests carry no body. */
+static int answer_sink(int fd) { return send(fd, answer, answer_length, MSG_NOSIGNAL) > 0; }
+
+/* Thrown away without a copy: what is measured is the client. */
+static int sink(int fd) {
+    ssize_t n = recv(fd, NULL, sinking[fd] < 1 << 22 ? sinking[fd] : 1 << 22, MSG_TRUNC);
+    if (n <= 0) return 0;
+    sinking[fd] -= n;
+    return sinking[fd] > 0 || answer_sink(fd);
+}
+
+/* A request is complete when its empty line is there, or the body it announces. */
 static int receive(int fd) {
+    if (sinking[fd] > 0) return sink(fd);
     char *head = partial[fd];
     size_t have = strlen(head);
     ssize_t n = recv(fd, head + have, 4095 - have, 0);
     if (n <= 0) return 0;
     head[have + n] = 0;
-    if (!strstr(head, "\r\n\r\n")) return have + n < 4095;
+    char *end = strstr(head, "\r\n\r\n");
+    if (!end) return have + n < 4095;
+    char *length = strcasestr(head, "\r\nContent-Length:");
+    if (length && length < end) {
+        sinking[fd] = atoll(length + 17) - (head + have + n - (end + 4));
+        head[0] = 0;
+        return sinking[fd] > 0 || answer_sink(fd);
+    }
     long wanted = 1;
     char *path = strstr(head, "/hold/");
     if (path) wanted = atol(path + 6);
@@ -51,6 +72,7 @@ static void forget(int fd) {
         if (waiting[i] == fd) { waiting[i] = waiting[--waiting_count]; break; }
     free(partial[fd]);
     partial[fd] = NULL;
+    sinking[fd] = 0;
     close(fd);
 }
 

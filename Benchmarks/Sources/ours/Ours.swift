@@ -11,8 +11,15 @@ import URLLoading
 struct Ours {
     let session: Session
     let connections: Int
-    let discards: Bool
+    let kind: Kind
     let shape: Shape
+
+    enum Kind: String {
+        case bulk
+        case uploadFile = "upload-file", uploadMemory = "upload-memory", download
+        /// Any other: a small answer.
+        case get
+    }
 
     /// How one request is made, in the scenarios that compare the ways.
     enum Shape: String {
@@ -44,7 +51,7 @@ struct Ours {
         if shape == .observer { configuration.observers = [LoadStatistics()] }
         let ours = Ours(
             session: Session(configuration), connections: options.connections,
-            discards: String(cString: options.scenario) == "bulk", shape: shape)
+            kind: Kind(rawValue: String(cString: options.scenario)) ?? .get, shape: shape)
 
         if getenv("OURS_EXECUTOR") != nil {
             try await withTaskExecutorPreference(URLLoading.loopExecutor) {
@@ -67,17 +74,54 @@ struct Ours {
     /// One phase: `requests` spread over as many tasks as there are connections.
     func run(_ url: String, _ requests: Int) async throws -> Int64 {
         let countdown = Countdown(requests)
-        let request = Request(url: URL(string: url)!)
+        let request = request(url)
         return try await withThrowingTaskGroup(of: Int64.self) { group in
             for _ in 0..<connections {
                 group.addTask {
                     var bytes: Int64 = 0
-                    while countdown.next() { bytes += try await discards ? discard(request) : get(request) }
+                    while countdown.next() { bytes += try await load(request) }
                     return bytes
                 }
             }
             return try await group.reduce(0, +)
         }
+    }
+
+    func request(_ url: String) -> Request {
+        let url = URL(string: url)!
+        switch kind {
+        case .get, .bulk, .download: return Request(url: url)
+        case .uploadFile: return Request(url: url, method: .put, body: .file(URL(filePath: Self.variable("BENCH_SOURCE"))))
+        case .uploadMemory:
+            let count = Self.length / Self.piece.count
+            return Request(url: url, method: .put, body: .stream(length: Int64(Self.length)) { Pieces(left: count) })
+        }
+    }
+
+    static let length = Int(variable("BENCH_LENGTH")) ?? 0
+    static let piece = [UInt8](repeating: 0, count: 256 * 1024)
+
+    static func variable(_ name: String) -> String { getenv(name).map { String(cString: $0) } ?? "" }
+
+    func load(_ request: Request) async throws -> Int64 {
+        switch kind {
+        case .get: try await get(request)
+        case .bulk: try await discard(request)
+        case .uploadFile, .uploadMemory: try await upload(request)
+        case .download: try await download(request)
+        }
+    }
+
+    func upload(_ request: Request) async throws -> Int64 {
+        _ = try await get(request)
+        return Int64(Self.length)
+    }
+
+    func download(_ request: Request) async throws -> Int64 {
+        let target = Self.variable("BENCH_TARGET")
+        let response = try await session.download(request, to: URL(filePath: target))
+        guard response.http?.status.code == 200, unlink(target) == 0 else { bench_fail("no file") }
+        return response.expectedLength ?? 0
     }
 
     func get(_ request: Request) async throws -> Int64 {
@@ -125,6 +169,16 @@ struct Ours {
             return bytes
         }
     }
+}
+
+struct Pieces: AsyncSequence, AsyncIteratorProtocol {
+    var left: Int
+    mutating func next() async -> [UInt8]? {
+        guard left > 0 else { return nil }
+        left -= 1
+        return Ours.piece
+    }
+    func makeAsyncIterator() -> Pieces { self }
 }
 
 final class Countdown: Sendable {

@@ -1,10 +1,11 @@
-/* The floor: what HTTP/1.1 keep-alive costs with bare sockets, epoll and OpenSSL, and nothing a
+/* The floor: what HTTP/1.1 keep-alive costs with bare sockets, epoll, sendfile and OpenSSL, and nothing a
  * client needs besides. One thread; sockets registered once, edge-triggered; Content-Length only. */
 
 #include <BenchMeasure.h>
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/err.h>
@@ -16,17 +17,20 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/epoll.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum state { closed, connecting, handshaking, sending, receiving_head, receiving_body };
+enum state { closed, connecting, handshaking, sending, sending_body, receiving_head, receiving_body };
 
 typedef struct {
     int fd;
     enum state state;
     SSL *ssl;
     size_t length, sent;   /* of the request, then of the head so far */
-    long long left;        /* of the body */
+    long long left;        /* of the body, of the request or of the answer */
+    int file;              /* what is sent, or written */
+    off_t offset;
     int close_after;
     int low_water;
     char buffer[4096];     /* the request, then the head of the answer */
@@ -38,6 +42,10 @@ static SSL_CTX *tls;
 static SSL_SESSION *sessions[64];     /* tickets, each for one connection: OpenSSL spoils a used one */
 static int session_count;
 static char bulk[256 * 1024];         /* one for all: nothing reads it */
+
+static enum { none, from_file, from_memory, to_file } transfer;
+static const char *file_name;         /* what is sent, or written anew for each request */
+static long long upload_length;
 
 static const char *path;              /* of the phase under way */
 static long to_begin, to_finish;
@@ -107,7 +115,11 @@ static void close_socket(connection *c) {
 static void begin(connection *c) {
     to_begin--;
     c->sent = 0;
-    c->length = snprintf(c->buffer, sizeof c->buffer,
+    if (transfer == from_file || transfer == from_memory) {
+        c->length = snprintf(c->buffer, sizeof c->buffer,
+            "PUT %s HTTP/1.1\r\nHost: %s:%s\r\nAccept: */*\r\nUser-Agent: rawc\r\nContent-Length: %lld\r\n\r\n",
+            path, host, port_text, upload_length);
+    } else c->length = snprintf(c->buffer, sizeof c->buffer,
         "GET %s HTTP/1.1\r\nHost: %s:%s\r\nAccept: */*\r\nUser-Agent: rawc\r\n\r\n", path, host, port_text);
     if (c->state == closed) open_socket(c); else c->state = sending;
 }
@@ -175,6 +187,21 @@ static void await_much(connection *c) {
     setsockopt(c->fd, SOL_SOCKET, SO_RCVLOWAT, &wanted, sizeof wanted);
 }
 
+static int open_file(int flags) {
+    int file = open(file_name, flags | O_CLOEXEC, 0600);
+    if (file < 0) { perror(file_name); exit(1); }
+    return file;
+}
+
+static void write_all(int file, const char *from, size_t length) {
+    while (length > 0) {
+        ssize_t n = write(file, from, length);
+        if (n < 0) bench_fail("write");
+        from += n;
+        length -= n;
+    }
+}
+
 /* As far as the socket lets it. */
 static void advance(connection *c) {
     for (;;) {
@@ -204,9 +231,28 @@ static void advance(connection *c) {
             if (n == 0) return;
             c->sent += n;
             if (c->sent < c->length) break;
-            c->state = receiving_head;
             c->length = 0;
+            if (transfer == from_file || transfer == from_memory) {
+                c->left = upload_length;
+                c->offset = 0;
+                if (transfer == from_file) c->file = open_file(O_RDONLY);
+                c->state = sending_body;
+                break;
+            }
+            c->state = receiving_head;
             /* The answer cannot be here yet; the edge will say when it is. */
+            return;
+        case sending_body:
+            while (c->left > 0) {
+                if (transfer == from_file) n = sendfile(c->fd, c->file, &c->offset, c->left < 1 << 30 ? c->left : 1 << 30);
+                else n = send(c->fd, bulk, c->left < (long long)sizeof bulk ? c->left : (long long)sizeof bulk, MSG_NOSIGNAL);
+                if (n < 0 && errno == EAGAIN) return;
+                if (n <= 0) bench_fail("send");
+                c->left -= n;
+            }
+            if (transfer == from_file) close(c->file);
+            bytes += upload_length;
+            c->state = receiving_head;
             return;
         case receiving_head: {
             n = pull(c, c->buffer + c->length, sizeof c->buffer - c->length);
@@ -216,8 +262,12 @@ static void advance(connection *c) {
             size_t head = parse_head(c);
             if (!head) { if (c->length == sizeof c->buffer) bench_fail("head too long"); break; }
             bench_in_flight();
-            bytes += c->length - head;
+            if (transfer == none || transfer == to_file) bytes += c->length - head;
             c->left -= c->length - head;
+            if (transfer == to_file) {
+                c->file = open_file(O_WRONLY | O_CREAT | O_EXCL);
+                write_all(c->file, c->buffer + head, c->length - head);
+            }
             c->state = receiving_body;
             break;
         }
@@ -227,9 +277,14 @@ static void advance(connection *c) {
                 n = pull(c, bulk, sizeof bulk);
                 if (n < 0) bench_fail("closed in the body");
                 if (n == 0) return;
-                bytes += n;
+                if (transfer == none || transfer == to_file) bytes += n;
+                if (transfer == to_file) write_all(c->file, bulk, n);
                 c->left -= n;
                 break;
+            }
+            if (transfer == to_file) {
+                close(c->file);
+                if (unlink(file_name)) bench_fail("unlink");
             }
             to_finish--;
             if (c->close_after) close_socket(c);
@@ -264,6 +319,11 @@ int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN);
     poller = epoll_create1(EPOLL_CLOEXEC);
     if (!strncmp(options.url, "https:", 6)) prepare_tls();
+    if (!strcmp(options.scenario, "upload-file")) transfer = from_file;
+    if (!strcmp(options.scenario, "upload-memory")) transfer = from_memory;
+    if (!strcmp(options.scenario, "download")) transfer = to_file;
+    file_name = getenv(transfer == to_file ? "BENCH_TARGET" : "BENCH_SOURCE");
+    upload_length = getenv("BENCH_LENGTH") ? atoll(getenv("BENCH_LENGTH")) : 0;
     connection *connections = calloc(options.connections, sizeof(connection));
     if (options.warm > 0) run(connections, options.connections, options.warm_url, options.warm);
     bench_start();

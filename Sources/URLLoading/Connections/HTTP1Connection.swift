@@ -220,6 +220,12 @@ final class HTTP1Connection: @unchecked Sendable {
         }
     }
 
+    /// Receives what is here; `false` if that is nothing, or something else comes first.
+    func fillNow(_ control: LoadControl) throws(LoadError) -> Bool {
+        guard !sawEnd, !control.isSuspended, control.stopReason == nil, !sending.isGoingOn else { return false }
+        return try read()
+    }
+
     /// While its task is suspended the connection takes up no place.
     func pause(_ control: LoadControl) async {
         control.setResting(true, route)

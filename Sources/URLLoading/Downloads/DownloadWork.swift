@@ -132,27 +132,49 @@ final class DownloadWork: Sendable {
             validator: validator, offset: 0, length: length, path: nil, bytes: nil, tail: "", isEarly: false)
     }
 
-    /// Writes pieces of the body behind what is there. A cancellation waits for the piece that is being
-    /// written: nothing may write to the file once somebody else goes on with it.
-    func write(_ pieces: [Chunk]) async throws(LoadError) {
+    /// Writes what is here of the body, and what comes meanwhile, behind what is there. All on the thread that
+    /// may block: a visit to it costs more than a piece, and a piece that is written where it was read is still
+    /// in that core's cache, in a buffer that the next one gets again.
+    ///
+    /// A cancellation waits for the piece that is being written: nothing may write to the file once somebody
+    /// else goes on with it.
+    func receive(_ exchange: any Exchange, _ control: LoadControl) async throws(LoadError) -> Saved {
         let (held, offset) = state.withLock { ($0.file, $0.offset) }
-        guard let file = held else { return }
-        let written = await BlockingThreads.files.call(.never) { () -> Result<Int64, IOFailure> in
-            Result { () throws(IOFailure) in
-                var offset = offset
-                for piece in pieces {
-                    try file.write(piece.storage.bytes(piece.range), at: offset)
-                    offset += Int64(piece.count)
+        guard let file = held else { return Saved(isEnd: true) }
+        let saved = await BlockingThreads.files.call(.never) { () -> Saved in
+            var saved = Saved()
+            do {
+                while saved.count < Self.mostInTurn, control.stopReason == nil {
+                    switch try exchange.buffered(atMost: .max) {
+                    case .chunk(let piece)?:
+                        try file.write(piece.storage.bytes(piece.range), at: offset + Int64(saved.count))
+                        saved.count += piece.count
+                    case .end?:
+                        saved.isEnd = true
+                        return saved
+                    case nil: if try !exchange.fillNow() { return saved }
+                    }
                 }
-                return offset
+            } catch let error as IOFailure {
+                saved.error = LoadError(.cannotWriteFile, phase: .receiving, party: .system, detail: error.words)
+            } catch {
+                saved.error = error as? LoadError
             }
+            return saved
         }
-        do {
-            if let end = try written?.get() { state.withLock { $0.offset = end } }
-        } catch {
-            throw LoadError(.cannotWriteFile, phase: .receiving, party: .system, detail: error.words)
-        }
+        guard let saved else { throw LoadError(.cancelled, phase: .receiving, party: .local) }
+        state.withLock { $0.offset = offset + Int64(saved.count) }
+        return saved
     }
+
+    /// How far a visit to the file came.
+    struct Saved: Sendable {
+        var count = 0
+        var isEnd = false
+        var error: LoadError?
+    }
+    /// A thread belongs to all downloads.
+    private static let mostInTurn = 4 << 20
 
     /// The body is complete.
     func finish() async throws(LoadError) {

@@ -24,6 +24,8 @@ protocol Exchange: AnyObject, Sendable {
     /// Waits until something was received; reads no more than so many bytes, and those that come with
     /// them.
     func fill(atMost most: Int) async throws(LoadError)
+    /// Reads what is here without a wait; `false` if that is nothing.
+    func fillNow() throws(LoadError) -> Bool
     /// A part of the request has not gone out yet.
     var isSending: Bool { get }
     /// Sends some more of it, or waits until that is possible; nothing is read.
@@ -59,6 +61,7 @@ struct PendingChunk {
 extension Exchange {
     var redirect: Request? { nil }
     func setResting(_ isResting: Bool) {}
+    func fillNow() throws(LoadError) -> Bool { false }
     var isSending: Bool { false }
     func sendOn() async throws(LoadError) {}
 

@@ -101,6 +101,8 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
         try await connection.fill(owner, atMost: most)
     }
 
+    func fillNow() throws(LoadError) -> Bool { try connection.fillNow(owner) }
+
     var isSending: Bool { !isReleased && connection.sending.isGoingOn }
     func sendOn() async throws(LoadError) { try await connection.sendOn(owner, hearingReads: false) }
 

@@ -41,7 +41,7 @@ extension StreamLoad {
     }
 
     private func wait(_ call: StreamCall, _ attempt: () throws(LoadError) -> StreamStep) async throws(LoadError) {
-        let transport = try await ready(call)
+        guard let transport = try await ready(call) else { return try conclude(call, attempt) }
         call.attach(transport.slot)
         beginWaiting()
         defer {
@@ -52,7 +52,7 @@ extension StreamLoad {
             try check(call)
             switch try attempt() {
             case .done: return
-            case .notReady: _ = try await ready(call)
+            case .notReady: guard try await ready(call) != nil else { return try conclude(call, attempt) }
             case .blocked(let interest):
                 setTimer(call, transport.slot)
                 await Poller.shared.park(transport.slot, interest, call)
@@ -61,8 +61,14 @@ extension StreamLoad {
         }
     }
 
-    /// Waits until the stream is connected and not suspended.
-    private func ready(_ call: StreamCall) async throws(LoadError) -> any Transport {
+    /// The stream has ended as it should: what was received before can still be taken.
+    private func conclude(_ call: StreamCall, _ attempt: () throws(LoadError) -> StreamStep) throws(LoadError) {
+        guard case .done = try attempt() else { throw failure(.streamClosed, call.side) }
+    }
+
+    /// Waits until the stream is connected and not suspended; `nil` if both of its directions came to be done
+    /// meanwhile.
+    private func ready(_ call: StreamCall) async throws(LoadError) -> (any Transport)? {
         if let transport = state.withLock({ $0.isReady ? $0.transport : nil }) { return transport }
         let slot = Poller.shared.borrowSlot()
         attach(slot)
@@ -76,13 +82,19 @@ extension StreamLoad {
         clock.schedule(slot, at: call.deadline)
         while true {
             try check(call)
-            let transport = state.withLock { state -> (any Transport)? in
+            let (transport, hasEnded) = state.withLock { state -> ((any Transport)?, Bool) in
                 state.forget(slot)
-                if state.isReady { return state.transport }
+                if state.isReady { return (state.transport, false) }
+                guard state.outcome == nil else { return (nil, true) }
                 state.wait(slot)
-                return nil
+                return (nil, false)
             }
             if let transport { return transport }
+            if hasEnded {
+                // With an error, if it has one.
+                try check(call)
+                return nil
+            }
             // Between the check and the wait the stream may have ended, and woken all who waited then.
             try check(call)
             await Poller.shared.park(slot, until: call)

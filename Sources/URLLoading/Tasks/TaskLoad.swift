@@ -157,36 +157,19 @@ final class TaskLoad: Load, @unchecked Sendable {
             if let (offset, expected) = try await download.begin(exchange.response, original) {
                 emission?.emit(.resumed(offset: offset, expected: expected), self)
             }
-            var pieces: [Chunk] = [], count = 0
             while true {
-                switch try exchange.buffered(atMost: .max) {
-                case .chunk(let chunk)?:
-                    pieces.append(chunk)
-                    count += chunk.count
-                    guard count >= Self.mostGathered else { continue }
-                case .end?:
-                    if count > 0 { try await write(&pieces, &count, download) }
-                    exchange.release()
-                    try await download.finish()
-                    return complete(.finished, exchange.trailers)
-                case nil where count == 0:
-                    try await exchange.fill(atMost: .max)
-                    continue
-                case nil: break
-                }
-                try await write(&pieces, &count, download)
+                let saved = try await download.receive(exchange, self)
+                if saved.count > 0 { received(saved.count) }
+                if let error = saved.error { throw error }
+                guard !saved.isEnd else { break }
+                if saved.count == 0 { try await exchange.fill(atMost: .max) }
             }
+            exchange.release()
+            try await download.finish()
+            complete(.finished, exchange.trailers)
         } catch {
             throw exchange.failed(error).with(download.resumeToken(isEarly: false))
         }
-    }
-    private static let mostGathered = 512 * 1024
-
-    private func write(_ pieces: inout [Chunk], _ count: inout Int, _ download: DownloadWork) async throws(LoadError) {
-        try await download.write(pieces)
-        received(count)
-        pieces.removeAll(keepingCapacity: true)
-        count = 0
     }
 
     /// Whoever held the data task hears nothing more.

@@ -53,11 +53,15 @@ open class StopToken: @unchecked Sendable {
     /// The first reason wins; returns whether it was this one.
     @discardableResult
     package final func stop(_ why: StopReason) -> Bool {
-        if !set(why) {
-            guard why != .idle, stopReason == .idle else { return false }
+        while !set(why) {
+            guard why != .idle else { return false }
+            // Forgiven since: it can be set now.
+            guard let earlier = stopReason else { continue }
+            guard earlier == .idle else { return false }
             _ = laterReason.compareExchange(expected: 0, desired: why.rawValue, ordering: .sequentiallyConsistent)
             // Forgiven in between: whoever forgave may not have seen it.
             guard set(why) else { return false }
+            break
         }
         wake()
         didStop()

@@ -112,6 +112,22 @@ struct StreamEndingTests {
         full.close()
     }
 
+    @Test(arguments: [false, true])
+    func bothDirectionsAreDoneWhileAReaderWaitsForTheStream(isSecure: Bool) async throws {
+        let rig = try StreamRig()
+        let (task, peer) = try await rig.connected(secure: isSecure)
+        try await task.closeWrite()
+        task.suspend()
+        async let refused = failure(.streamClosed) { try await task.read() }
+        // Nobody sees whether it waits already; if not, it is refused as well.
+        try await Task.sleep(for: .milliseconds(5))
+        task.closeRead()
+        #expect(await refused != nil)
+        #expect(await task.ended() == nil)
+        peer.close()
+        await rig.finish()
+    }
+
     // MARK: Calls with a time of their own
 
     @Test(arguments: [false, true])

@@ -6,10 +6,12 @@
  *     contender <scenario> <url> <connections> <requests> [cafile]
  *
  * The driver says in BENCH_WARM how many requests come before the measured region and in
- * BENCH_WARM_URL where they go; one JSON line on standard output is the result. */
+ * BENCH_WARM_URL where they go; uploads send the file BENCH_SOURCE or BENCH_LENGTH bytes, downloads are
+ * written to BENCH_TARGET and removed; one JSON line on standard output is the result. */
 
 typedef struct {
-    const char *_Nonnull scenario; /* get bulk handshake handshake-resumed inflight start */
+    const char *_Nonnull scenario; /* get bulk handshake handshake-resumed inflight start
+                                      upload-file upload-memory download */
     const char *_Nonnull url;
     const char *_Nonnull warm_url;
     const char *_Nullable cafile;
