@@ -46,7 +46,8 @@ public struct Configuration: Sendable {
     // MARK: Requests
 
     /// Sent with every request that does not set the same field itself. Credentials among them
-    /// (Authorization, Cookie, Proxy-Authorization) and Host do not follow a redirect to another server.
+    /// (Authorization, Cookie, Proxy-Authorization) and Host do not follow a redirect to another server. A
+    /// Proxy-Authorization goes to the proxy alone, and nowhere if there is none.
     public var headers = Headers()
     /// The User-Agent of requests that set none; `nil` sends none.
     public var userAgent: String? = "URLLoading/0.1"

@@ -109,7 +109,12 @@ public final class TestProxy: Sendable {
         await withTaskCancellationHandler {
             await withDiscardingTaskGroup { group in
                 while token.stopReason == nil {
-                    guard let socket = try? await listener.accept(token), let connection = open(socket) else { continue }
+                    guard let socket = try? await listener.accept(token) else {
+                        // Out of descriptors, or the peer was gone already: there will be others.
+                        try? await Poller.shared.sleep(until: Poller.now() + 5_000_000, token)
+                        continue
+                    }
+                    guard let connection = open(socket) else { continue }
                     group.addTask { await connection.serve() }
                 }
             }

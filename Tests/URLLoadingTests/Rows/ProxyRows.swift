@@ -52,6 +52,8 @@ import URLLoadingWire
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
                 var (configuration, resolver) = Self.client(.fixed([try proxy.address(user: "u", password: "pw")]), base)
                 configuration.headers = ["X-Session": "ORIGIN"]
+                let made = Lock<[String]>([])
+                configuration.wireTap = { if case .connected(let text, _) = $0 { made.withLock { $0.append(text) } } }
                 let session = Session(configuration)
                 var request = Request(url: origin.url())
                 request.headers = Self.secrets
@@ -59,6 +61,8 @@ import URLLoadingWire
                 for _ in 0..<2 { try await session.expect(request, "secret") }
                 let asked = try #require(proxy.asked.first)
                 #expect(proxy.asked.count == 1)
+                // Once it is open a tunnel is the socket itself: no layer and no copy.
+                #expect(made.withLock { $0 } == ["tls1.3(origin.test) over tcp(127.0.0.1:\(proxy.port))"])
                 #expect(asked.method == "CONNECT" && asked.target == "origin.test:\(origin.port)")
                 #expect(!asked.headers.contains { $0.value.contains("ORIGIN") }, "\(asked.headers)")
                 #expect(Set(asked.headers.map { "\($0.name)".lowercased() }) == ["host", "proxy-authorization", "user-agent"])
