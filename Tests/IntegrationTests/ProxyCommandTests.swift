@@ -36,6 +36,15 @@ struct ProxyCommandTests {
         }
     }
 
+    @Test func theTraceShowsWhatTheProxyIsAskedAndNoPassword() async throws {
+        try await withTestProxy(.init(.http, user: "u", password: "S3CRET", fault: .refuse(503))) { proxy in
+            let result = try await Running.urlload(["-v", "-x", "u:S3CRET@127.0.0.1:\(proxy.port)", "https://origin.test/"])
+            #expect(result.errors.contains("> CONNECT origin.test:443 HTTP/1.1") && result.errors.contains("< HTTP/1.1 503"), "\(result.errors)")
+            let hidden = "Basic " + Data("u:S3CRET".utf8).base64EncodedString()
+            #expect(!result.errors.contains("S3CRET") && !result.errors.contains(hidden))
+        }
+    }
+
     @Test func exitCodes() async throws {
         let nobody = "127.0.0.1:1"
         for (words, code) in [

@@ -17,10 +17,10 @@ struct Connector: Sendable {
     func connect(
         _ route: Route, _ control: LoadControl, over access: NetworkAccess = .open, _ record: TransactionRecord? = nil
     ) async throws(LoadError) -> HTTP1Connection {
+        let identifier = Self.nextIdentifier.add(1, ordering: .relaxed).oldValue
         let transport = try await transport(
             to: route.origin, through: route.way, forwarded: route.forwarder != nil, isSecure: route.origin.isSecure,
-            control, access, record)
-        let identifier = Self.nextIdentifier.add(1, ordering: .relaxed).oldValue
+            control, access, record, tap: configuration.wireTap.map { ProxyTap(tell: $0, connection: identifier) })
         record?.mark(.connectEnd)
         configuration.wireTap?(.connected(transport.description, connection: identifier))
         return HTTP1Connection(transport, route, identifier, configuration)
@@ -47,12 +47,13 @@ struct Connector: Sendable {
 
     private func transport(
         to origin: Origin, through way: ProxyChain = .direct, forwarded: Bool = false, isSecure: Bool,
-        offering protocols: [String]? = nil, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord? = nil
+        offering protocols: [String]? = nil, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord? = nil,
+        tap: ProxyTap? = nil
     ) async throws(LoadError) -> any Transport {
         let (host, port) = configuration.addressOverrides.target(of: origin)
         let open = way.isDirect
             ? try await socket(to: host, port, for: origin, control, access, record)
-            : try await tunnel(through: way, to: host, port, forwarded: forwarded, control, access, record)
+            : try await tunnel(through: way, to: host, port, forwarded: forwarded, control, access, record, tap)
         guard isSecure, configuration.dial == nil else { return open }
         do throws(IOFailure) {
             record?.mark(.secureStart)

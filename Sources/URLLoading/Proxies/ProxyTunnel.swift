@@ -12,7 +12,7 @@ extension Connector {
     /// - Parameter forwarded: the last proxy gets the requests themselves, so no tunnel leads out of it.
     func tunnel(
         through way: ProxyChain, to host: Origin.Host, _ port: UInt16, forwarded: Bool, _ control: LoadControl,
-        _ access: NetworkAccess, _ record: TransactionRecord?
+        _ access: NetworkAccess, _ record: TransactionRecord?, _ tap: ProxyTap?
     ) async throws(LoadError) -> any Transport {
         guard let first = way.proxies.first else { throw .badProxy("no proxy") }
         var transport: any Transport
@@ -25,7 +25,7 @@ extension Connector {
                 let isLast = index == way.proxies.count - 1
                 if isLast, forwarded { break }
                 let next = isLast ? (host, port) : (way.proxies[index + 1].host, way.proxies[index + 1].port)
-                let opening = ProxyOpening(transport, proxy, control, configuration)
+                let opening = ProxyOpening(transport, proxy, control, configuration, tap)
                 try await opening.open(to: next.0, next.1)
             } catch {
                 transport.close()
@@ -53,14 +53,25 @@ extension Origin {
     }
 }
 
+/// Shows what is said in HTTP to open a tunnel, under the number its connection will have. SOCKS is not shown: its bytes
+/// are no text, and the password among them could not be hidden.
+struct ProxyTap: Sendable {
+    let tell: @Sendable (WireTapEvent) -> Void
+    let connection: Int
+}
+
 /// One hop's yes or no.
 struct ProxyOpening {
+    private let tap: ProxyTap?
     private let transport: any Transport
     private let proxy: Proxy
     private let control: LoadControl
     private let configuration: Configuration
 
-    init(_ transport: any Transport, _ proxy: Proxy, _ control: LoadControl, _ configuration: Configuration) {
+    init(
+        _ transport: any Transport, _ proxy: Proxy, _ control: LoadControl, _ configuration: Configuration, _ tap: ProxyTap?
+    ) {
+        self.tap = tap
         self.transport = transport
         self.proxy = proxy
         self.control = control
@@ -89,7 +100,9 @@ struct ProxyOpening {
         do throws(WireViolation) {
             try codec.sendRequest(method: .connect, target: authority, host: authority, headers: headers, framing: .none, into: &request)
         } catch { throw LoadError(error, .connecting) }
+        if let tap { tap.tell(.connected(transport.description, connection: tap.connection)) }
         try await send(request)
+        if let tap { tap.tell(.sent(request, connection: tap.connection)) }
         let head = HTTPHead(try await answer(&codec))
         guard head.status.kind != .successful else { return }
         let reason: LoadError.Reason = head.status == .proxyAuthenticationRequired ? .proxyAuthenticationRequired : .proxyRefused
@@ -121,6 +134,7 @@ struct ProxyOpening {
                 throw LoadError(.connectionLost, phase: .connecting, party: .peer, detail: "closed without an answer to CONNECT")
             }
             input += more
+            if let tap { tap.tell(.received(more, connection: tap.connection)) }
         }
     }
 

@@ -62,7 +62,7 @@ import URLLoadingWire
                 let asked = try #require(proxy.asked.first)
                 #expect(proxy.asked.count == 1)
                 // Once it is open a tunnel is the socket itself: no layer and no copy.
-                #expect(made.withLock { $0 } == ["tls1.3(origin.test) over tcp(127.0.0.1:\(proxy.port))"])
+                #expect(made.withLock { $0 } == ["tcp(127.0.0.1:\(proxy.port))", "tls1.3(origin.test) over tcp(127.0.0.1:\(proxy.port))"])
                 #expect(asked.method == "CONNECT" && asked.target == "origin.test:\(origin.port)")
                 #expect(!asked.headers.contains { $0.value.contains("ORIGIN") }, "\(asked.headers)")
                 #expect(Set(asked.headers.map { "\($0.name)".lowercased() }) == ["host", "proxy-authorization", "user-agent"])
