@@ -101,6 +101,8 @@ final class TaskLoad: Load, @unchecked Sendable {
     private func drive() async {
         do throws(LoadError) {
             let exchange = try await begin()
+            // Whoever has the response can have a token.
+            if let download { try await open(exchange, download) }
             state.withLock { $0.respond(exchange.response) }.wake()
             if let download { return try await save(exchange, download) }
             if state.withLock({ $0.hasBecomeStream }) { return handOver(exchange) }
@@ -149,14 +151,22 @@ final class TaskLoad: Load, @unchecked Sendable {
         complete(.finished)
     }
 
-    /// The whole body into a file.
+    /// The file that the body goes to.
+    @inline(never)
+    private func open(_ exchange: any Exchange, _ download: DownloadWork) async throws(LoadError) {
+        do throws(LoadError) {
+            if state.withLock({ $0.hasBecomeDownload }) { handOver() }
+            guard let (offset, expected) = try await download.begin(exchange.response, original) else { return }
+            emission?.emit(.resumed(offset: offset, expected: expected), self)
+        } catch {
+            throw exchange.failed(error).with(download.resumeToken(isEarly: false))
+        }
+    }
+
+    /// The whole body into the file.
     @inline(never)
     private func save(_ exchange: any Exchange, _ download: DownloadWork) async throws(LoadError) {
         do throws(LoadError) {
-            if state.withLock({ $0.hasBecomeDownload }) { handOver() }
-            if let (offset, expected) = try await download.begin(exchange.response, original) {
-                emission?.emit(.resumed(offset: offset, expected: expected), self)
-            }
             while true {
                 let saved = try await download.receive(exchange, self)
                 if saved.count > 0 { received(saved.count) }
