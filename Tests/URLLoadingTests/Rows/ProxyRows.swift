@@ -134,7 +134,7 @@ import URLLoadingWire
         }
     }
 
-    @Test(arguments: [301, 302, 400, 403, 404, 500, 502, 503]) func `a proxy does not answer in the name of an https origin`(status: Int) async throws {
+    @Test(arguments: [301, 302, 400, 403, 404, 500, 502, 503]) func `security 42: a proxy does not answer in the name of an https origin`(status: Int) async throws {
         try await withTestProxy(.init(.http, fault: .refuse(status))) { proxy in
             let session = Session(Self.client(.fixed([try proxy.address()])).0)
             let error = await failure(.proxyRefused, .peer, .connecting) { try await session.data(from: try url("https://origin.test/")) }
@@ -462,7 +462,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `the proxy's head has a limit`() async throws {
+    @Test func `security 42: the proxy's head has a limit`() async throws {
         let endless = Array("HTTP/1.1 200 OK\r\nX: ".utf8) + [UInt8](repeating: 0x61, count: 200_000)
         try await withTestProxy(.init(.http, fault: .answer(endless))) { proxy in
             let session = Session(Self.client(.fixed([try proxy.address()])).0)
@@ -481,7 +481,7 @@ import URLLoadingWire
     }
 
     /// Bytes behind the yes are the origin's, or pretend to be: TLS judges them.
-    @Test func `bytes behind the yes are not lost and not believed`() async throws {
+    @Test func `security 41: bytes behind the yes are not lost and not believed`() async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { origin, base in
             for kind in [TestProxy.Configuration.Kind.http, .socks] {
                 try await withTestProxy(.init(kind, fault: .extraBytes(Array("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfalse".utf8)))) { proxy in
@@ -558,6 +558,35 @@ import URLLoadingWire
         #expect(reason == ending.reason && transport.mismatch == nil && transport.blocks <= block)
         await expectEmpty(session)
         #expect(transport.isClosed)
+    }
+
+    /// Cancelled at any moment: no connection is left, to the proxy or through it.
+    @Test func manyCancelledAtRandom() async throws {
+        try await withSecureOrigin(.init(names: ["origin.test", "localhost"]), name: "origin.test") { origin, base in
+            origin.route("/") { _ in .ok(.bytes([UInt8](repeating: 7, count: 100_000))) }
+            try await withTestProxy(.init(.socks, user: "u", password: "pw")) { first in
+                try await withTestProxy(.init(.http, tls: origin.configuration.tls)) { second in
+                    let way: ProxyChain = [try first.address(user: "u", password: "pw"), try second.address()]
+                    let session = Session(Self.client(.fixed(way), base).0)
+                    await withTaskGroup(of: Void.self) { group in
+                        for number in 0..<120 {
+                            group.addTask {
+                                let load = RunningLoad(session, Request(url: origin.url()))
+                                if number % 4 != 0 {
+                                    try? await Task.sleep(for: .microseconds(Int64.random(in: 0..<20_000)))
+                                    load.task.cancel()
+                                }
+                                let reason = await load.reason
+                                #expect(reason == nil || (reason == .cancelled && number % 4 != 0))
+                            }
+                        }
+                    }
+                    await expectEmpty(session)
+                    try await first.untilEmpty()
+                    try await second.untilEmpty()
+                }
+            }
+        }
     }
 
     @Test func metrics() async throws {
