@@ -68,11 +68,22 @@ struct HTTPHandler: DirectHandler {
     private static func lease(
         _ request: PreparedRequest, for load: Load, fresh: Bool, _ record: TransactionRecord?
     ) async throws(LoadError) -> HTTPExchange {
+        let proxies = load.core.proxies, route = request.destination.route
+        guard !proxies.isDirect else { return try await lease(request, over: route, for: load, fresh: fresh, record) }
+        return try await proxies.first(to: route.origin, request.request.url, for: load) { (way) throws(LoadError) in
+            let route = Route(origin: route.origin, way: way.authorized(by: request.proxyAuthorization))
+            return try await lease(request, over: route, for: load, fresh: fresh, record)
+        }
+    }
+
+    private static func lease(
+        _ request: PreparedRequest, over route: Route, for load: Load, fresh: Bool, _ record: TransactionRecord?
+    ) async throws(LoadError) -> HTTPExchange {
         let pool = load.core.pool, configuration = load.core.configuration
         let access = NetworkAccess(request.request, configuration)
         let connection = access.needsPath
-            ? try await leaseWaiting(request.destination.route, for: load, fresh: fresh, over: access, record)
-            : try await pool.lease(request.destination.route, load, fresh: fresh, over: access, record)
+            ? try await leaseWaiting(route, for: load, fresh: fresh, over: access, record)
+            : try await pool.lease(route, load, fresh: fresh, over: access, record)
         // One that was kept is judged by what holds now; a new one was, when it was made.
         if connection.exchanges > 0, let refusal = access.refusal(of: connection.transport, configuration.networkMonitor) {
             pool.giveBack(connection, reusable: connection.isReusable)

@@ -21,6 +21,7 @@ final class TransactionRecord: @unchecked Sendable {
     var error: LoadError?
     private(set) var facts: ConnectionFacts?
     private(set) var isReused = false
+    private(set) var usesProxy = false
     var traffic = HTTP1Traffic()
     /// Bytes of the body behind its coding.
     var decoded: Int64 = 0
@@ -55,6 +56,7 @@ final class TransactionRecord: @unchecked Sendable {
     func lease(_ connection: HTTP1Connection) {
         facts = connection.facts
         isReused = connection.exchanges > 0
+        usesProxy = !connection.route.way.isDirect
     }
 
     var protocolName: String? {

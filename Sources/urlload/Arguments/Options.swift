@@ -44,6 +44,8 @@ struct Options: Sendable {
     var totalTimeout: Duration?
     var maximumConnections: Int?
 
+    var way = WayOptions()
+
     // Further tries.
     var retries = 0
     var retriesRefused = false
