@@ -102,8 +102,10 @@ public final class ScriptedPeer: Sendable {
 }
 
 extension Configuration {
-    /// From now on the sessions made with this value connect to `peer`, whatever the host.
+    /// From now on the sessions made with this value connect to `peer`, whatever the host, and whatever proxies the
+    /// environment names; those set afterwards are spoken to as if the peer were the first of them.
     public mutating func connect(to peer: ScriptedPeer) {
+        proxies = .none
         dial = { (origin, token) throws(IOFailure) in try peer.dial(origin, token) }
     }
 }

@@ -9,6 +9,7 @@ enum ExitCode: Int32, CaseIterable, Sendable {
     case unsupportedScheme = 1
     case usage = 2
     case badURL = 3
+    case proxyName = 5
     case name = 6
     case connect = 7
     case protocolViolation = 8
@@ -20,12 +21,14 @@ enum ExitCode: Int32, CaseIterable, Sendable {
     case range = 33
     case handshake = 35
     case file = 37
+    case interface = 45
     case redirect = 47
     case connectionLost = 56
     case certificate = 60
     case contentCoding = 61
     case tooLarge = 63
     case roots = 77
+    case proxy = 97
     case other = 99
     case interrupted = 130
     case brokenPipe = 141
@@ -37,6 +40,7 @@ enum ExitCode: Int32, CaseIterable, Sendable {
         case .unsupportedScheme: "no way to load this scheme"
         case .usage: "the command line, or the request it describes, is wrong"
         case .badURL: "the URL is wrong"
+        case .proxyName: "the name of the proxy was not resolved"
         case .name: "the host name was not resolved"
         case .connect: "no connection"
         case .protocolViolation: "the server broke the protocol"
@@ -48,12 +52,14 @@ enum ExitCode: Int32, CaseIterable, Sendable {
         case .timeout: "--timeout or --max-time"
         case .file: "the file of a file: URL cannot be read"
         case .handshake: "no secure connection"
+        case .interface: "the interface or address of --interface cannot be had"
         case .redirect: "too many redirects, or a bad one"
-        case .connectionLost: "the connection was lost"
+        case .connectionLost: "the connection was lost, or refused by an HTTP proxy"
         case .certificate: "the certificate was not accepted"
         case .contentCoding: "the compressed body is damaged"
         case .tooLarge: "the response is larger than a limit"
         case .roots: "the trusted certificates cannot be read"
+        case .proxy: "the SOCKS proxy refused, or does not speak SOCKS"
         case .other: "anything else"
         case .interrupted: "interrupted (SIGINT, SIGHUP)"
         case .brokenPipe: "whoever read the output has gone"
@@ -64,8 +70,16 @@ enum ExitCode: Int32, CaseIterable, Sendable {
 
 extension ExitCode {
     init(_ error: LoadError) {
-        let code = Self.ofReason[error.reason] ?? Self.byParty(error)
+        let code = Self.ofProxy(error) ?? Self.ofReason[error.reason] ?? Self.byParty(error)
         self = code == .read && error.url?.scheme?.lowercased() == "file" ? .file : code
+    }
+
+    /// What went wrong once the proxy was there.
+    private static func ofProxy(_ error: LoadError) -> ExitCode? {
+        guard let failure = error.proxyFailure, error.party == .peer, error.phase != .securing, ofReason[error.reason] != .connect,
+            ofReason[error.reason] != .timeout
+        else { return nil }
+        return failure.proxy.kind == .http || failure.proxy.kind == .https ? .connectionLost : .proxy
     }
 
     /// Reasons without an entry are broken messages: the peer's, or a request that cannot be sent.
@@ -81,7 +95,8 @@ extension ExitCode {
         .cancelled: .interrupted, .sessionInvalidated: .interrupted,
         .unsupportedScheme: .unsupportedScheme, .badURL: .badURL, .badRequest: .usage,
         .idleTimeout: .timeout, .resourceTimeout: .timeout,
-        .hostNotFound: .name, .lookupFailed: .name,
+        .hostNotFound: .name, .lookupFailed: .name, .proxyNotFound: .proxyName, .badProxy: .usage,
+        .proxyRefused: .connectionLost, .proxyAuthenticationRequired: .connectionLost, .interfaceUnavailable: .interface,
         .connectionRefused: .connect, .unreachable: .connect, .cannotConnect: .connect,
         .connectionLost: .connectionLost, .truncated: .truncated,
         .secureConnectionFailed: .handshake, .notTLS: .handshake, .noCommonTLSVersion: .handshake,

@@ -1,12 +1,12 @@
-// From a route to a connection: resolve, race, secure. Each stage marks the transaction's record.
+// From a route to a connection: resolve, race, tunnel, secure. Each stage marks the transaction's record.
 
 import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
 struct Connector: Sendable {
-    private let configuration: Configuration
-    private let secure: SecureContext
+    let configuration: Configuration
+    let secure: SecureContext
     private static let nextIdentifier = Atomic<Int>(1)
 
     init(_ configuration: Configuration) {
@@ -18,16 +18,17 @@ struct Connector: Sendable {
         _ route: Route, _ control: LoadControl, over access: NetworkAccess = .open, _ record: TransactionRecord? = nil,
         at addresses: [SocketAddress]? = nil, offersHTTP2: Bool = true
     ) async throws(LoadError) -> LeasedConnection {
-        let isSecure = route.origin.isSecure
-        let transport = try await transport(
-            to: route.origin, isSecure: isSecure,
-            offering: offersHTTP2 ? configuration.httpVersions.offered : Configuration.HTTPVersions.http1Only.offered, control, access, record,
-            at: addresses)
-        let chosen = (transport as? TLSTransport)?.negotiated?.applicationProtocol
         let identifier = Self.nextIdentifier.add(1, ordering: .relaxed).oldValue
+        let transport = try await transport(
+            to: route.origin, through: route.way, forwarded: route.forwarder != nil, isSecure: route.origin.isSecure,
+            offering: offersHTTP2 ? configuration.httpVersions.offered : Configuration.HTTPVersions.http1Only.offered,
+            control, access, record, tap: configuration.wireTap.map { ProxyTap(tell: $0, connection: identifier) }, at: addresses)
+        let chosen = (transport as? TLSTransport)?.negotiated?.applicationProtocol
         record?.mark(.connectEnd)
         configuration.wireTap?(.connected(transport.description + (chosen == "h2" ? ", h2" : ""), connection: identifier))
         switch configuration.httpVersions {
+        // A proxy that gets the requests themselves gets them in HTTP/1.1.
+        case _ where route.forwarder != nil: return .own(HTTP1Connection(transport, route, identifier, configuration))
         // What was chosen is spoken, and nothing else (RFC 7301 §3.2).
         case .automatic where chosen == "h2": break
         case .http2PriorKnowledge where chosen == nil || chosen == "h2": break
@@ -48,12 +49,14 @@ struct Connector: Sendable {
     var isScripted: Bool { configuration.dial != nil }
 
     /// A connection for bytes that are not HTTP's, so it offers no protocol (RFC 7301).
-    func stream(to origin: Origin, isSecure: Bool, _ control: LoadControl) async throws(LoadError) -> any Transport {
+    func stream(
+        to origin: Origin, through way: ProxyChain, isSecure: Bool, _ control: LoadControl
+    ) async throws(LoadError) -> any Transport {
         let access = NetworkAccess(
             allowsCellular: configuration.allowsCellularAccess,
             allowsExpensive: configuration.allowsExpensiveNetworkAccess,
             allowsConstrained: configuration.allowsConstrainedNetworkAccess)
-        return try await transport(to: origin, isSecure: isSecure, offering: [], control, access)
+        return try await transport(to: origin, through: way, isSecure: isSecure, offering: [], control, access)
     }
 
     /// TLS over a connection in use. One that was dialed by a test's own means stays in the clear.
@@ -65,43 +68,67 @@ struct Connector: Sendable {
     }
 
     private func transport(
-        to origin: Origin, isSecure: Bool, offering protocols: [String]? = nil, _ control: LoadControl,
-        _ access: NetworkAccess, _ record: TransactionRecord? = nil, at known: [SocketAddress]? = nil
+        to origin: Origin, through way: ProxyChain = .direct, forwarded: Bool = false, isSecure: Bool,
+        offering protocols: [String]? = nil, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord? = nil,
+        tap: ProxyTap? = nil, at known: [SocketAddress]? = nil
+    ) async throws(LoadError) -> any Transport {
+        let (host, port) = configuration.addressOverrides.target(of: origin)
+        let open = way.isDirect
+            ? try await socket(to: host, port, for: origin, control, access, record, at: known)
+            : try await tunnel(through: way, to: host, port, forwarded: forwarded, control, access, record, tap)
+        guard isSecure, configuration.dial == nil else { return open }
+        do throws(IOFailure) {
+            record?.mark(.secureStart)
+            let transport = try await secure.handshake(over: open, with: origin, offering: protocols, control)
+            record?.mark(.secureEnd)
+            return transport
+        } catch {
+            throw LoadError(error)
+        }
+    }
+
+    /// A connection of our own: to the origin, or to the first proxy on the way there.
+    func socket(
+        to host: Origin.Host, _ port: UInt16, for origin: Origin?, _ control: LoadControl, _ access: NetworkAccess,
+        _ record: TransactionRecord?, at known: [SocketAddress]? = nil
     ) async throws(LoadError) -> any Transport {
         access.pathNote?.note(configuration.networkMonitor.current)
         let found: [SocketAddress]
         do throws(IOFailure) {
-            if let dial = configuration.dial {
+            if let dial = configuration.dial, let dialed = origin ?? Origin(proxy: host, port) {
                 record?.mark(.connectStart)
-                return try await dial(origin, control)
+                return try await dial(dialed, control)
             }
-            if let known { found = known } else { found = try await addresses(of: origin, control, record) }
+            if let path = origin.flatMap({ configuration.addressOverrides.unixSocket(for: $0) }) {
+                record?.mark(.connectStart)
+                return try await SocketTransport.connect(to: path, control)
+            }
+            if let known { found = known } else { found = try await addresses(of: host, port, control, record) }
         } catch {
             throw LoadError(error)
         }
-        switch AddressPlan.make(found, of: origin.host, access, configuration) {
+        switch AddressPlan.make(found, of: host, access, configuration) {
         case .refuse(let error): throw error
         case .connect(let addresses):
             do throws(IOFailure) {
                 record?.mark(.connectStart)
-                let socket = try await ConnectRace.connect(addresses, control)
-                guard isSecure else { return socket }
-                record?.mark(.secureStart)
-                let transport = try await secure.handshake(over: socket, with: origin, offering: protocols, control)
-                record?.mark(.secureEnd)
-                return transport
+                return try await ConnectRace.connect(addresses, from: configuration.networkInterface?.binding, control)
             } catch {
                 throw LoadError(error)
             }
         }
     }
 
+    /// An origin that is reached by a file has no address to share.
+    func hasAddresses(_ origin: Origin) -> Bool { configuration.addressOverrides.unixSocket(for: origin) == nil }
+
     /// Where an origin may be connected to: for who may have a connection there already.
     func allowedAddresses(
         of origin: Origin, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord?
     ) async throws(LoadError) -> [SocketAddress] {
         let found: [SocketAddress]
-        do throws(IOFailure) { found = try await addresses(of: origin, control, record) } catch { throw LoadError(error) }
+        let (host, port) = configuration.addressOverrides.target(of: origin)
+        do throws(IOFailure) { found = try await addresses(of: host, port, control, record) } catch { throw LoadError(error) }
         switch AddressPlan.make(found, of: origin.host, access, configuration) {
         case .refuse(let error): throw error
         case .connect(let addresses): return addresses
@@ -109,20 +136,21 @@ struct Connector: Sendable {
     }
 
     private func addresses(
-        of origin: Origin, _ control: LoadControl, _ record: TransactionRecord?
+        of host: Origin.Host, _ port: UInt16, _ control: LoadControl, _ record: TransactionRecord?
     ) async throws(IOFailure) -> [SocketAddress] {
-        switch origin.host.kind {
+        if let given = configuration.addressOverrides.addresses(of: host, port) { return given }
+        switch host.kind {
         case .ipv4(let bytes):
-            return [.ipv4((bytes[0], bytes[1], bytes[2], bytes[3]), port: origin.port)]
+            return [.ipv4((bytes[0], bytes[1], bytes[2], bytes[3]), port: port)]
         case .ipv6(let bytes, let zone):
             let scope = try zone.map { (zone) throws(IOFailure) in try SocketAddress.scope(of: zone) } ?? 0
-            return [.ipv6(bytes, port: origin.port, scope: scope)]
+            return [.ipv6(bytes, port: port, scope: scope)]
         case .name(let name):
             // RFC 6761 §6.3: localhost is this machine, whatever a resolver says.
-            let plain = origin.host.dnsName ?? name
-            if plain == "localhost" || plain.hasSuffix(".localhost") { return Self.loopback(origin.port) }
+            let plain = host.dnsName ?? name
+            if plain == "localhost" || plain.hasSuffix(".localhost") { return Self.loopback(port) }
             record?.mark(.lookupStart)
-            let found = try await configuration.resolver.addresses(of: name, control).map { $0.withPort(origin.port) }
+            let found = try await configuration.resolver.addresses(of: name, control).map { $0.withPort(port) }
             record?.mark(.lookupEnd)
             return found
         }

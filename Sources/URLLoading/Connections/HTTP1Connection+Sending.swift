@@ -77,6 +77,11 @@ extension HTTP1Connection {
 
     /// Writes the request as far as it goes without waiting. Returns true if that was all of it.
     func begin(_ request: PreparedRequest, _ control: LoadControl) throws(LoadError) -> Bool {
+        if let forwarder { return try begin(written: request.forwarded(by: forwarder), control) }
+        return try begin(written: request, control)
+    }
+
+    private func begin(written request: PreparedRequest, _ control: LoadControl) throws(LoadError) -> Bool {
         exchanges += 1
         hasReceived = false
         phase = .waiting
@@ -87,11 +92,15 @@ extension HTTP1Connection {
             if exchanges > 1 { try codec.startNextExchange() }
             let (method, target) = (request.request.method, request.destination.target)
             switch request.fields {
-            case .defaults(let fields):
+            case .defaults(let fields) where !request.isForwarded:
                 try codec.sendRequest(method, to: target, fields, framing: request.framing, into: &output)
+            case .defaults(let fields):
+                try codec.sendRequest(
+                    method: method, target: request.targetForm, host: target.hostField, headers: fields.headers,
+                    framing: request.framing, into: &output)
             case .own(let headers):
                 try codec.sendRequest(
-                    method: method, target: target.originForm, host: target.hostField, headers: headers,
+                    method: method, target: request.targetForm, host: target.hostField, headers: headers,
                     framing: request.framing, into: &output)
             }
         }

@@ -9,6 +9,8 @@ import URLLoadingWire
 final class HTTP1Connection: @unchecked Sendable {
     let transport: any Transport
     let route: Route
+    /// The proxy that requests are said to; `nil` if it is the origin.
+    let forwarder: Proxy?
     let identifier: Int
     var codec: HTTP1Codec
     let tap: (@Sendable (WireTapEvent) -> Void)?
@@ -45,6 +47,7 @@ final class HTTP1Connection: @unchecked Sendable {
     init(_ transport: any Transport, _ route: Route, _ identifier: Int, _ configuration: Configuration) {
         self.transport = transport
         self.route = route
+        forwarder = route.forwarder
         self.identifier = identifier
         codec = HTTP1Codec(role: .client, limits: HTTP1Limits(configuration.limits))
         tap = configuration.wireTap
@@ -305,7 +308,7 @@ final class HTTP1Connection: @unchecked Sendable {
 }
 
 extension HTTP1Limits {
-    fileprivate init(_ limits: Configuration.Limits) {
+    init(_ limits: Configuration.Limits) {
         self.init()
         headSize = limits.headSize
         fieldCount = limits.fieldCount

@@ -238,8 +238,19 @@ extension PoolState: CustomStringConvertible {
 }
 
 /// Everything two loads must have in common to use one connection: the session's settings are the
-/// same for all its loads, so the origin is what remains.
+/// same for all its loads, so the origin remains, and the way there with what was said to open it: credentials for a
+/// proxy must serve nobody who has others (security 17).
 struct Route: Hashable, Sendable, CustomStringConvertible {
     let origin: Origin
-    var description: String { "\(origin)" }
+    let way: ProxyChain
+
+    init(origin: Origin, way: ProxyChain = .direct) {
+        self.origin = origin
+        self.way = way
+    }
+
+    /// The proxy that gets the requests themselves; `nil` if the origin does, be it through a tunnel.
+    var forwarder: Proxy? { !origin.isSecure && way.forwards ? way.proxies.last : nil }
+
+    var description: String { way.isDirect ? "\(origin)" : "\(origin) through \(way)" }
 }

@@ -15,7 +15,22 @@ final class SecureContext: Sendable {
     func handshake(
         over socket: any Transport, with origin: Origin, offering protocols: [String]? = nil, _ control: LoadControl
     ) async throws(IOFailure) -> TLSTransport {
-        let transport = try TLSTransport(client: context(), peer: TLSPeer(origin, protocols), over: socket)
+        try await handshake(over: socket, with: TLSPeer(origin.host, origin.port, .origin, protocols), control)
+    }
+
+    /// With a proxy, which proves who it is as an origin does.
+    func handshake(over socket: any Transport, with proxy: Proxy, _ control: LoadControl) async throws(IOFailure) -> TLSTransport {
+        try await handshake(over: socket, with: TLSPeer(proxy.host, proxy.port, .proxy, ["http/1.1"]), control)
+    }
+
+    private func handshake(
+        over socket: any Transport, with peer: TLSPeer, _ control: LoadControl
+    ) async throws(IOFailure) -> TLSTransport {
+        let transport: TLSTransport
+        do throws(IOFailure) { transport = try TLSTransport(client: context(), peer: peer, over: socket) } catch {
+            socket.close()
+            throw error
+        }
         control.attach(transport.slot)
         defer { control.detach(transport.slot) }
         do throws(IOFailure) { try await transport.handshake(control) } catch {
@@ -64,15 +79,15 @@ extension TLSVersion {
 
 extension TLSPeer {
     /// What the certificate must name is what the URL says, in normal form; never what DNS says.
-    fileprivate init(_ origin: Origin, _ protocols: [String]?) {
-        self.init(TLSPeerName(origin), port: origin.port, applicationProtocols: protocols)
+    fileprivate init(_ host: Origin.Host, _ port: UInt16, _ role: Role, _ protocols: [String]?) {
+        self.init(TLSPeerName(host), port: port, role: role, applicationProtocols: protocols)
     }
 }
 
 extension TLSPeerName {
-    init(_ origin: Origin) {
-        self = switch origin.host.kind {
-        case .name: .dns(origin.host.dnsName ?? "")
+    init(_ host: Origin.Host) {
+        self = switch host.kind {
+        case .name: .dns(host.dnsName ?? "")
         case .ipv4(let bytes): .ip(bytes)
         case .ipv6(let bytes, _): .ip(bytes)
         }

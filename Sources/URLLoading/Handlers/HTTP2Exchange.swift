@@ -41,18 +41,18 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     var hasFailed: Bool { failure != nil }
 
     /// - Parameter connection: a place on it is taken.
-    init(_ connection: HTTP2Connection, _ load: Load, _ request: PreparedRequest, _ record: TransactionRecord?) {
+    init(_ connection: HTTP2Connection, _ load: Load, _ request: PreparedRequest, over route: Route, _ record: TransactionRecord?) {
         self.connection = connection
         owner = load
         url = request.request.url
-        route = request.destination.route
+        self.route = route
         wasUsed = connection.streamsBegun > 0
         stream = HTTP2Stream(
             slot: Poller.shared.borrowSlot(), urgency: Task.currentPriority.urgency, window: HTTP2Limits().streamWindow,
             hasBody: request.body != nil)
         load.attach(stream.slot)
         self.record = record
-        record?.lease(connection.facts, isReused: wasUsed, isHTTP2: true)
+        record?.lease(connection.facts, connection.route, isReused: wasUsed, isHTTP2: true)
     }
 
     deinit { release() }

@@ -29,7 +29,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         load.attach(connection.transport.slot)
         self.record = record
         guard let record else { return }
-        record.lease(connection.facts, isReused: connection.exchanges > 0)
+        record.lease(connection.facts, connection.route, isReused: connection.exchanges > 0)
         connection.record = record
     }
 

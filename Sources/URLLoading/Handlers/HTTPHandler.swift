@@ -71,11 +71,22 @@ struct HTTPHandler: DirectHandler {
     private static func lease(
         _ request: PreparedRequest, for load: Load, fresh: Bool, _ record: TransactionRecord?
     ) async throws(LoadError) -> any NetworkExchange {
+        let proxies = load.core.proxies, route = request.destination.route
+        guard !proxies.isDirect else { return try await lease(request, over: route, for: load, fresh: fresh, record) }
+        return try await proxies.first(to: route.origin, request.request.url, for: load) { (way) throws(LoadError) in
+            let route = Route(origin: route.origin, way: way.authorized(by: request.proxyAuthorization))
+            return try await lease(request, over: route, for: load, fresh: fresh, record)
+        }
+    }
+
+    private static func lease(
+        _ request: PreparedRequest, over route: Route, for load: Load, fresh: Bool, _ record: TransactionRecord?
+    ) async throws(LoadError) -> any NetworkExchange {
         let pool = load.core.pool, configuration = load.core.configuration
         let access = NetworkAccess(request.request, configuration)
         let leased = access.needsPath
-            ? try await leaseWaiting(request.destination.route, for: load, fresh: fresh, over: access, record)
-            : try await pool.lease(request.destination.route, load, fresh: fresh, over: access, record)
+            ? try await leaseWaiting(route, for: load, fresh: fresh, over: access, record)
+            : try await pool.lease(route, load, fresh: fresh, over: access, record)
         // One that was kept is judged by what holds now; a new one was, when it was made.
         switch leased {
         case .own(let connection):
@@ -91,7 +102,7 @@ struct HTTPHandler: DirectHandler {
                 throw refusal
             }
             load.emission?.begin(bodyLength: request.body.map(\.length) ?? 0)
-            return HTTP2Exchange(connection, load, request, record)
+            return HTTP2Exchange(connection, load, request, over: route, record)
         }
     }
 

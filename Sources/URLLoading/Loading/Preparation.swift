@@ -18,6 +18,11 @@ struct PreparedRequest: Sendable {
         case own(Headers)
     }
 
+    /// A Proxy-Authorization that the caller gave; it is no field of the request itself (security 5).
+    let proxyAuthorization: String?
+    /// Said to a proxy, with the whole URL.
+    private(set) var isForwarded = false
+
     /// The response's content coding was our idea, so it is ours to undo.
     let decodesContent: Bool
 
@@ -34,8 +39,26 @@ struct PreparedRequest: Sendable {
         var own = request.headers
         if let contentType, !own.contains(.contentType) { own.append(.contentType, contentType) }
         decodesContent = defaults.offersCoding && (own.isEmpty || !own.choosesCoding)
+        proxyAuthorization = own.takeProxyFields() ?? (isForeign ? nil : defaults.proxyAuthorization)
         fields = defaults.completing(own, isForeign: isForeign)
     }
+
+    /// As the last proxy on its way gets it (RFC 9112 §3.2.2).
+    func forwarded(by proxy: Proxy) -> PreparedRequest {
+        var request = self
+        request.isForwarded = true
+        guard let authorization = proxy.authorizationField else { return request }
+        var headers = switch fields {
+        case .defaults(let prepared): prepared.headers
+        case .own(let headers): headers
+        }
+        headers.append(.proxyAuthorization, authorization)
+        request.fields = .own(headers)
+        return request
+    }
+
+    /// What its request line asks for.
+    var targetForm: [UInt8] { isForwarded ? destination.target.absoluteForm : destination.target.originForm }
 
     /// The body waits until the server wants it (RFC 9110 §10.1.1).
     var expectsContinue: Bool {
@@ -61,6 +84,8 @@ final class DefaultFields: Sendable {
     /// For origins that a redirect led to: session-wide credentials are not theirs either.
     private let foreign: Set
     let offersCoding: Bool
+    /// Of the session, for its proxy.
+    let proxyAuthorization: String?
 
     private struct Set: Sendable {
         let headers: Headers
@@ -74,6 +99,7 @@ final class DefaultFields: Sendable {
 
     init(_ configuration: Configuration) {
         var fields = configuration.headers
+        proxyAuthorization = fields.takeProxyFields()
         func add(_ name: FieldName, _ value: String?) {
             if let value, !fields.contains(name) { fields.append(name, value) }
         }
@@ -107,6 +133,15 @@ extension FieldName {
 }
 
 extension Headers {
+    /// Takes out what is meant for a proxy and for nobody behind it, and returns the credentials among it.
+    fileprivate mutating func takeProxyFields() -> String? {
+        guard !isEmpty else { return nil }
+        let credentials = self[.proxyAuthorization]
+        if credentials != nil { remove(.proxyAuthorization) }
+        if contains(.proxyConnection) { remove(.proxyConnection) }
+        return credentials
+    }
+
     /// Whether the coding of the answer is no longer ours to choose. A range of a coded
     /// representation could not be decoded (RFC 9110 §14.2).
     fileprivate var choosesCoding: Bool { contains(.acceptEncoding) || contains(.range) }

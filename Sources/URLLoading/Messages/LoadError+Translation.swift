@@ -27,6 +27,7 @@ extension LoadError {
         case .lookupFailed(let words): self.init(.lookupFailed, phase: phase, party: .system, detail: words)
         case .tls(let failure): self.init(failure, phase)
         case .closedByPeer: self.init(.connectionLost, phase: phase, party: .peer)
+        case .cannotBind(let words): self.init(.interfaceUnavailable, phase: phase, party: .system, detail: words)
         case .invalidAddress(let words): self.init(.badURL, phase: phase, party: .local, detail: words)
         }
     }

@@ -27,7 +27,7 @@ public struct LoadError: Error, Sendable, CustomStringConvertible {
     public let url: URL?
     /// More about the cause, in words of the layer that met it.
     public let detail: String?
-    /// The error a caller's own code threw, if that ended the load.
+    /// The error a caller's own code threw, if that ended the load; or which proxy it was: ``proxyFailure``.
     public let underlying: (any Error)?
 
     /// With what a download that failed can go on; `nil` if it would have to begin anew.

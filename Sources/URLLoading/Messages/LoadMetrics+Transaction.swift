@@ -40,8 +40,9 @@ extension LoadMetrics {
         public var connectionID: Int? { record.facts?.identifier }
         /// Whether the connection had carried another request before.
         public var isReusedConnection: Bool { record.isReused }
-        /// Whether it led to a proxy. Sessions use no proxies yet: always false.
-        public var isProxyConnection: Bool { false }
+        /// Whether it led to a proxy, be it through a tunnel to the origin: addresses below are then the proxy's, and
+        /// so is the time to look up a name.
+        public var isProxyConnection: Bool { record.usesProxy }
         /// Our end of the connection: `192.0.2.7`, `2001:db8::7`.
         public var localAddress: String? { record.facts?.local?.host }
         /// Our port.

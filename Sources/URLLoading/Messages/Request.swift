@@ -22,7 +22,8 @@ public struct Request: Sendable {
         set { mutable.method = newValue }
     }
     /// Fields to send. Host, Content-Length and Transfer-Encoding are written by the library; a
-    /// Content-Length given here must be right.
+    /// Content-Length given here must be right. Proxy-Authorization goes to the last proxy on the way, if that
+    /// speaks HTTP, in place of the credentials it has, and to nobody else; Proxy-Connection goes nowhere.
     public var headers: Headers {
         _read { yield storage.headers }
         _modify { yield &mutable.headers }

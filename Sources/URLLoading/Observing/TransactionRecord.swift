@@ -21,6 +21,7 @@ final class TransactionRecord: @unchecked Sendable {
     var error: LoadError?
     private(set) var facts: ConnectionFacts?
     private(set) var isReused = false
+    private(set) var usesProxy = false
     var traffic = HTTP1Traffic()
     /// Bytes of the body behind its coding.
     var decoded: Int64 = 0
@@ -52,8 +53,9 @@ final class TransactionRecord: @unchecked Sendable {
 
     // MARK: The connection
 
-    func lease(_ facts: ConnectionFacts, isReused: Bool, isHTTP2: Bool = false) {
+    func lease(_ facts: ConnectionFacts, _ route: Route, isReused: Bool, isHTTP2: Bool = false) {
         (self.facts, self.isReused, self.isHTTP2) = (facts, isReused, isHTTP2)
+        usesProxy = !route.way.isDirect
     }
     private var isHTTP2 = false
 

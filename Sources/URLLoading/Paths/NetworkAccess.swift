@@ -63,7 +63,7 @@ extension NetworkAccess {
 
 extension Origin.Host {
     /// Connecting to it leaves this machine by no network, whatever a resolver says.
-    fileprivate var isThisMachine: Bool {
+    var isThisMachine: Bool {
         switch kind {
         case .ipv4(let bytes), .ipv6(let bytes, _): AddressKind(bytes).isThisMachine
         // RFC 6761 §6.3.

@@ -70,7 +70,8 @@ public struct Configuration: Sendable {
     // MARK: Requests
 
     /// Sent with every request that does not set the same field itself. Credentials among them
-    /// (Authorization, Cookie, Proxy-Authorization) and Host do not follow a redirect to another server.
+    /// (Authorization, Cookie, Proxy-Authorization) and Host do not follow a redirect to another server. A
+    /// Proxy-Authorization goes to the proxy alone, and nowhere if there is none.
     public var headers = Headers()
     /// The User-Agent of requests that set none; `nil` sends none.
     public var userAgent: String? = "URLLoading/0.1"
@@ -185,6 +186,23 @@ public struct Configuration: Sendable {
     public var allowsExpensiveNetworkAccess = true
     /// The same while the user wants little traffic (``NetworkPath/isConstrained``).
     public var allowsConstrainedNetworkAccess = true
+
+    /// Where to connect to in place of what URLs say; the first that fits counts. None by default.
+    public var addressOverrides: AddressOverrides = []
+
+    /// Which interface or address of this machine connections come from; `nil` for the one the routes choose.
+    public var networkInterface: NetworkInterface?
+
+    /// Who looks up the names of hosts; ``NameResolver/system`` by default.
+    public var nameResolver: NameResolver {
+        get { NameResolver(resolver) }
+        set { resolver = newValue.resolver }
+    }
+
+    // MARK: Proxies
+
+    /// Which requests go through a proxy: by default those that the environment says.
+    public var proxies = ProxyPolicy.environment
 
     // MARK: Security
 

@@ -15,6 +15,7 @@ final class Core: Sendable {
     let defaultFields: DefaultFields
     let abandoned = AbandonedCount()
     let handlers: HandlerLine
+    let proxies: ProxyPlan
 
     init(_ configuration: Configuration, _ decisions: Decisions?, isShared: Bool) {
         self.configuration = configuration
@@ -22,6 +23,7 @@ final class Core: Sendable {
         self.isShared = isShared
         defaultFields = DefaultFields(configuration)
         handlers = HandlerLine(configuration)
+        proxies = ProxyPlan(configuration.proxies, configuration.addressOverrides)
         let pool = ConnectionPool(configuration)
         self.pool = pool
         registry = LoadRegistry(configuration.clock) { pool.drain() }

@@ -92,7 +92,9 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
     private func open(_ origin: Origin) async {
         let result: Result<any Transport, LoadError>
         do throws(LoadError) {
-            let transport = try await core.pool.connector.stream(to: origin, isSecure: wantsSecurity, self)
+            let transport = try await core.proxies.first(to: origin, url, for: self) { (way) throws(LoadError) in
+                try await core.pool.connector.stream(to: origin, through: way, isSecure: wantsSecurity, self)
+            }
             attach(transport.slot)
             result = .success(transport)
         } catch {

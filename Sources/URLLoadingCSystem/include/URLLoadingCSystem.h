@@ -53,6 +53,12 @@ int csys_connect(int descriptor, const struct sockaddr *address, socklen_t lengt
 int csys_listen(int descriptor, const struct sockaddr *address, socklen_t length, int backlog);
 int csys_accept(int descriptor, struct sockaddr_storage *peer, socklen_t *length);
 int csys_set_no_delay(int descriptor);
+/// Everything goes out of this interface, whatever the routes say. -EPERM where that is not for everybody.
+int csys_bind_interface(int descriptor, const char *name);
+/// Our own end; the port is chosen when connecting if it is 0.
+int csys_bind_address(int descriptor, const struct sockaddr *address, socklen_t length);
+/// The first address of an interface in a family: its length, 0 if it has none, or -errno.
+int csys_interface_address(const char *name, int family, struct sockaddr_storage *address);
 int csys_shutdown_write(int descriptor);
 /// Makes `close` send a reset instead of a clean end: for test servers that misbehave.
 int csys_set_reset_on_close(int descriptor);
@@ -116,6 +122,13 @@ int csys_paths_ask(int descriptor, int kind, uint32_t sequence);
 /// One datagram: its length, 0 if it was not the kernel's, or -errno: -EAGAIN if there is none, -ENOBUFS if some
 /// were lost, -EMSGSIZE if one did not fit and was dropped.
 ssize_t csys_paths_receive(int descriptor, void *bytes, size_t count);
+
+/// A variable of the environment, or null.
+const char *csys_environment(const char *name);
+/// A shared library, bound at once and private to itself, and what it offers; null if it is not there.
+void *csys_library_open(const char *name);
+void *csys_library_symbol(void *library, const char *name);
+void csys_free(void *memory);
 
 /// Runs `body(context)` on a new detached thread with all signals blocked. Returns 0 or an errno.
 int csys_thread_start(void (*body)(void *), void *context, const char *name);

@@ -3,8 +3,10 @@
 
 #include <sys/uio.h>
 #include <sys/stat.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <limits.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -115,6 +117,35 @@ int csys_set_no_delay(int descriptor) {
     int on = 1;
     return result(setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));
 }
+
+int csys_bind_interface(int descriptor, const char *name) {
+    return result(setsockopt(descriptor, SOL_SOCKET, SO_BINDTODEVICE, name, strlen(name)));
+}
+
+int csys_bind_address(int descriptor, const struct sockaddr *address, socklen_t length) {
+    // Otherwise a port is set aside for this end before the other is known, and they run out.
+    int on = 1;
+    (void)setsockopt(descriptor, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
+    return result(bind(descriptor, address, length));
+}
+
+int csys_interface_address(const char *name, int family, struct sockaddr_storage *address) {
+    struct ifaddrs *all = NULL;
+    if (getifaddrs(&all) < 0) return -errno;
+    int length = 0;
+    for (struct ifaddrs *one = all; one && !length; one = one->ifa_next) {
+        if (!one->ifa_addr || one->ifa_addr->sa_family != family || strcmp(one->ifa_name, name)) continue;
+        length = family == AF_INET ? (int)sizeof(struct sockaddr_in) : (int)sizeof(struct sockaddr_in6);
+        memcpy(address, one->ifa_addr, (size_t)length);
+    }
+    freeifaddrs(all);
+    return length;
+}
+
+const char *csys_environment(const char *name) { return getenv(name); }
+void *csys_library_open(const char *name) { return dlopen(name, RTLD_NOW | RTLD_LOCAL); }
+void *csys_library_symbol(void *library, const char *name) { return dlsym(library, name); }
+void csys_free(void *memory) { free(memory); }
 
 int csys_set_reset_on_close(int descriptor) {
     struct linger linger = {.l_onoff = 1, .l_linger = 0};

@@ -63,6 +63,7 @@ extension Configuration {
         maximumConnectionsPerHost = max(1, values.connectionsPerHost)
         let fields = (values.headers ?? [:]).map { ("\($0.key.base)", "\($0.value)") }
         headers = Headers(Dictionary(fields) { first, _ in first })
+        if let policy = ProxyPolicy(values.proxies) { proxies = policy }
     }
 }
 

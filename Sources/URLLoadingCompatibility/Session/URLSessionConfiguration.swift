@@ -19,6 +19,8 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         var cachePolicy = URLRequest.CachePolicy.useProtocolCachePolicy
         var connectionsPerHost = 6
         nonisolated(unsafe) var headers: [AnyHashable: Any]?
+        nonisolated(unsafe) var proxies: [AnyHashable: Any]?
+        var pipelines = false
     }
     private let state: Lock<Values>
 
@@ -75,6 +77,28 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
             nonisolated(unsafe) let newValue = newValue
             state.withLock { $0.headers = newValue }
         }
+    }
+
+    /// Proxies in place of the environment's (`http_proxy` and its kin), which count while it is `nil`; an empty one is
+    /// for none at all.
+    ///
+    /// The keys are CFNetwork's, as strings: `HTTPEnable`, `HTTPProxy`, `HTTPPort` for URLs of http; `HTTPSEnable`,
+    /// `HTTPSProxy`, `HTTPSPort` for those of https, which go through a tunnel; `SOCKSEnable`, `SOCKSProxy`, `SOCKSPort`
+    /// (SOCKS 5) where there is none of these, and for streams; `kCFProxyUsernameKey`, `kCFProxyPasswordKey` for all;
+    /// `ExceptionsList`, an array of names and addresses. Others are ignored. A proxy that is none fails its loads.
+    open var connectionProxyDictionary: [AnyHashable: Any]? {
+        get { values.proxies }
+        set {
+            nonisolated(unsafe) let newValue = newValue
+            state.withLock { $0.proxies = newValue }
+        }
+    }
+
+    /// Can be set and read and has no effect: requests are never pipelined.
+    @available(*, deprecated, message: "Requests are never pipelined; HTTP/2 has what it wanted")
+    open var httpShouldUsePipelining: Bool {
+        get { values.pipelines }
+        set { state.withLock { $0.pipelines = newValue } }
     }
 
     /// The most connections to one host at a time, at least 1; 6 by default.

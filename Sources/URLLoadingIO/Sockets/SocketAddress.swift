@@ -38,6 +38,18 @@ package struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         return withUnsafeBytes(of: &address) { SocketAddress(family: .unix, bytes: Array($0.prefix(size))) }
     }
 
+    /// A name in the kernel's own table in place of a path: unix(7), "Abstract sockets".
+    package static func abstractUnix(_ name: String) throws(IOFailure) -> SocketAddress {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let name8 = Array(name.utf8)
+        guard !name8.isEmpty, name8.count < MemoryLayout.size(ofValue: address.sun_path)
+        else { throw IOFailure(.invalidAddress("@" + name), .connect) }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: [0] + name8) }
+        let size = MemoryLayout<sa_family_t>.size + 1 + name8.count
+        return withUnsafeBytes(of: &address) { SocketAddress(family: .unix, bytes: Array($0.prefix(size))) }
+    }
+
     package init?(_ storage: sockaddr_storage, length: socklen_t) {
         var storage = storage
         let family: Family
@@ -93,7 +105,7 @@ package struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// The address without its port: `127.0.0.1`, `::1`; of a path, the path.
+    /// The address without its port: `127.0.0.1`, `::1`; of a path, the path; of an abstract name, that after an @.
     package var host: String {
         switch family {
         case .ipv4:
@@ -103,7 +115,9 @@ package struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
             let shown = bytes[8..<24].withUnsafeBytes { inet_ntop(AF_INET6, $0.baseAddress, &text, socklen_t(text.count)) }
             return shown == nil ? "?" : String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
         case .unix:
-            return String(decoding: bytes.dropFirst(2).prefix { $0 != 0 }, as: UTF8.self)
+            let path = bytes.dropFirst(2)
+            if path.count > 1, path.first == 0 { return "@" + String(decoding: path.dropFirst(), as: UTF8.self) }
+            return String(decoding: path.prefix { $0 != 0 }, as: UTF8.self)
         }
     }
 

@@ -112,8 +112,10 @@ package final class SocketTransport: Transport {
     // MARK: Connecting
 
     /// Connects to one address.
-    package static func connect(to address: SocketAddress, _ token: StopToken) async throws(IOFailure) -> SocketTransport {
-        let attempt = try begin(address)
+    package static func connect(
+        to address: SocketAddress, from binding: SocketBinding? = nil, _ token: StopToken
+    ) async throws(IOFailure) -> SocketTransport {
+        let attempt = try begin(address, from: binding)
         token.attach(attempt.slot)
         defer { token.detach(attempt.slot) }
         while !attempt.isConnected {
@@ -127,9 +129,15 @@ package final class SocketTransport: Transport {
 
     /// Starts connecting and returns at once; `hasConnected` tells how far it is.
     /// `relay` hears what the socket hears.
-    static func begin(_ address: SocketAddress, relay: PollSlot? = nil) throws(IOFailure) -> SocketTransport {
+    static func begin(
+        _ address: SocketAddress, from binding: SocketBinding? = nil, relay: PollSlot? = nil
+    ) throws(IOFailure) -> SocketTransport {
         let descriptor = csys_socket(address.systemFamily)
         guard descriptor >= 0 else { throw IOFailure(.system(-descriptor), .connect) }
+        do throws(IOFailure) { try binding?.bind(descriptor, for: address) } catch {
+            _ = csys_close(descriptor)
+            throw error
+        }
         // Registered only then: a socket that is not connecting reports a hang-up.
         let result = Result { () throws(IOFailure) in try advance(descriptor, address) }
         let attempt = try SocketTransport(descriptor: descriptor, peer: address, relay: relay)

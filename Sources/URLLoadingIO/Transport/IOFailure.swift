@@ -19,6 +19,8 @@ package struct IOFailure: Error, Sendable {
         /// The peer closed while more was due.
         case closedByPeer
         case invalidAddress(String)
+        /// The interface or address that connections are to come from cannot be had.
+        case cannotBind(String)
     }
 
     package let code: Code

@@ -66,7 +66,7 @@ package struct Target: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// A control character in a credential would end up in a header field, NUL in a C string.
-    private static func credentials(
+    static func credentials(
         _ userinfo: ArraySlice<UInt8>?
     ) throws(WireViolation) -> (user: String?, password: String?) {
         guard let userinfo else { return (nil, nil) }

@@ -35,6 +35,8 @@ enum Help {
         line: type, data, lastEventID. There is no time limit but --timeout, for silence, and --max-time.
         --retry sends any method again, until a response has begun: what is lost of its body is an error.
         Retry-After is waited in addition, up to 600 seconds; --max-time counts all tries together.
+        Proxies: what http_proxy, https_proxy, all_proxy and no_proxy say, unless an option does; this machine is then
+        reached directly. A proxy looks up the names of the servers behind it, whatever its kind.
         --json writes url, effectiveURL, status, version, headers, bytes, file, timings (seconds from
         the start: resolve, connect, tls, firstByte, total), reused, redirects and error. The body is
         counted and dropped unless -o or -O names a file for it.

@@ -6,6 +6,7 @@ struct OptionRule: Sendable {
         case output = "Output"
         case request = "Request"
         case redirects = "Redirects"
+        case way = "The way"
         case security = "Security"
         case limits = "Limits"
         case retries = "Further tries"

@@ -45,6 +45,8 @@ struct Options: Sendable {
     var maximumConnections: Int?
     var httpVersions = Configuration.HTTPVersions.automatic
 
+    var way = WayOptions()
+
     // Further tries.
     var retries = 0
     var retriesRefused = false

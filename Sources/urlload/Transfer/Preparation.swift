@@ -19,6 +19,10 @@ extension Configuration {
         if let version = options.maximumTLS { tls.maximumVersion = version }
         tls.minimumVersion = min(tls.minimumVersion, tls.maximumVersion)
         tls.unsafelySkipsVerification = options.isInsecure
+        // What cannot be was refused when the command line was read.
+        if let policy = try? options.way.policy() { proxies = policy }
+        addressOverrides = AddressOverrides(options.way.overrides)
+        networkInterface = options.way.interface
         retryPolicy = RetryPolicy(options)
         if retryPolicy != nil { observers = [RetryNotes(screen: screen)] }
         if options.trace != .off { wireTap = { screen.show($0) } }

@@ -10,7 +10,7 @@ enum LeasedConnection: Sendable {
 
 extension HTTP2Connection {
     fileprivate func isAlike(_ other: Route) -> Bool {
-        !isRetired && route.origin.isSecure == other.origin.isSecure && route.origin.port == other.origin.port && route != other
+        !isRetired && route.way.isDirect && route.origin.isSecure == other.origin.isSecure && route.origin.port == other.origin.port && route != other
     }
 }
 
@@ -19,7 +19,8 @@ extension ConnectionPool {
 
     /// Whether the server of a route may choose HTTP/2.
     func mayShare(_ route: Route) -> Bool {
-        switch versions {
+        guard route.forwarder == nil else { return false }
+        return switch versions {
         case .automatic: route.origin.isSecure && !connector.isScripted
         case .http1Only: false
         case .http2PriorKnowledge: true
@@ -78,14 +79,14 @@ extension ConnectionPool {
 
     /// There are connections of other hosts that might serve this one.
     private func mayCoalesce(_ route: Route) -> Bool {
-        guard versions == .automatic, case .name = route.origin.host.kind else { return false }
+        guard versions == .automatic, route.way.isDirect, connector.hasAddresses(route.origin), case .name = route.origin.host.kind else { return false }
         return withSharing { $0.mayCoalesce(route) && $0.connections.contains { $0.isAlike(route) } }
     }
 
     /// A place on a connection to one of these addresses whose server has proved to be this one as well
     /// (RFC 9113 §9.1.1).
     private func coalesce(_ route: Route, _ addresses: [SocketAddress]) -> HTTP2Connection? {
-        let name = TLSPeerName(route.origin)
+        let name = TLSPeerName(route.origin.host)
         let candidates = withSharing { $0.connections }.filter { connection in
             guard connection.isAlike(route), let remote = connection.transport.remoteAddress, addresses.contains(remote) else { return false }
             return (connection.transport as? TLSTransport)?.covers(name) == true

@@ -1,0 +1,143 @@
+import URLLoadingIO
+import URLLoadingWire
+
+/// Connects to somewhere else than the URL says. All that is said there stays the same: Host field, name of the
+/// certificate, cookies, all by the URL.
+///
+/// ```swift
+/// configuration.addressOverrides = [
+///     try .unixSocket("/run/docker.sock", for: "docker"),             // http://docker/…
+///     try .addresses(["192.0.2.7"], of: "api.example"),               // before the name has moved
+///     try .connect("www.example", port: 443, to: "staging.example"),  // another server, under its name
+/// ]
+/// ```
+/// - Throws: each of them ``LoadError/Reason/badURL`` for what is no host, address or path.
+public struct AddressOverride: Sendable, Hashable {
+    enum Place: Sendable, Hashable {
+        case unix(SocketAddress)
+        case addresses([[UInt8]])
+        case target(Origin.Host?, UInt16?)
+    }
+    /// `nil` for any.
+    let host: Origin.Host?
+    let port: UInt16?
+    let place: Place
+
+    private init(_ host: String?, _ port: UInt16?, _ place: Place) throws(LoadError) {
+        self.host = try Self.parse(host)
+        self.port = port
+        self.place = place
+    }
+
+    /// A socket in the file system. Proxies and ``Configuration/addressPolicy`` are not asked.
+    /// - Parameters:
+    ///   - path: less than 108 bytes, which is the system's limit.
+    ///   - host: whose requests it gets; `nil` for every host.
+    ///   - port: `nil` for every port of the host.
+    public static func unixSocket(_ path: String, for host: String?, port: UInt16? = nil) throws(LoadError) -> AddressOverride {
+        try AddressOverride(host, port) { () throws(IOFailure) in try .unix(path) }
+    }
+
+    /// A socket with a name of Linux's abstract namespace, which has no file.
+    /// - Parameter name: without the zero byte it begins with.
+    public static func abstractUnixSocket(_ name: String, for host: String?, port: UInt16? = nil) throws(LoadError) -> AddressOverride {
+        try AddressOverride(host, port) { () throws(IOFailure) in try .abstractUnix(name) }
+    }
+
+    private init(_ host: String?, _ port: UInt16?, _ unix: () throws(IOFailure) -> SocketAddress) throws(LoadError) {
+        let address: SocketAddress
+        do throws(IOFailure) { address = try unix() } catch { throw LoadError(error, .preparing) }
+        try self.init(host, port, .unix(address))
+    }
+
+    /// These addresses in place of a look-up: of an origin's name, or of a proxy's. What a proxy looks up is not
+    /// changed by it.
+    /// - Parameters:
+    ///   - addresses: of IPv4 or IPv6, without brackets and zone; at least one.
+    ///   - host: `nil` for every name, and no address.
+    public static func addresses(_ addresses: [String], of host: String?, port: UInt16? = nil) throws(LoadError) -> AddressOverride {
+        var all: [[UInt8]] = []
+        for text in addresses {
+            guard let bytes = Origin.Host.addressBytes(text) else { throw .badPlace("no address: \(text)") }
+            all.append(bytes)
+        }
+        guard !all.isEmpty else { throw .badPlace("no address of \(host ?? "any host")") }
+        return try AddressOverride(host, port, .addresses(all))
+    }
+
+    /// Another host and port in place of these; proxies are asked for it too.
+    /// - Parameters:
+    ///   - host: `nil` for every host.
+    ///   - other: `nil` for the same host.
+    ///   - otherPort: `nil` for the same port.
+    public static func connect(
+        _ host: String?, port: UInt16? = nil, to other: String?, onPort otherPort: UInt16? = nil
+    ) throws(LoadError) -> AddressOverride {
+        try AddressOverride(host, port, .target(parse(other), otherPort))
+    }
+
+    private static func parse(_ host: String?) throws(LoadError) -> Origin.Host? {
+        guard let host else { return nil }
+        do throws(WireViolation) { return try Origin.Host(host) } catch { throw LoadError(error, .preparing) }
+    }
+
+    func fits(_ host: Origin.Host, _ port: UInt16) -> Bool {
+        (self.host == nil || self.host == host) && (self.port == nil || self.port == port)
+    }
+}
+
+/// Overrides in order.
+public struct AddressOverrides: Sendable, Hashable, ExpressibleByArrayLiteral {
+    private let all: [AddressOverride]
+
+    public init(_ overrides: [AddressOverride]) { all = overrides }
+    public init(arrayLiteral overrides: AddressOverride...) { all = overrides }
+
+    /// What to connect to, or to have a proxy connect to.
+    func target(of origin: Origin) -> (host: Origin.Host, port: UInt16) {
+        for case .target(let host, let port) in all.lazy.filter({ $0.fits(origin.host, origin.port) }).map(\.place) {
+            return (host ?? origin.host, port ?? origin.port)
+        }
+        return (origin.host, origin.port)
+    }
+
+    func unixSocket(for origin: Origin) -> SocketAddress? {
+        for case .unix(let address) in all.lazy.filter({ $0.fits(origin.host, origin.port) }).map(\.place) { return address }
+        return nil
+    }
+
+    func addresses(of host: Origin.Host, _ port: UInt16) -> [SocketAddress]? {
+        for override in all where override.fits(host, port) {
+            guard case .addresses(let addresses) = override.place, override.host != nil || !host.isAddress else { continue }
+            return addresses.compactMap { SocketAddress(octets: $0, port: port) }
+        }
+        return nil
+    }
+}
+
+extension LoadError {
+    fileprivate static func badPlace(_ detail: String) -> LoadError {
+        LoadError(.badURL, phase: .preparing, party: .local, detail: detail)
+    }
+}
+
+extension Origin.Host {
+    /// The bytes of an address that is written without brackets and zone; `nil` for what is none.
+    static func addressBytes(_ text: String) -> [UInt8]? {
+        switch (try? Origin.Host(text.contains(":") ? "[\(text)]" : text))?.kind {
+        case .ipv4(let bytes), .ipv6(let bytes, nil): bytes
+        default: nil
+        }
+    }
+}
+
+extension SocketAddress {
+    /// Four bytes or sixteen.
+    init?(octets: [UInt8], port: UInt16) {
+        switch octets.count {
+        case 4: self = .ipv4((octets[0], octets[1], octets[2], octets[3]), port: port)
+        case 16: self = .ipv6(octets, port: port)
+        default: return nil
+        }
+    }
+}

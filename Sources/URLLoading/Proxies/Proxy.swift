@@ -1,0 +1,116 @@
+import FoundationEssentials
+public import URLLoadingWire
+
+/// A server that connects to others in a client's place.
+///
+/// ```swift
+/// let proxy = try Proxy("http://user:password@proxy.example:3128")
+/// let gate = try Proxy(.socks5, host: "gate.example", port: 1080)
+/// configuration.proxies = .fixed([proxy])
+/// ```
+/// What each kind is told: an HTTP proxy the whole URL of `http` and host and port of `https` and streams, a
+/// SOCKS proxy always host and port. The names of origins are looked up by the proxy and not here; that of the
+/// proxy is looked up here. User and password go to the proxy and to nobody else, and are in no description.
+public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// Which protocol it speaks.
+    public enum Kind: String, Sendable, Hashable, CaseIterable {
+        /// HTTP/1.1, in the clear.
+        case http
+        /// HTTP/1.1 over TLS; it is verified under its own name by ``Configuration/tls-swift.property``.
+        case https
+        /// SOCKS 4 with names in place of addresses. It has a user and no password, and carries no address of IPv6.
+        case socks4a
+        /// SOCKS 5 (RFC 1928), with user and password if it wants them (RFC 1929).
+        case socks5
+    }
+
+    public let kind: Kind
+    /// In normal form.
+    public let host: Origin.Host
+    public let port: UInt16
+    /// Who asks; `nil` for nobody in particular.
+    public let user: String?
+    let password: String?
+    /// A Proxy-Authorization that the caller wrote himself, in place of user and password.
+    var authorization: String?
+
+    /// - Parameters:
+    ///   - host: a name or an address, IPv6 in brackets.
+    ///   - port: without it 443 for ``Kind/https`` and 1080 for the others.
+    ///   - user: for SOCKS 5 at most 255 bytes, and the password too; for HTTP without a colon (RFC 7617 §2).
+    /// - Throws: ``LoadError/Reason/badProxy``; its detail says what is wrong and holds no password.
+    public init(
+        _ kind: Kind, host: String, port: UInt16? = nil, user: String? = nil, password: String? = nil
+    ) throws(LoadError) {
+        do throws(WireViolation) {
+            self.init(kind, try Origin.Host(host), port, user, password)
+        } catch { throw .badProxy("\(error)") }
+        try check()
+    }
+
+    /// A proxy as it is written into `http_proxy`: `scheme://user:password@host:port`, where scheme, user and port
+    /// may be left out, and user and password are percent-encoded.
+    ///
+    /// Schemes are `http` (the default), `https`, `socks4a`, `socks5`, and `socks5h` and `socks`, which are the
+    /// same: this library never looks up the name of an origin for a proxy. So it does not speak `socks4`, which
+    /// cannot carry one.
+    /// - Throws: ``LoadError/Reason/badProxy``; its detail says what is wrong and holds no password.
+    public init(_ text: String) throws(LoadError) {
+        let address: ProxyAddress
+        do throws(WireViolation) { address = try ProxyAddress(text) } catch { throw .badProxy("\(error)") }
+        let kind: Kind
+        switch address.scheme {
+        case nil, "http": kind = .http
+        case "https": kind = .https
+        case "socks4a": kind = .socks4a
+        case "socks5", "socks5h", "socks": kind = .socks5
+        case "socks4": throw .badProxy("socks4 carries no names; socks4a does")
+        case let other?: throw .badProxy("no kind of proxy: \(other)")
+        }
+        self.init(kind, address.host, address.port, address.user, address.password)
+        try check()
+    }
+
+    private init(_ kind: Kind, _ host: Origin.Host, _ port: UInt16?, _ user: String?, _ password: String?) {
+        self.kind = kind
+        self.host = host
+        self.port = port ?? (kind == .https ? 443 : 1080)
+        self.user = user
+        self.password = password
+    }
+
+    private func check() throws(LoadError) {
+        guard port > 0 else { throw .badProxy("port 0") }
+        let both = (user ?? "") + (password ?? "")
+        guard !both.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else { throw .badProxy("a control character in the credentials") }
+        if isHTTP, user?.contains(":") == true { throw .badProxy("a colon in the user's name (RFC 7617 2)") }
+        if kind == .socks5, let user, !(1...255).contains(user.utf8.count) || (password ?? "").utf8.count > 255 {
+            throw .badProxy("credentials that SOCKS 5 cannot carry (RFC 1929 2)")
+        }
+        if kind == .socks4a, (user ?? "").utf8.count > 255 { throw .badProxy("a user that SOCKS 4A cannot carry") }
+    }
+
+    /// Whether requests are said to it in HTTP.
+    var isHTTP: Bool { kind == .http || kind == .https }
+
+    /// The value of Proxy-Authorization (RFC 7617); `nil` without credentials.
+    var authorizationField: String? {
+        if let authorization { return authorization }
+        guard isHTTP, user != nil || password != nil else { return nil }
+        return "Basic " + Data("\(user ?? ""):\(password ?? "")".utf8).base64EncodedString()
+    }
+
+    /// Host and port, for errors: `proxy.example:3128`.
+    var name: String { "\(host):\(port)" }
+
+    /// `socks5://gate.example:1080`, without user and password.
+    public var description: String { "\(kind.rawValue)://\(name)" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: ["kind": kind, "host": host, "port": port]) }
+}
+
+extension LoadError {
+    static func badProxy(_ detail: String) -> LoadError {
+        LoadError(.badProxy, phase: .preparing, party: .local, detail: detail)
+    }
+}

@@ -1,0 +1,114 @@
+import URLLoadingWire
+
+/// Which hosts are reached without a proxy: what `no_proxy` says.
+///
+/// ```swift
+/// configuration.proxies = .fixed([proxy], except: ["intern.example", "10.0.0.0/8", "localhost:8080"])
+/// ```
+/// An entry is
+/// - a name: that host and all below it, whether written `example.org`, `.example.org` or `*.example.org`
+///   (this one without the host itself);
+/// - an address, IPv6 with or without brackets: that address alone, if it is what the URL says;
+/// - a block of addresses: `10.0.0.0/8`, `fd00::/8`;
+/// - each of these with a port, `host:port`, IPv6 in brackets then: that port alone;
+/// - `*`: everything.
+///
+/// Names are not looked up: a URL's host is compared as it is written, in normal form.
+public struct ProxyBypass: Sendable, Hashable, ExpressibleByArrayLiteral, CustomStringConvertible {
+    /// Every host goes through the proxy.
+    public static let nothing = ProxyBypass([])
+
+    enum Entry: Sendable, Hashable {
+        case everything
+        case name(String, withItself: Bool)
+        case block([UInt8], length: Int)
+    }
+    private struct Rule: Sendable, Hashable {
+        let entry: Entry
+        let port: UInt16?
+    }
+    private let rules: [Rule]
+    /// The entries, with a comma between.
+    public let description: String
+
+    /// - Parameter text: entries with commas or white space between, as in `no_proxy`. What is none of the kinds
+    ///   above matches nothing.
+    public init(_ text: String) {
+        self.init(text.split { $0 == "," || $0.isWhitespace }.map(String.init))
+    }
+
+    public init(arrayLiteral entries: String...) { self.init(entries) }
+
+    public init(_ entries: [String]) {
+        rules = entries.compactMap(Self.rule)
+        description = entries.joined(separator: ",")
+    }
+
+    /// Whether a host is reached without a proxy.
+    /// - Parameter host: a name or an address, IPv6 in brackets.
+    public func contains(host: String, port: UInt16) -> Bool {
+        guard let host = try? Origin.Host(host) else { return false }
+        return contains(host, port)
+    }
+
+    func contains(_ host: Origin.Host, _ port: UInt16) -> Bool {
+        rules.contains { ($0.port == nil || $0.port == port) && Self.matches($0.entry, host) }
+    }
+
+    private static func matches(_ entry: Entry, _ host: Origin.Host) -> Bool {
+        switch (entry, host.kind) {
+        case (.everything, _): return true
+        case (.name(let name, let withItself), .name):
+            guard let asked = host.dnsName else { return false }
+            return (withItself && asked == name) || asked.hasSuffix("." + name)
+        case (.block(let bytes, let length), .ipv4(let address)), (.block(let bytes, let length), .ipv6(let address, _)):
+            return bytes.count == address.count && isSame(bytes, address, bits: length)
+        case (.name, _), (.block, .name): return false
+        }
+    }
+
+    private static func isSame(_ a: [UInt8], _ b: [UInt8], bits: Int) -> Bool {
+        let whole = bits / 8, rest = bits % 8
+        guard a[..<whole] == b[..<whole] else { return false }
+        return rest == 0 || (a[whole] ^ b[whole]) >> (8 - rest) == 0
+    }
+
+    // MARK: Reading
+
+    private static func rule(_ text: String) -> Rule? {
+        let text = text.lowercased()
+        if let entry = entry(text) { return Rule(entry: entry, port: nil) }
+        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]),
+            let entry = entry(String(text[..<colon]))
+        else { return nil }
+        return Rule(entry: entry, port: port)
+    }
+
+    private static func entry(_ text: String) -> Entry? {
+        if text == "*" { return .everything }
+        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+        if let bytes = address(String(parts.first ?? "")) {
+            guard parts.count < 3, let length = parts.count == 2 ? length(parts[1]) : bytes.count * 8, length <= bytes.count * 8
+            else { return nil }
+            return .block(bytes, length: length)
+        }
+        let isBelow = text.hasPrefix("*.")
+        var name = isBelow ? text.dropFirst(2) : text.drop { $0 == "." }
+        if name.last == "." { name.removeLast() }
+        guard !name.contains(":"), let host = try? Origin.Host(String(name)), let plain = host.dnsName else { return nil }
+        return .name(plain, withItself: !isBelow)
+    }
+
+    private static func length(_ text: Substring) -> Int? {
+        guard (1...3).contains(text.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        return Int(text)
+    }
+
+    private static func address(_ text: String) -> [UInt8]? {
+        let isBare = text.first != "[" && text.contains(":")
+        switch (try? Origin.Host(isBare ? "[\(text)]" : text))?.kind {
+        case .ipv4(let bytes), .ipv6(let bytes, nil): return bytes
+        default: return nil
+        }
+    }
+}

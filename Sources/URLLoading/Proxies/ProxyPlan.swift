@@ -1,0 +1,91 @@
+// The ways to an origin, as a session's policy has them. Made once per session, so that the environment is read once.
+
+import FoundationEssentials
+import URLLoadingIO
+import URLLoadingWire
+
+final class ProxyPlan: Sendable {
+    private enum Source: Sendable {
+        case direct
+        case environment(ProxyEnvironment)
+        case desktop
+        case fixed(ProxyChain, ProxyBypass)
+        case schemes(ProxySchemes, ProxyBypass)
+        case decided(@Sendable (URL) async throws -> [ProxyChain])
+    }
+    private let source: Source
+    /// Nobody need be asked: the usual case, which costs a load nothing.
+    let isDirect: Bool
+
+    private let overrides: AddressOverrides
+
+    init(
+        _ policy: ProxyPolicy, _ overrides: AddressOverrides = [], _ environment: @autoclosure () -> ProxyEnvironment = .current
+    ) {
+        self.overrides = overrides
+        source = switch policy.choice {
+        case .none: .direct
+        case .fixed(let chain, _) where chain.isDirect: .direct
+        case .fixed(let chain, let bypass): .fixed(chain, bypass)
+        case .schemes(let schemes, _) where schemes.isEmpty: .direct
+        case .schemes(let schemes, let bypass): .schemes(schemes, bypass)
+        case .decided(let decide): .decided(decide)
+        case .environment(let bypass): Self.source(environment().except(bypass), else: .direct)
+        case .automatic: Self.source(environment(), else: DesktopProxies.isAvailable ? .desktop : .direct)
+        }
+        if case .direct = source { isDirect = true } else { isDirect = false }
+    }
+
+    private static func source(_ environment: ProxyEnvironment, else other: Source) -> Source {
+        environment.isEmpty ? other : .environment(environment)
+    }
+
+    /// The ways to try, in order; at least one.
+    func chains(to origin: Origin, _ url: URL?, for load: LoadControl) async throws(LoadError) -> [ProxyChain] {
+        // What listens there is no proxy's to reach.
+        guard overrides.unixSocket(for: origin) == nil else { return [.direct] }
+        switch source {
+        case .direct: return [.direct]
+        case .environment(let environment): return [try environment.chain(to: origin.host, port: origin.port, scheme: origin.scheme)]
+        case .fixed(let chain, let bypass): return [bypass.contains(origin.host, origin.port) ? .direct : chain]
+        case .schemes(let schemes, let bypass):
+            return [bypass.contains(origin.host, origin.port) ? .direct : try schemes.chain(origin.scheme) ?? .direct]
+        case .desktop: return try await DesktopProxies.chains(to: origin, load)
+        case .decided(let decide):
+            guard let url else { return [.direct] }
+            return try await ask(decide, url, load)
+        }
+    }
+
+    private func ask(
+        _ decide: @escaping @Sendable (URL) async throws -> [ProxyChain], _ url: URL, _ load: LoadControl
+    ) async throws(LoadError) -> [ProxyChain] {
+        let answer = await Interruption<Result<[ProxyChain], any Error>>.run(load) {
+            do { return .success(try await decide(url)) } catch { return .failure(error) }
+        }
+        switch answer {
+        case .answered(.success(let chains)) where !chains.isEmpty: return chains
+        case .answered(.success), .late: throw LoadError(.badDecision, phase: .preparing, party: .local, detail: "no way, not even a direct one")
+        case .answered(.failure(let error)):
+            throw LoadError(.decisionFailed, phase: .preparing, party: .local, detail: "the choice of a proxy", underlying: error)
+        case .stopped: throw LoadError(load.stopReason ?? .cancelled, phase: .preparing)
+        }
+    }
+}
+
+extension ProxyPlan {
+    /// Does `attempt` with one way after the other until one can be used.
+    func first<Value>(
+        to origin: Origin, _ url: URL?, for load: LoadControl,
+        _ attempt: (ProxyChain) async throws(LoadError) -> Value
+    ) async throws(LoadError) -> Value {
+        guard !isDirect else { return try await attempt(.direct) }
+        let chains = try await chains(to: origin, url, for: load)
+        for chain in chains.dropLast() {
+            do throws(LoadError) { return try await attempt(chain) } catch {
+                guard error.leavesAnotherWay else { throw error }
+            }
+        }
+        return try await attempt(chains.last ?? .direct)
+    }
+}

@@ -1,0 +1,104 @@
+// The proxy in HTTP: CONNECT (RFC 9110 9.3.6), and requests with a whole URL, which it sends on itself.
+
+import FoundationEssentials
+import URLLoading
+import URLLoadingIO
+import URLLoadingWire
+
+extension TestProxyConnection {
+    func serveHTTP() async throws(Over) {
+        var codec = HTTP1Codec(role: .server)
+        var request: HTTP1RequestHead?
+        var body: [UInt8] = []
+        if input.isEmpty { input += try await read() }
+        try await meet(.greeting)
+        reading: while true {
+            switch try next(&codec) {
+            case (.request(let head), _):
+                request = head
+                if head.method == .connect { break reading }
+            case (.data, let bytes): body += bytes
+            case (.end, _): break reading
+            case (nil, _): input += try await read()
+            default: throw Over()
+            }
+        }
+        guard let request else { throw Over() }
+        record(request.method.rawValue, request.target, request.headers)
+        try await meet(.request)
+        if let refusal = refusal(request) { return try await refuse(refusal) }
+        guard request.method == .connect else { return try await forward(request, body) }
+        guard let origin = try? Target("http://" + request.target).origin, let address = try? SOCKSAddress(origin.host, port: origin.port)
+        else { return try await refuse(400) }
+        try await tunnel(
+            to: address.host, origin.port, yes: Array("HTTP/1.1 200 Connection established\r\n\r\n".utf8),
+            no: Array("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 4\r\n\r\nbad\n".utf8))
+    }
+
+    private func next(_ codec: inout HTTP1Codec) throws(Over) -> (HTTP1Event?, [UInt8]) {
+        var consumed = 0
+        let result = input.withUnsafeBytes { bytes in
+            Result { () throws(WireViolation) in try codec.next(bytes, consumed: &consumed) }
+        }
+        guard case .success(let event) = result else { throw Over() }
+        var data: [UInt8] = []
+        if case .data(let range)? = event { data = Array(input[range]) }
+        input.removeFirst(consumed)
+        return (event, data)
+    }
+
+    private func refusal(_ request: HTTP1RequestHead) -> Int? {
+        if case .refuse(let status) = fault { return status }
+        guard let user = proxy.configuration.user else { return nil }
+        let wanted = "Basic " + Data("\(user):\(proxy.configuration.password)".utf8).base64EncodedString()
+        return request.headers[.proxyAuthorization] == wanted ? nil : 407
+    }
+
+    private func refuse(_ status: Int) async throws(Over) {
+        var text = "HTTP/1.1 \(status) \(Status(status)?.reasonPhrase ?? "")\r\nContent-Length: 8\r\n"
+        if status == 407 { text += "Proxy-Authenticate: Basic realm=\"test\"\r\n" }
+        try await answer(Array((text + "\r\nrefused\n").utf8))
+    }
+
+    /// Fields between the client and the proxy are not sent on (RFC 9110 7.6.1).
+    private static let ownFields: [FieldName] = [
+        .proxyAuthorization, .proxyConnection, .connection, .host, .contentLength, .transferEncoding, "Keep-Alive",
+    ]
+
+    private func forward(_ head: HTTP1RequestHead, _ body: [UInt8]) async throws(Over) {
+        guard let url = URL(string: head.target), url.scheme == "http" else { return try await refuse(400) }
+        var request = Request(url: url, method: head.method, headers: head.headers)
+        for name in Self.ownFields { request.headers.remove(name) }
+        request.headers["Via"] = "1.1 test"
+        if !body.isEmpty { request.body = .data(Data(body)) }
+        let answered: (Data, Response)
+        do throws(LoadError) {
+            answered = try await proxy.client.data(for: request, decisions: Self.delivering)
+        } catch { return try await refuse(502) }
+        guard let response = answered.1.http else { throw Over() }
+        var codec = HTTP1Codec(role: .server), output: [UInt8] = [], headers = response.headers
+        for name in Self.ownFields { headers.remove(name) }
+        do throws(WireViolation) {
+            // What was asked, so that the codec knows how the answer may end.
+            try Self.ask(&codec, head.method)
+            let hasBody = head.method != .head && !response.status.forbidsContent
+            try codec.sendResponse(
+                status: response.status, headers: headers, framing: hasBody ? .length(Int64(answered.0.count)) : .none, into: &output)
+        } catch { throw Over() }
+        try await answer(output + answered.0)
+    }
+
+    private static let delivering: Decisions = {
+        var decisions = Decisions()
+        decisions.redirect = Decision { _ in .deliver }
+        return decisions
+    }()
+
+    private static func ask(_ codec: inout HTTP1Codec, _ method: URLLoading.Method) throws(WireViolation) {
+        var consumed = 0
+        let text = Array("\(method.rawValue) / HTTP/1.1\r\nHost: a\r\n\r\n".utf8)
+        _ = try text.withUnsafeBytes { bytes in
+            Result { () throws(WireViolation) in try codec.next(bytes, consumed: &consumed) }
+        }.get()
+    }
+}

@@ -1,0 +1,188 @@
+// One connection of the proxy. It belongs to the task that serves it; others only end it.
+
+import FoundationEssentials
+import Synchronization
+import URLLoading
+import URLLoadingIO
+import URLLoadingWire
+
+final class TestProxyConnection: @unchecked Sendable {
+    // Unchecked: all but `token` and `stalled` is touched by the serving task alone.
+    let number: Int
+    let proxy: TestProxy
+    private let socket: SocketTransport
+    let token = StopToken()
+    private let stalled = Atomic<Bool>(false)
+    var transport: any Transport
+    var input: [UInt8] = []
+    private var serverName: String?
+
+    /// Serving is over.
+    struct Over: Error {}
+
+    init(_ socket: SocketTransport, number: Int, _ proxy: TestProxy) {
+        self.socket = socket
+        self.number = number
+        self.proxy = proxy
+        transport = socket
+    }
+
+    var isStalled: Bool { stalled.load(ordering: .acquiring) }
+    func end() { token.stop(.cancelled) }
+
+    func serve() async {
+        token.attach(socket.slot)
+        do throws(Over) {
+            try await meet(.accept)
+            if let context = proxy.tls { try await secure(context) }
+            switch proxy.configuration.kind {
+            case .http: while true { try await serveHTTP() }
+            case .socks: try await serveSOCKS()
+            }
+        } catch {}
+        token.detach(socket.slot)
+        transport.close()
+        proxy.closed(number)
+    }
+
+    private func secure(_ context: TLSServerContext) async throws(Over) {
+        do throws(IOFailure) {
+            let secured = try TLSTransport(server: context, over: socket)
+            transport = secured
+            try await secured.handshake(token)
+            serverName = secured.negotiated?.serverName
+        } catch { throw Over() }
+    }
+
+    func record(_ method: String, _ target: String, _ headers: Headers = Headers(), credentials: String? = nil) {
+        proxy.record(TestProxy.Asked(
+            method: method, target: target, headers: headers, credentials: credentials, connection: number, serverName: serverName))
+    }
+
+    // MARK: Faults
+
+    var fault: TestProxy.Fault? { proxy.configuration.fault }
+
+    func meet(_ point: TestProxy.Point) async throws(Over) {
+        switch fault {
+        case .stall(point): try await stall()
+        case .close(point): throw Over()
+        default: break
+        }
+    }
+
+    /// Until the client leaves.
+    private func stall() async throws(Over) {
+        stalled.store(true, ordering: .releasing)
+        defer { stalled.store(false, ordering: .releasing) }
+        while true { _ = try await read() }
+    }
+
+    /// The answer to what was asked, unless a fault has another.
+    func answer(_ bytes: [UInt8]) async throws(Over) {
+        switch fault {
+        case .garbage: try await send(Array("220 mail.example ESMTP\r\n".utf8))
+        case .answer(let other): try await send(other)
+        case .stall(.answer), .close(.answer):
+            try await send(Array(bytes[..<(bytes.count / 2)]))
+            try await meet(.answer)
+        default: return try await send(bytes)
+        }
+        // As a server that knows no better waits for a client that does not either.
+        try await stall()
+    }
+
+    // MARK: Bytes
+
+    /// At least one more byte.
+    func read() async throws(Over) -> ArraySlice<UInt8> {
+        var buffer = [UInt8](repeating: 0, count: 16 * 1024)
+        while true {
+            guard token.stopReason == nil else { throw Over() }
+            let progress = buffer.withUnsafeMutableBytes { room in
+                Result { () throws(IOFailure) in try transport.read(into: room) }
+            }
+            switch progress {
+            case .success(.moved(let count)): return buffer[..<count]
+            case .success(.blocked(let interest)): await Poller.shared.park(transport.slot, interest, token)
+            case .success(.end), .failure: throw Over()
+            }
+        }
+    }
+
+    func take(_ count: Int) async throws(Over) -> [UInt8] {
+        while input.count < count { input += try await read() }
+        defer { input.removeFirst(count) }
+        return Array(input[..<count])
+    }
+
+    func send(_ bytes: [UInt8]) async throws(Over) {
+        guard await ProxyPump.send(bytes[...], to: transport, token) else { throw Over() }
+    }
+
+    /// Connects, and passes bytes on until both sides have ended.
+    func tunnel(to host: SOCKSAddress.Host, _ port: UInt16, yes: [UInt8], no: [UInt8]) async throws(Over) {
+        let address: SocketAddress = switch host {
+        case .ipv4(let bytes): .ipv4((bytes[0], bytes[1], bytes[2], bytes[3]), port: port)
+        case .ipv6(let bytes): .ipv6(bytes, port: port)
+        case .name: .ipv4((127, 0, 0, 1), port: port)
+        }
+        guard let origin = try? await SocketTransport.connect(to: address, token) else {
+            try await answer(no)
+            throw Over()
+        }
+        defer { origin.close() }
+        var first = yes
+        if case .extraBytes(let extra) = fault { first += extra }
+        try await answer(first)
+        guard await ProxyPump.send(input[...], to: origin, token) else { throw Over() }
+        await ProxyPump.run(transport, origin, token)
+        throw Over()
+    }
+}
+
+/// Bytes both ways.
+enum ProxyPump {
+    static func run(_ a: any Transport, _ b: any Transport, _ token: StopToken) async {
+        token.attach(b.slot)
+        defer { token.detach(b.slot) }
+        await withDiscardingTaskGroup { pair in
+            pair.addTask { await pass(from: a, to: b, token) }
+            pair.addTask { await pass(from: b, to: a, token) }
+        }
+    }
+
+    private static func pass(from: any Transport, to: any Transport, _ token: StopToken) async {
+        var buffer = [UInt8](repeating: 0, count: 64 * 1024)
+        reading: while token.stopReason == nil {
+            let progress = buffer.withUnsafeMutableBytes { room in
+                Result { () throws(IOFailure) in try from.read(into: room) }
+            }
+            switch progress {
+            case .success(.moved(let count)):
+                guard await send(buffer[..<count], to: to, token) else { break reading }
+            case .success(.blocked(let interest)): await Poller.shared.park(from.slot, interest, token)
+            case .success(.end): break reading
+            case .failure:
+                // What breaks on one side breaks on the other.
+                token.stop(.cancelled)
+                return
+            }
+        }
+        to.finishWriting()
+    }
+
+    static func send(_ bytes: ArraySlice<UInt8>, to: any Transport, _ token: StopToken) async -> Bool {
+        var rest = bytes
+        while !rest.isEmpty {
+            guard token.stopReason == nil else { return false }
+            let progress = rest.withUnsafeBytes { bytes in Result { () throws(IOFailure) in try to.write(bytes) } }
+            switch progress {
+            case .success(.moved(let count)): rest = rest.dropFirst(count)
+            case .success(.blocked(let interest)): await Poller.shared.park(to.slot, interest, token)
+            case .success(.end), .failure: return false
+            }
+        }
+        return true
+    }
+}

@@ -1,0 +1,39 @@
+/// The text of a proxy taken apart, as people write it into `http_proxy` and on command lines:
+/// `scheme://user:password@host:port`, of which the host alone must be there.
+///
+/// ```swift
+/// let address = try ProxyAddress("socks5h://u:p%40ss@gate.example:1081")
+/// address.scheme     // "socks5h"
+/// address.password   // "p@ss"
+/// ```
+/// Errors name the rule and never the text, which may hold a password.
+package struct ProxyAddress: Sendable {
+    /// In lower case; `nil` if none was written.
+    package let scheme: String?
+    package let host: Origin.Host
+    package let port: UInt16?
+    /// Percent-decoded.
+    package let user: String?
+    package let password: String?
+
+    package init(_ text: String) throws(WireViolation) {
+        var rest = Array(text.utf8)[...]
+        let mark = rest.indices.first { rest[$0...].starts(with: "://".utf8) }
+        let hasScheme = mark != nil
+        let scheme = mark.map { Array(rest[..<$0]) } ?? Array("http".utf8)
+        if let mark { rest = rest[(mark + 3)...] }
+        // Credentials are taken out first: what they hold, percent-encoded, cannot be mistaken for a host then.
+        let end = rest.firstIndex { [UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#")].contains($0) } ?? rest.endIndex
+        let at = rest[..<end].firstIndex(of: UInt8(ascii: "@"))
+        let reference = try URIReference(bytes: scheme + Array("://".utf8) + rest[(at.map { $0 + 1 } ?? rest.startIndex)...])
+        let parts = reference.parts
+        guard parts.userinfo == nil else { throw .local(.ambiguousAuthority, "RFC 3986 3.2.1") }
+        guard let host = parts.host, !host.isEmpty else { throw .local(.invalidHost, "RFC 3986 3.2.2") }
+        guard parts.query == nil, parts.fragment == nil, ["", "/"].contains(reference.path)
+        else { throw .local(.invalidURL, "RFC 3986 4.3") }
+        self.scheme = hasScheme ? reference.scheme?.lowercasedASCII : nil
+        self.host = try Origin.Host(bytes: reference.bytes[host])
+        port = parts.port
+        (user, password) = try Target.credentials(at.map { rest[..<$0] })
+    }
+}

@@ -1,0 +1,91 @@
+// What the command line says of the way to a server: proxies, other addresses, our own end. With curl's meanings,
+// but for one: names of origins are never looked up here for a proxy.
+
+import URLLoading
+
+struct WayOptions: Sendable {
+    var proxy: Proxy?
+    /// Before that one.
+    var preproxy: Proxy?
+    /// `--proxy ""`: none, whatever the environment says.
+    var forbidsProxies = false
+    var proxyUser: String?
+    /// In place of the environment's no_proxy.
+    var bypass: ProxyBypass?
+    var overrides: [AddressOverride] = []
+    var interface: NetworkInterface?
+
+    func policy() throws(UsageError) -> ProxyPolicy? {
+        if forbidsProxies { return ProxyPolicy.none }
+        guard let proxy else {
+            guard proxyUser == nil, preproxy == nil else { throw UsageError("--proxy-user and --preproxy go with --proxy, --socks5 or --socks4a") }
+            return bypass.map { .environment(except: $0) }
+        }
+        return .fixed(ProxyChain([preproxy, try withUser(proxy)].compactMap(\.self)), except: bypass ?? .nothing)
+    }
+
+    private func withUser(_ proxy: Proxy) throws(UsageError) -> Proxy {
+        guard let proxyUser else { return proxy }
+        let parts = proxyUser.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        do throws(LoadError) {
+            return try Proxy(
+                proxy.kind, host: "\(proxy.host)", port: proxy.port, user: parts[0], password: parts.count > 1 ? parts[1] : nil)
+        } catch { throw UsageError("--proxy-user: \(error.detail ?? "")") }
+    }
+
+    // MARK: Values
+
+    /// - Parameter scheme: what the option stands for; `nil` if the text may say it.
+    static func proxy(_ text: String, _ option: String, scheme: String? = nil) throws(UsageError) -> Proxy {
+        guard scheme == nil || !text.contains("://") else { throw UsageError("\(option) takes HOST[:PORT]") }
+        do throws(LoadError) { return try Proxy((scheme.map { $0 + "://" } ?? "") + text) } catch {
+            // Its words hold no password, the text may.
+            throw UsageError("\(option): \(error.detail ?? "no proxy")")
+        }
+    }
+
+    /// `HOST:PORT:ADDRESS[,ADDRESS…]`; a host `*` is every name.
+    static func addresses(_ text: String) throws(UsageError) -> AddressOverride {
+        let wrong = UsageError("--resolve takes HOST:PORT:ADDRESS[,ADDRESS…], not \(text)")
+        guard let (host, afterHost) = field(text.hasPrefix("+") ? text.dropFirst() : text[...]),
+            let (portText, rest) = field(afterHost), let port = UInt16(portText), !host.isEmpty
+        else { throw wrong }
+        let all = rest.split(separator: ",").map { $0.first == "[" && $0.last == "]" ? String($0.dropFirst().dropLast()) : String($0) }
+        do throws(LoadError) {
+            return try .addresses(all, of: host == "*" ? nil : host, port: port)
+        } catch { throw UsageError("--resolve: \(error.detail ?? "")") }
+    }
+
+    /// `HOST1:PORT1:HOST2:PORT2`, each of which may be empty.
+    static func target(_ text: String) throws(UsageError) -> AddressOverride {
+        guard let (host, afterHost) = field(text[...]), let (portText, afterPort) = field(afterHost), let (other, otherText) = field(afterPort),
+            let port = port(portText), let otherPort = Self.port(String(otherText))
+        else { throw UsageError("--connect-to takes HOST1:PORT1:HOST2:PORT2, not \(text)") }
+        do throws(LoadError) {
+            return try .connect(host.isEmpty ? nil : host, port: port, to: other.isEmpty ? nil : other, onPort: otherPort)
+        } catch { throw UsageError("--connect-to: \(error.detail ?? "")") }
+    }
+
+    /// A name, or an address of this machine; `if!` and `host!` before it say which.
+    static func interface(_ text: String) throws(UsageError) -> NetworkInterface {
+        if text.hasPrefix("if!") { return .named(String(text.dropFirst(3))) }
+        let isHost = text.hasPrefix("host!")
+        do throws(LoadError) { return try .address(isHost ? String(text.dropFirst(5)) : text) } catch {
+            guard !isHost else { throw UsageError("--interface takes the name of an interface or an address, not \(text)") }
+            return .named(text)
+        }
+    }
+
+    /// Up to the next colon outside brackets, and what is behind it.
+    private static func field(_ text: Substring) -> (String, Substring)? {
+        let inside = text.first == "[" ? text.firstIndex(of: "]") : nil
+        guard let colon = text[(inside ?? text.startIndex)...].firstIndex(of: ":") else { return nil }
+        return (String(text[..<colon]), text[text.index(after: colon)...])
+    }
+
+    /// No text is no port; `nil` for what is none.
+    private static func port(_ text: String) -> UInt16?? {
+        if text.isEmpty { return .some(nil) }
+        return UInt16(text).map { .some($0) }
+    }
+}

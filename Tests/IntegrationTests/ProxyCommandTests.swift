@@ -1,0 +1,90 @@
+// `urlload` through proxies and to other places, as people run it: a process, and its exit codes.
+
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingTesting
+
+@Suite(.timeLimit(.minutes(1)))
+struct ProxyCommandTests {
+    static func run(_ words: String...) async throws -> Running.Result { try await Running.urlload(["-s"] + words) }
+
+    @Test func throughEachKind() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("here") }
+            let target = "http://origin.test:\(origin.port)/"
+            try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
+                for words in [["-x", "u:pw@127.0.0.1:\(proxy.port)"], ["--proxy", "http://127.0.0.1:\(proxy.port)", "-U", "u:pw"]] {
+                    let result = try await Running.urlload(words + [target])
+                    #expect(result.code == 0 && result.text == "here", "\(result.errors)")
+                }
+                let result = try await Self.run("-x", "127.0.0.1:\(proxy.port)", "-f", target)
+                #expect(result.code == 22)
+                let direct = try await Self.run("-x", "127.0.0.1:\(proxy.port)", "--noproxy", "127.0.0.1", origin.url().absoluteString)
+                #expect(direct.text == "here" && proxy.asked.count == 3)
+            }
+            try await withTestProxy(.init(.socks)) { proxy in
+                for option in ["--socks5", "--socks5-hostname", "--socks4a"] {
+                    let result = try await Self.run(option, "127.0.0.1:\(proxy.port)", target)
+                    #expect(result.text == "here" && proxy.asked.last?.target == "origin.test:\(origin.port)", "\(result.errors)")
+                }
+                try await withTestProxy { second in
+                    let result = try await Self.run("--preproxy", "socks5://127.0.0.1:\(proxy.port)", "-x", "127.0.0.1:\(second.port)", target)
+                    #expect(result.text == "here" && second.asked.last?.target == target)
+                }
+            }
+        }
+    }
+
+    @Test func theTraceShowsWhatTheProxyIsAskedAndNoPassword() async throws {
+        try await withTestProxy(.init(.http, user: "u", password: "S3CRET", fault: .refuse(503))) { proxy in
+            let result = try await Running.urlload(["-v", "-x", "u:S3CRET@127.0.0.1:\(proxy.port)", "https://origin.test/"])
+            #expect(result.errors.contains("> CONNECT origin.test:443 HTTP/1.1") && result.errors.contains("< HTTP/1.1 503"), "\(result.errors)")
+            let hidden = "Basic " + Data("u:S3CRET".utf8).base64EncodedString()
+            #expect(!result.errors.contains("S3CRET") && !result.errors.contains(hidden))
+        }
+    }
+
+    @Test func exitCodes() async throws {
+        let nobody = "127.0.0.1:1"
+        for (words, code) in [
+            (["-x", "no.such.proxy.invalid:1", "http://a.test/"], 5), (["-x", nobody, "http://a.test/"], 7), (["--socks5", nobody, "http://a.test/"], 7),
+            (["--interface", "nosuch0", "http://127.0.0.1:1/"], 45), (["-x", "ftp://a", "http://a.test/"], 2), (["--resolve", "a.test:1:127.0.0.1", "http://a.test:1/"], 7),
+        ] as [([String], Int32)] {
+            let result = try await Running.urlload(["-s"] + words)
+            #expect(result.code == code, "\(words)")
+        }
+        for (kind, fault, option, code) in [
+            (.http, .refuse(403), "--proxy", 56), (.http, .garbage, "--proxy", 56), (.http, .close(.request), "--proxy", 56),
+            (.socks, .refuse(5), "--socks5", 97), (.socks, .refuse(91), "--socks4a", 97), (.socks, .garbage, "--socks5", 97),
+            (.socks, .close(.greeting), "--socks5", 97),
+        ] as [(TestProxy.Configuration.Kind, TestProxy.Fault, String, Int32)] {
+            try await withTestProxy(.init(kind, fault: fault)) { proxy in
+                let result = try await Self.run(option, "127.0.0.1:\(proxy.port)", "https://origin.test/")
+                #expect(result.code == code, "\(option) \(fault)")
+            }
+        }
+    }
+
+    @Test func otherPlaces() async throws {
+        let path = FileManager.default.temporaryDirectory.appending(path: "urlload-\(UInt64.random(in: 0 ... .max)).sock").path()
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        var server = TestOrigin.Configuration()
+        server.address = .unix(path)
+        try await withTestOrigin(server) { origin in
+            origin.route("/info") { _ in .ok("socket") }
+            let result = try await Self.run("--unix-socket", path, "http://docker/info")
+            #expect(result.text == "socket" && origin.requests.first?.headers[.host] == "docker")
+        }
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("here") }
+            for words in [
+                ["--resolve", "a.test:\(origin.port):127.0.0.1", "http://a.test:\(origin.port)/"], ["--connect-to", "a.test:80:127.0.0.1:\(origin.port)", "http://a.test/"],
+                ["--interface", "lo", origin.url().absoluteString], ["--interface", "127.0.0.3", origin.url().absoluteString],
+            ] {
+                let result = try await Running.urlload(words)
+                #expect(result.text == "here", "\(words): \(result.errors)")
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+// libproxy, found at run time: the real one where it is installed, and one of our own that answers what the test wants.
+
+import Foundation
+import Testing
+@testable import URLLoading
+import URLLoadingIO
+import URLLoadingWire
+
+@Suite(.timeLimit(.minutes(1)))
+struct ProxyLibraryTests {
+    /// Answers from the URL's host: `direct.test`, `two.test`, `slow.test` (after a second).
+    static let source = """
+        #include <stdlib.h>
+        #include <string.h>
+        #include <unistd.h>
+        void *px_proxy_factory_new(void) { return malloc(1); }
+        void px_proxy_factory_free(void *factory) { free(factory); }
+        char **px_proxy_factory_get_proxies(void *factory, const char *url) {
+            char **list = calloc(3, sizeof *list);
+            if (strstr(url, "slow")) sleep(1);
+            if (strstr(url, "odd")) { list[0] = strdup("wpad://"); return list; }
+            list[0] = strdup(strstr(url, "two") ? "http://proxy.test:3128" : strstr(url, "/path") ? "http://saw.the.path:1" : "direct://");
+            if (strstr(url, "two")) list[1] = strdup("socks5://gate.test:1080");
+            return list;
+        }
+        """
+
+    static func library(_ folder: TemporaryFolder) async throws -> ProxyLibrary? {
+        guard FileManager.default.isExecutableFile(atPath: "/usr/bin/cc") else { return nil }
+        let (c, so) = (folder.path + "/fake.c", folder.path + "/fake.so")
+        try Data(source.utf8).write(to: URL(fileURLWithPath: c))
+        let built = try await Running.command("/usr/bin/cc", ["-shared", "-fPIC", "-o", so, c])
+        try #require(built.code == 0, "\(built.errors)")
+        return ProxyLibrary(so)
+    }
+
+    static func ways(_ library: ProxyLibrary, _ url: String) async throws -> [String] {
+        let load = LoadControl(idle: nil, resource: nil)
+        return try await DesktopProxies.chains(to: try Target(url).origin, load, library).map(\.description)
+    }
+
+    @Test func answers() async throws {
+        let folder = try TemporaryFolder()
+        guard let library = try await Self.library(folder) else { return }
+        #expect(try await Self.ways(library, "http://direct.test/") == ["direct"])
+        #expect(try await Self.ways(library, "https://two.test/") == ["http://proxy.test:3128", "socks5://gate.test:1080"])
+        // It is told the origin and nothing more; and of this machine it is not asked.
+        #expect(try await Self.ways(library, "http://a.test/path?secret") == ["direct"])
+        #expect(try await Self.ways(library, "http://localhost/two") == ["direct"])
+        let error = await #expect(throws: LoadError.self) { try await Self.ways(library, "http://odd.test/") }
+        #expect(error?.reason == .badProxy)
+    }
+
+    /// A script may take as long as it likes; the load does not wait for it.
+    @Test func aStopIsNotHeldUp() async throws {
+        let folder = try TemporaryFolder()
+        guard let library = try await Self.library(folder) else { return }
+        let load = LoadControl(idle: nil, resource: nil)
+        let asking = Task { await library.proxies(for: "http://slow.test/", load) }
+        try await Task.sleep(for: .milliseconds(50))
+        load.stop(.cancelled)
+        let begun = ContinuousClock.now
+        #expect(await asking.value == nil)
+        #expect(ContinuousClock.now - begun < .milliseconds(800))
+    }
+
+    @Test func noLibraryIsNoProxy() {
+        #expect(ProxyLibrary("libno-such-thing.so.1") == nil)
+        // Another library is not taken for it.
+        #expect(ProxyLibrary("libc.so.6") == nil)
+    }
+
+    /// Whatever this machine's settings are, its answer is understood.
+    @Test(.enabled(if: ProxyLibrary.shared != nil)) func theRealOne() async throws {
+        let library = try #require(ProxyLibrary.shared)
+        let ways = try await Self.ways(library, "http://www.example.org/")
+        #expect(!ways.isEmpty)
+    }
+}

@@ -1,0 +1,91 @@
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingWire
+
+/// Proxies as the world has them. `origin.test` is known to squid alone.
+@Suite(.enabled(if: Servers.areHere, Servers.areMissing))
+struct ProxyTests {
+    static func session(_ server: String, user: String? = nil, _ password: String? = nil) throws -> Session {
+        let address = try Proxy(Servers.text(server, ""))
+        var configuration = Servers.configuration
+        configuration.proxies = .fixed([try Proxy(address.kind, host: "\(address.host)", port: address.port, user: user, password: password)])
+        return Session(configuration)
+    }
+
+    /// The same server by a name that only its proxy knows.
+    static func renamed(_ server: String, _ path: String) throws -> URL {
+        let url = try Servers.url(server, path)
+        return try #require(URL(string: "\(url.scheme ?? "")://origin.test:\(url.port ?? 0)\(path)"))
+    }
+
+    @Test(arguments: ["SQUID", "SQUID_TLS", "SQUID_CLOSED"], ["NGINX", "NGINX_TLS"])
+    func squid(proxy: String, origin: String) async throws {
+        let session = try Self.session(proxy, user: "u", "pw")
+        for name in ["/1k.txt", "/1m.bin"] {
+            let count = name == "/1k.txt" ? 128 : 125_000
+            let (data, response) = try await session.data(from: try Self.renamed(origin, name))
+            #expect(data == Servers.numbers(count))
+            // Forwarded where it can be, carried where it cannot.
+            #expect((response.http?.headers["Via"] != nil) == (origin == "NGINX"))
+        }
+        var upload = Request(url: try Self.renamed("NGINX", "/up/echo"), method: .post)
+        upload.body = .data(Servers.numbers(20_000))
+        let (_, response) = try await session.data(for: upload)
+        #expect(response.http != nil)
+    }
+
+    @Test func squidWantsCredentials() async throws {
+        for password in ["wrong", nil] as [String?] {
+            // Another user: squid keeps one password of each, and would ask anew for the right one meanwhile.
+            let session = try Self.session("SQUID_CLOSED", user: password == nil ? nil : "x", password)
+            let (_, response) = try await session.data(from: try Self.renamed("NGINX", "/1k.txt"))
+            #expect(response.http?.status == .proxyAuthenticationRequired)
+            let error = await #expect(throws: LoadError.self) { try await session.data(from: try Self.renamed("NGINX_TLS", "/1k.txt")) }
+            #expect(error?.reason == .proxyAuthenticationRequired)
+            #expect(error?.proxyFailure?.head?.headers[.proxyAuthenticate] == "Basic realm=\"proxies\"")
+        }
+    }
+
+    @Test func squidCannotReachTheOrigin() async throws {
+        let session = try Self.session("SQUID")
+        // Port 1: nobody listens there.
+        let (_, response) = try await session.data(from: try #require(URL(string: "http://origin.test:1/")))
+        #expect(response.http?.status == .serviceUnavailable)
+        let error = await #expect(throws: LoadError.self) { try await session.data(from: try #require(URL(string: "https://origin.test:1/"))) }
+        #expect(error?.reason == .proxyRefused && error?.proxyFailure?.head?.status == .serviceUnavailable)
+    }
+
+    @Test(arguments: ["DANTE", "MICROSOCKS"], ["NGINX", "NGINX_TLS"])
+    func socks(proxy: String, origin: String) async throws {
+        let session = try Self.session(proxy, user: "u", "pw")
+        for _ in 0..<2 {
+            let (data, _) = try await session.data(from: try Servers.url(origin, "/1m.bin"))
+            #expect(data == Servers.numbers(125_000))
+        }
+        let error = await #expect(throws: LoadError.self) { try await session.data(from: try #require(URL(string: "http://127.0.0.1:1/"))) }
+        #expect(error?.reason == .proxyRefused && error?.proxyFailure?.reply == 5)
+    }
+
+    @Test func socksWantsCredentials() async throws {
+        for password in ["wrong", nil] as [String?] {
+            let session = try Self.session("MICROSOCKS", user: password == nil ? nil : "u", password)
+            let error = await #expect(throws: LoadError.self) { try await session.data(from: try Servers.url("NGINX", "/1k.txt")) }
+            #expect(error?.reason == .proxyAuthenticationRequired)
+        }
+    }
+
+    @Test func aChainOfThree() async throws {
+        var configuration = Servers.configuration
+        let gate = try Proxy(Servers.text("MICROSOCKS", ""))
+        configuration.proxies = .fixed([
+            try Proxy(Servers.text("DANTE", "")), try Proxy(.socks5, host: "\(gate.host)", port: gate.port, user: "u", password: "pw"),
+            try Proxy(Servers.text("SQUID_TLS", "")),
+        ])
+        let session = Session(configuration)
+        for origin in ["NGINX", "NGINX_TLS"] {
+            let (data, _) = try await session.data(from: try Self.renamed(origin, "/1m.bin"))
+            #expect(data == Servers.numbers(125_000))
+        }
+    }
+}

@@ -1,0 +1,83 @@
+// The examples of docs/guides/proxies.md, compiled and run. Whoever changes one changes it here too.
+
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingTesting
+
+@Suite(.timeLimit(.minutes(1)))
+struct ProxiesGuideTests {
+    @Test("the ways there are")
+    func policies() async throws {
+        var configuration = Configuration.ephemeral
+        configuration.proxies = .none
+        configuration.proxies = .fixed([try Proxy("http://user:password@proxy.example:3128")], except: ["intern.example", "10.0.0.0/8"])
+        configuration.proxies = .automatic
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("here") }
+            try await withTestProxy(.init(.socks)) { first in
+                try await withTestProxy { second in
+                    let outer = try first.address(), inner = try second.address()
+                    configuration.proxies = .fixed([outer, inner])
+                    try await Session(configuration).expect(origin.url(), "here")
+                    #expect(first.asked.count == 1 && second.asked.count == 1)
+                    let fast = outer, spare = inner
+                    configuration.proxies = .decided { url in
+                        url.host()?.hasSuffix(".example") == true ? [[fast], [spare]] : [.direct]
+                    }
+                    let session = Session(configuration)
+                    try await session.expect(origin.url(), "here")
+                    try await session.expect(try url("http://a.example:\(origin.port)/"), "here")
+                    #expect(first.asked.count == 2)
+                }
+            }
+        }
+    }
+
+    @Test("which hop failed")
+    func failures() async throws {
+        try await withTestProxy(.init(.http, user: "u")) { proxy in
+            var configuration = Configuration.ephemeral
+            configuration.proxies = .fixed([try proxy.address()])
+            let session = Session(configuration), url = try url("https://origin.test/")
+            var said = ""
+            do {
+                let (data, _) = try await session.data(from: url)
+                Issue.record("\(data)")
+            } catch let error as LoadError {
+                if let failure = error.proxyFailure {
+                    said = "at \(failure.proxy): \(failure.head?.status.description ?? "no answer")"
+                }
+            }
+            #expect(said == "at http://127.0.0.1:\(proxy.port): 407 Proxy Authentication Required")
+        }
+    }
+
+    @Test("other addresses")
+    func places() throws {
+        struct OwnNames: Sendable { func addresses(of name: String) async throws -> [String] { [] } }
+        let ownNames = OwnNames()
+        var configuration = Configuration.ephemeral
+        configuration.addressOverrides = [
+            try .unixSocket("/run/docker.sock", for: "docker"),
+            try .addresses(["192.0.2.7"], of: "api.example"),
+            try .connect("www.example", port: 443, to: "staging.example", onPort: 8443),
+        ]
+        configuration.networkInterface = .named("wg0")
+        configuration.nameResolver = NameResolver { name in try await ownNames.addresses(of: name) }
+    }
+
+    @Test("a proxy of the test's")
+    func testing() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("here") }
+            var configuration = Configuration.ephemeral
+            try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
+                configuration.proxies = .fixed([try proxy.address(user: "u", password: "pw")])
+                let (data, _) = try await Session(configuration).data(from: URL(string: "http://origin.test:\(origin.port)/")!)
+                #expect(proxy.asked.first?.target == "http://origin.test:\(origin.port)/")
+                #expect(data.count == 4)
+            }
+        }
+    }
+}

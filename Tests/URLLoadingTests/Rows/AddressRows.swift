@@ -1,0 +1,174 @@
+import FoundationEssentials
+import Synchronization
+import Testing
+@testable import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Connecting to somewhere else than the URL says.
+@Suite struct AddressRows {
+    static let nobody = RecordingResolver(.failure(IOFailure(.hostNotFound("looked up"), .resolve)))
+
+    static func configuration(_ overrides: AddressOverride...) -> Configuration {
+        var configuration = Configuration.ephemeral
+        configuration.addressOverrides = AddressOverrides(overrides)
+        configuration.resolver = nobody
+        return configuration
+    }
+
+    static func socketPath() -> String {
+        FileManager.default.temporaryDirectory.appending(path: "urlload-\(UInt64.random(in: 0 ... .max)).sock").path()
+    }
+
+    @Test func `a Unix socket in the place of a host`() async throws {
+        let path = Self.socketPath()
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        var server = TestOrigin.Configuration()
+        server.address = .unix(path)
+        try await withTestOrigin(server) { origin in
+            origin.route("/info") { _ in .ok("docker") }
+            var configuration = Self.configuration(try .unixSocket(path, for: "docker"))
+            // Neither a proxy nor the policy on addresses has anything to do with it.
+            configuration.proxies = .fixed([try Proxy("proxy.test")])
+            configuration.addressPolicy = .publicOnly
+            let session = Session(configuration)
+            for _ in 0..<2 { try await session.expect(try url("http://docker/info"), "docker") }
+            #expect(origin.requests.map { $0.headers[.host] } == ["docker", "docker"] && origin.requests.last?.connection == 1)
+            await expectFailure(.proxyNotFound) { try await session.data(from: try url("http://other/info")) }
+            let gone = Session(Self.configuration(try .unixSocket(path + ".gone", for: nil)))
+            await expectFailure(.connectionRefused, .peer, .connecting) { try await gone.data(from: try url("http://docker/")) }
+        }
+    }
+
+    @Test func `an abstract Unix socket`() async throws {
+        let name = "urlload-\(UInt64.random(in: 0 ... .max))"
+        let address = try SocketAddress.abstractUnix(name)
+        #expect(address.description == "unix:@\(name)")
+        let listener = try SocketListener(address)
+        defer { listener.close() }
+        async let answered: Void = {
+            let client = try await listener.accept(StopToken())
+            var buffer = [UInt8](repeating: 0, count: 1000)
+            client.slot.wake()
+            while case .blocked = try buffer.withUnsafeMutableBytes({ try client.read(into: $0) }) { await pause() }
+            _ = try Array("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".utf8).withUnsafeBytes { try client.write($0) }
+            client.close()
+        }()
+        try await Session(Self.configuration(try .abstractUnixSocket(name, for: "a.test"))).expect(try url("http://a.test/"), "ok")
+        try await answered
+    }
+
+    @Test func `addresses in the place of a look-up`() async throws {
+        try await withSecureOrigin(.init(names: ["api.test"]), name: "api.test") { origin, base in
+            origin.route("/") { _ in .ok("here") }
+            var configuration = base
+            configuration.resolver = Self.nobody
+            configuration.addressOverrides = [
+                try .addresses(["127.0.0.9"], of: "api.test", port: 1), try .addresses(["127.0.0.1"], of: "API.test"),
+            ]
+            let session = Session(configuration)
+            try await session.expect(origin.url(), "here")
+            #expect(origin.requests.first?.tls?.serverName == "api.test")
+            await expectFailure(.hostNotFound) { try await session.data(from: try url("https://www.api.test/")) }
+            // It is asked about like any other.
+            configuration.addressPolicy = .publicOnly
+            await expectFailure(.addressRefused) { try await Session(configuration).data(from: origin.url()) }
+        }
+    }
+
+    @Test func `another host and port, under the first one's name`() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("here") }
+            let session = Session(Self.configuration(
+                try .connect("www.test", port: 80, to: "127.0.0.1", onPort: origin.port), try .connect(nil, port: 81, to: nil, onPort: origin.port)))
+            try await session.expect(try url("http://www.test/"), "here")
+            try await session.expect(try url("http://127.0.0.1:81/"), "here")
+            #expect(origin.requests.map { $0.headers[.host] } == ["www.test", "127.0.0.1:81"])
+            await expectFailure(.hostNotFound) { try await session.data(from: try url("http://www.test:82/")) }
+            try await withTestProxy(.init(.socks)) { proxy in
+                var configuration = Self.configuration(try .connect("www.test", to: "staging.test", onPort: origin.port))
+                configuration.proxies = .fixed([try proxy.address()])
+                try await Session(configuration).expect(try url("http://www.test/"), "here")
+                #expect(proxy.asked.first?.target == "staging.test:\(origin.port)")
+            }
+        }
+    }
+
+    @Test func `an override that is none`() {
+        #expect(throws: LoadError.self) { try AddressOverride.unixSocket("", for: nil) }
+        #expect(throws: LoadError.self) { try AddressOverride.unixSocket(String(repeating: "a", count: 108), for: nil) }
+        #expect(throws: LoadError.self) { try AddressOverride.addresses([], of: "a") }
+        #expect(throws: LoadError.self) { try AddressOverride.addresses(["a"], of: "a") }
+        #expect(throws: LoadError.self) { try AddressOverride.addresses(["[::1]"], of: "a b") }
+        #expect(throws: LoadError.self) { try AddressOverride.connect("a b", to: "a") }
+        #expect(throws: LoadError.self) { try NetworkInterface.address("eth0") }
+    }
+
+    // MARK: Names
+
+    @Test func `a resolver of the caller's`() async throws {
+        struct Broken: Error {}
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("here") }
+            let asked = Lock<[String]>([])
+            var configuration = Configuration.ephemeral
+            configuration.nameResolver = NameResolver { name in
+                asked.withLock { $0.append(name) }
+                switch name {
+                case "a.test": return ["127.0.0.1"]
+                case "none.test": return []
+                case "odd.test": return ["localhost"]
+                default: throw Broken()
+                }
+            }
+            let session = Session(configuration)
+            try await session.expect(try url("http://A.test:\(origin.port)/"), "here")
+            await expectFailure(.hostNotFound, .system, .resolving) { try await session.data(from: try url("http://none.test/")) }
+            await expectFailure(.lookupFailed, .system, .resolving) { try await session.data(from: try url("http://odd.test/")) }
+            await expectFailure(.lookupFailed, .system, .resolving) { try await session.data(from: try url("http://broken.test/")) }
+            // Not a name, or not theirs.
+            try await session.expect(origin.url(), "here")
+            try await session.expect(try url("http://localhost:\(origin.port)/"), "here")
+            #expect(asked.withLock { $0 } == ["a.test", "none.test", "odd.test", "broken.test"])
+        }
+    }
+
+    @Test(arguments: Ending.withoutIdle) func `a look-up that does not end`(ending: Ending) async throws {
+        let (isAsked, latch) = (Flag(), Latch())
+        var configuration = Configuration.patient
+        configuration.nameResolver = NameResolver { _ in
+            isAsked.raise()
+            await latch.wait()
+            return []
+        }
+        let session = Session(configuration)
+        let load = RunningLoad(session, ending.applied(to: Request(url: try url("http://a.test/"))))
+        await isAsked.wait()
+        ending.strike(load, session)
+        #expect(await load.reason == ending.reason)
+        await expectEmpty(session)
+    }
+
+    // MARK: Our own end
+
+    @Test func `connections from an address or an interface`() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("here") }
+            func address(_ interface: NetworkInterface) async throws -> String? {
+                var configuration = Configuration.ephemeral
+                configuration.networkInterface = interface
+                let task = Session(configuration).dataTask(Request(url: origin.url()))
+                task.resume()
+                _ = try await task.value
+                return try await task.metrics.transactions.last?.localAddress
+            }
+            try await expect({ try await address(try .address("127.0.0.2")) }, "127.0.0.2")
+            try await expect({ try await address(.named("lo")) }, "127.0.0.1")
+            await expectFailure(.interfaceUnavailable, .system, .connecting) { try await address(.named("nosuch0")) }
+            // Nobody's (RFC 5737), and one of the other family.
+            await expectFailure(.interfaceUnavailable) { try await address(try .address("192.0.2.1")) }
+            await expectFailure(.interfaceUnavailable) { try await address(try .address("::1")) }
+        }
+    }
+}

@@ -1,0 +1,607 @@
+import FoundationEssentials
+import Synchronization
+import Testing
+@testable import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Loads through proxies: what each party gets to see, and how ways fail.
+@Suite struct ProxyRows {
+    /// Names are looked up by nobody here: the resolver of these sessions remembers, and leads nowhere.
+    static func client(_ policy: ProxyPolicy, _ base: Configuration = .ephemeral) -> (Configuration, RecordingResolver) {
+        let resolver = RecordingResolver(.failure(IOFailure(.hostNotFound("looked up here"), .resolve)))
+        var configuration = base
+        configuration.proxies = policy
+        configuration.resolver = resolver
+        return (configuration, resolver)
+    }
+
+    static let secrets: Headers = [.authorization: "Bearer ORIGIN", .cookie: "a=ORIGIN", "X-Own": "ORIGIN"]
+
+    // MARK: HTTP
+
+    @Test func `checklist 24, security 5: plain http is asked for by its whole URL`() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/a") { _ in .ok("here") }
+            try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
+                let (configuration, resolver) = Self.client(.fixed([try proxy.address(user: "u", password: "pw")]))
+                let session = Session(configuration)
+                var request = Request(url: try url("http://user:pass@origin.test:\(origin.port)/a?b=c#d"))
+                request.headers = Self.secrets
+                request.headers["Proxy-Connection"] = "keep-alive"
+                try await session.expect(request, "here")
+                let asked = try #require(proxy.asked.first)
+                #expect(asked.method == "GET" && asked.target == "http://origin.test:\(origin.port)/a?b=c")
+                #expect(asked.headers[.host] == "origin.test:\(origin.port)" && asked.headers["Proxy-Connection"] == nil)
+                #expect(asked.headers[.proxyAuthorization] == "Basic " + Data("u:pw".utf8).base64EncodedString())
+                // The proxy of the test takes them away as it should; what it got is above.
+                #expect(origin.requests.first?.headers["X-Own"] == "ORIGIN")
+                #expect(resolver.asked.isEmpty)
+                // Kept, and told apart from others.
+                try await session.expect(request, "here")
+                #expect(proxy.connections == 1 && proxy.asked.count == 2)
+                #expect(session.connectionsDescription.contains("through http://127.0.0.1") && !session.connectionsDescription.contains("pw"))
+            }
+        }
+    }
+
+    @Test func `security 5, 6: nothing leaks through CONNECT in either direction`() async throws {
+        try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { origin, base in
+            origin.route("/") { _ in .ok("secret") }
+            try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
+                var (configuration, resolver) = Self.client(.fixed([try proxy.address(user: "u", password: "pw")]), base)
+                configuration.headers = ["X-Session": "ORIGIN"]
+                let made = Lock<[String]>([])
+                configuration.wireTap = { if case .connected(let text, _) = $0 { made.withLock { $0.append(text) } } }
+                let session = Session(configuration)
+                var request = Request(url: origin.url())
+                request.headers = Self.secrets
+                request.headers["Proxy-Connection"] = "keep-alive"
+                for _ in 0..<2 { try await session.expect(request, "secret") }
+                let asked = try #require(proxy.asked.first)
+                #expect(proxy.asked.count == 1)
+                // Once it is open a tunnel is the socket itself: no layer and no copy.
+                #expect(made.withLock { $0 } == ["tcp(127.0.0.1:\(proxy.port))", "tls1.3(origin.test) over tcp(127.0.0.1:\(proxy.port))"])
+                #expect(asked.method == "CONNECT" && asked.target == "origin.test:\(origin.port)")
+                #expect(!asked.headers.contains { $0.value.contains("ORIGIN") }, "\(asked.headers)")
+                #expect(Set(asked.headers.map { "\($0.name)".lowercased() }) == ["host", "proxy-authorization", "user-agent"])
+                for seen in origin.requests {
+                    #expect(!seen.headers.contains { "\($0.name)".lowercased().hasPrefix("proxy") })
+                    #expect(seen.headers[.authorization] == "Bearer ORIGIN" && seen.tls?.serverName == "origin.test")
+                }
+                #expect(resolver.asked.isEmpty)
+            }
+        }
+    }
+
+    /// A field of the caller's goes to the proxy that gets the request, or that is asked for a tunnel, and nowhere else.
+    @Test func `security 5: a Proxy-Authorization of the caller's`() async throws {
+        try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { secure, base in
+            try await withTestOrigin { plain in
+                for origin in [plain, secure] { origin.route("/") { _ in .ok("here") } }
+                try await withTestProxy { proxy in
+                    let (configuration, _) = Self.client(.fixed([try proxy.address()]), base)
+                    let session = Session(configuration)
+                    for target in ["http://plain.test:\(plain.port)/", "https://origin.test:\(secure.port)/"] {
+                        var request = Request(url: try url(target))
+                        request.headers[.proxyAuthorization] = "Mine 1"
+                        try await session.expect(request, "here")
+                        #expect(proxy.asked.last?.headers[.proxyAuthorization] == "Mine 1")
+                        #expect(proxy.asked.last?.headers.count { $0.name == .proxyAuthorization } == 1)
+                    }
+                    #expect(secure.requests.first?.headers[.proxyAuthorization] == nil)
+                    // Without a proxy it goes nowhere.
+                    var direct = base
+                    direct.proxies = .none
+                    var request = Request(url: plain.url())
+                    request.headers[.proxyAuthorization] = "Mine 1"
+                    try await Session(direct).expect(request, "here")
+                    #expect(plain.requests.last?.headers[.proxyAuthorization] == nil)
+                }
+            }
+        }
+    }
+
+    @Test func bodiesBothWays() async throws {
+        let content = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 7) })
+        try await withTestOrigin { origin in
+            origin.route("/") { request in .ok(.bytes(request.body)) }
+            try await withTestProxy { proxy in
+                let session = Session(Self.client(.fixed([try proxy.address()])).0)
+                let request = Request(url: try url("http://origin.test:\(origin.port)/"), method: .put, body: .data(content))
+                let (answer, _) = try await session.data(for: request)
+                #expect(answer.count == min(content.count, origin.configuration.recordedBodySize))
+                let head = Request(url: try url("http://origin.test:\(origin.port)/"), method: .head)
+                let (none, response) = try await session.data(for: head)
+                #expect(none.isEmpty && response.http?.status == .ok)
+            }
+        }
+    }
+
+    @Test func `a 407 to a request is a response, one to CONNECT an error that has it`() async throws {
+        try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
+            let session = Session(Self.client(.fixed([try proxy.address(user: "u", password: "WR0NG")])).0)
+            let (body, response) = try await session.data(from: try url("http://origin.test/"))
+            #expect(response.http?.status == .proxyAuthenticationRequired && String(decoding: body, as: UTF8.self) == "refused\n")
+            let error = await failure(.proxyAuthenticationRequired, .peer, .connecting) {
+                try await session.data(from: try url("https://origin.test/"))
+            }
+            #expect(error?.proxyFailure?.head?.headers[.proxyAuthenticate] == "Basic realm=\"test\"")
+            #expect(error?.proxyFailure?.proxy.port == proxy.port && error?.url?.host() == "origin.test")
+            #expect(error?.description.contains("407") == true && error?.description.contains("WR0NG") == false)
+            await expectEmpty(session)
+        }
+    }
+
+    @Test(arguments: [301, 302, 400, 403, 404, 500, 502, 503]) func `security 42: a proxy does not answer in the name of an https origin`(status: Int) async throws {
+        try await withTestProxy(.init(.http, fault: .refuse(status))) { proxy in
+            let session = Session(Self.client(.fixed([try proxy.address()])).0)
+            let error = await failure(.proxyRefused, .peer, .connecting) { try await session.data(from: try url("https://origin.test/")) }
+            #expect(error?.proxyFailure?.head?.status.code == status)
+            await expectEmpty(session)
+        }
+    }
+
+    // MARK: TLS to the proxy
+
+    @Test func `TLS to the proxy, and TLS to the origin inside it`() async throws {
+        try await withSecureOrigin(.init(names: ["origin.test", "localhost"]), name: "origin.test") { origin, base in
+            origin.route("/") { _ in .ok(.bytes([UInt8](repeating: 7, count: 1 << 20))) }
+            let tls = origin.configuration.tls
+            try await withTestOrigin { plain in
+                plain.route("/") { _ in .ok("plain") }
+                try await withTestProxy(.init(.http, tls: tls)) { proxy in
+                    let (configuration, resolver) = Self.client(.fixed([try proxy.address()]), base)
+                    let session = Session(configuration)
+                    for _ in 0..<2 {
+                        let (data, _) = try await session.data(from: origin.url())
+                        #expect(data == Data(repeating: 7, count: 1 << 20))
+                    }
+                    try await session.expect(try url("http://plain.test:\(plain.port)/"), "plain")
+                    #expect(proxy.asked.map(\.method) == ["CONNECT", "GET"] && proxy.asked.allSatisfy { $0.serverName == "localhost" })
+                    #expect(resolver.asked.isEmpty)
+                    var upload = Request(url: origin.url(), method: .post)
+                    upload.body = .data(Data(count: 1 << 20))
+                    let (_, response) = try await session.data(for: upload)
+                    #expect(response.http?.status == .ok)
+                    #expect(origin.requests.last?.bodyCount == 1 << 20)
+                }
+            }
+        }
+    }
+
+    @Test func `a proxy must prove who it is`() async throws {
+        let authority = try TestCertificateAuthority(commonName: "Test root")
+        let identity = try authority.issue(.init(names: ["other.test"]))
+        try await withTestProxy(.init(.http, tls: .init(identity))) { proxy in
+            var (configuration, _) = Self.client(.fixed([try proxy.address(user: "u", password: "S3CRET")]))
+            configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
+            for target in ["http://origin.test/", "https://origin.test/"] {
+                let error = await failure(.certificateNameMismatch, .peer, .securing) { try await Session(configuration).data(from: try url(target)) }
+                #expect(error?.proxyFailure?.proxy.kind == .https)
+            }
+            configuration.tls.roots = .system
+            await expectFailure(.certificateUntrusted, .peer, .securing) { try await Session(configuration).data(from: try url("http://origin.test/")) }
+            #expect(proxy.asked.isEmpty)
+        }
+    }
+
+    /// What fails behind the proxies is the origin's.
+    @Test func `the origin must prove who it is, tunnel or not`() async throws {
+        try await withSecureOrigin(.init(names: ["localhost"])) { origin, base in
+            try await withTestProxy(.init(.socks)) { proxy in
+                let (configuration, _) = Self.client(.fixed([try proxy.address()]), base)
+                let error = await failure(.certificateNameMismatch, .peer, .securing) {
+                    try await Session(configuration).data(from: try url("https://origin.test:\(origin.port)/"))
+                }
+                #expect(error?.proxyFailure == nil)
+            }
+        }
+    }
+
+    // MARK: SOCKS
+
+    @Test(arguments: [Proxy.Kind.socks5, .socks4a]) func `security 63: SOCKS, and names are its to look up`(kind: Proxy.Kind) async throws {
+        try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { secure, base in
+            try await withTestOrigin { plain in
+                for origin in [plain, secure] { origin.route("/") { _ in .ok("here") } }
+                try await withTestProxy(.init(.socks)) { proxy in
+                    let (configuration, resolver) = Self.client(.fixed([try proxy.address(kind)]), base)
+                    let session = Session(configuration)
+                    try await session.expect(try url("http://plain.test:\(plain.port)/"), "here")
+                    try await session.expect(try url("http://127.0.0.1:\(plain.port)/"), "here")
+                    try await session.expect(secure.url(), "here")
+                    #expect(resolver.asked.isEmpty)
+                    #expect(proxy.asked.map(\.target) == ["plain.test:\(plain.port)", "127.0.0.1:\(plain.port)", "origin.test:\(secure.port)"])
+                    // To the origin it is a request like any other.
+                    #expect(plain.requests.first?.target == "/" && plain.requests.first?.headers[.host] == "plain.test:\(plain.port)")
+                }
+            }
+        }
+    }
+
+    @Test func userAndPasswordOfSOCKS() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("here") }
+            try await withTestProxy(.init(.socks, user: "u", password: "pw")) { proxy in
+                func session(_ kind: Proxy.Kind, _ user: String?, _ password: String?) throws -> Session {
+                    Session(Self.client(.fixed([try proxy.address(kind, user: user, password: password)])).0)
+                }
+                try await session(.socks5, "u", "pw").expect(origin.url(), "here")
+                #expect(proxy.asked.last?.credentials == "u:pw")
+                for (user, password) in [("u", "no"), ("x", "pw"), (nil, nil)] as [(String?, String?)] {
+                    let error = await failure(.proxyAuthenticationRequired, .peer, .connecting) {
+                        try await session(.socks5, user, password).data(from: origin.url())
+                    }
+                    #expect(error?.proxyFailure != nil)
+                }
+                try await session(.socks4a, "u", nil).expect(origin.url(), "here")
+                let error = await failure(.proxyRefused, .peer, .connecting) { try await session(.socks4a, "x", nil).data(from: origin.url()) }
+                #expect(error?.proxyFailure?.reply == 93)
+            }
+        }
+    }
+
+    @Test(arguments: 1...9) func everyRefusalOfSOCKS(code: Int) async throws {
+        try await withTestProxy(.init(.socks, fault: .refuse(code))) { proxy in
+            let session = Session(Self.client(.fixed([try proxy.address()])).0)
+            let error = await failure(.proxyRefused, .peer, .connecting) { try await session.data(from: try url("http://origin.test/")) }
+            #expect(error?.proxyFailure?.reply == UInt8(code) && error?.detail?.contains("(\(code))") == true)
+            await expectEmpty(session)
+        }
+    }
+
+    // MARK: Chains
+
+    @Test func `a chain: each hop through the one before`() async throws {
+        try await withSecureOrigin(.init(names: ["origin.test", "localhost"]), name: "origin.test") { secure, base in
+            try await withTestOrigin { plain in
+                for origin in [plain, secure] { origin.route("/") { _ in .ok("here") } }
+                try await withTestProxy(.init(.http, user: "a", password: "1")) { first in
+                    try await withTestProxy(.init(.socks, user: "b", password: "2")) { second in
+                        try await withTestProxy(.init(.http, tls: secure.configuration.tls, user: "c", password: "3")) { third in
+                            let way: ProxyChain = [
+                                try first.address(user: "a", password: "1"), try second.address(host: "second.test", user: "b", password: "2"),
+                                try third.address(user: "c", password: "3"),
+                            ]
+                            let (configuration, resolver) = Self.client(.fixed(way), base)
+                            let session = Session(configuration)
+                            try await session.expect(secure.url(), "here")
+                            try await session.expect(try url("http://plain.test:\(plain.port)/"), "here")
+                            #expect(resolver.asked.isEmpty)
+                            #expect(first.asked.map(\.target) == Array(repeating: "second.test:\(second.port)", count: 2))
+                            #expect(second.asked.map(\.target) == Array(repeating: "localhost:\(third.port)", count: 2))
+                            #expect(third.asked.map(\.target) == ["origin.test:\(secure.port)", "http://plain.test:\(plain.port)/"])
+                            // Each gets its own credentials and no other's.
+                            #expect(first.asked.allSatisfy { $0.headers[.proxyAuthorization] == "Basic " + Data("a:1".utf8).base64EncodedString() })
+                            #expect(third.asked.allSatisfy { $0.headers[.proxyAuthorization] == "Basic " + Data("c:3".utf8).base64EncodedString() })
+                            #expect(second.asked.allSatisfy { $0.credentials == "b:2" })
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    @Test func `an error says which hop failed`() async throws {
+        let closed = try Proxy(.http, host: "127.0.0.1", port: try closedPort())
+        let nowhere = try Proxy(.socks5, host: "no.such.proxy", port: 1)
+        let (configuration, resolver) = Self.client(.decided { url in url.path() == "/1" ? [[nowhere]] : [[closed]] })
+        let session = Session(configuration)
+        let missing = await failure(.proxyNotFound, .system, .resolving) { try await session.data(from: try url("https://origin.test/1")) }
+        #expect(missing?.proxyFailure?.proxy == nowhere && resolver.asked == ["no.such.proxy"])
+        let refused = await failure(.connectionRefused, .peer, .connecting) { try await session.data(from: try url("https://origin.test/2")) }
+        #expect(refused?.proxyFailure?.proxy == closed && refused?.detail?.hasPrefix("proxy 127.0.0.1:\(closed.port)") == true)
+        try await withTestProxy { first in
+            try await withTestProxy(.init(.socks, fault: .refuse(2))) { second in
+                let hop = try second.address()
+                let session = Session(Self.client(.fixed([try first.address(), hop])).0)
+                let error = await failure(.proxyRefused, .peer, .connecting) { try await session.data(from: try url("http://origin.test/")) }
+                #expect(error?.proxyFailure?.proxy == hop && error?.proxyFailure?.reply == 2)
+                let dead = Session(Self.client(.fixed([try first.address(), closed])).0)
+                let other = await failure(.proxyRefused, .peer, .connecting) { try await dead.data(from: try url("http://origin.test/")) }
+                #expect(other?.proxyFailure?.proxy.port == first.port && other?.proxyFailure?.head?.status.code == 502)
+            }
+        }
+    }
+
+    @Test func `the policy on addresses is asked about the proxy's`() async throws {
+        try await withTestProxy { proxy in
+            var (configuration, _) = Self.client(.fixed([try proxy.address()]))
+            configuration.addressPolicy = .publicOnly
+            let session = Session(configuration)
+            let error = await failure(.addressRefused, .local, .connecting) { try await session.data(from: try url("http://origin.test/")) }
+            #expect(error?.proxyFailure != nil)
+            #expect(proxy.connections == 0)
+        }
+    }
+
+    // MARK: The pool
+
+    @Test func `security 17: ways and credentials do not mix`() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("here") }
+            try await withTestProxy { one in
+                try await withTestProxy { other in
+                    let next = Lock<[ProxyChain]>([])
+                    let session = Session(Self.client(.decided { _ in next.withLock { $0 } }).0)
+                    let ways: [ProxyChain] = [
+                        .direct, [try one.address()], [try one.address(user: "a", password: "1")], [try one.address(user: "a", password: "2")],
+                        [try other.address()], [try other.address(), try one.address()],
+                    ]
+                    for round in 1...2 {
+                        for way in ways {
+                            next.withLock { $0 = [way] }
+                            try await session.expect(origin.url(), "here")
+                        }
+                        #expect(one.connections == 4 && other.connections == 2, "round \(round)")
+                    }
+                    // Fields of the caller's are credentials too.
+                    next.withLock { $0 = [[ways[1].proxies[0]]] }
+                    for (field, connections) in [("x", 5), ("y", 6), ("x", 6)] {
+                        var request = Request(url: origin.url())
+                        request.headers[.proxyAuthorization] = field
+                        try await session.expect(request, "here")
+                        #expect(one.connections == connections)
+                    }
+                }
+            }
+        }
+    }
+
+    @Test func `security 7: another proxy gets no credentials of the first`() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .redirect("http://second.test:\(origin.port)/end") }
+            origin.route("/end") { _ in .ok("end") }
+            try await withTestProxy { one in
+                try await withTestProxy { other in
+                    let first: ProxyChain = [try one.address(user: "u", password: "pw")], second: ProxyChain = [try other.address()]
+                    let session = Session(Self.client(.decided { $0.host() == "first.test" ? [first] : [second] }).0)
+                    var request = Request(url: try url("http://first.test:\(origin.port)/"))
+                    try await session.expect(request, "end")
+                    #expect(other.asked.last?.headers[.proxyAuthorization] == nil)
+                    request.headers[.proxyAuthorization] = "Mine"
+                    try await session.expect(request, "end")
+                    #expect(one.asked.last?.headers[.proxyAuthorization] == "Mine" && other.asked.last?.headers[.proxyAuthorization] == nil)
+                }
+            }
+        }
+    }
+
+    // MARK: Choosing
+
+    @Test func `another way is tried when a proxy cannot be reached, and a direct one only if it is named`() async throws {
+        let dead = try Proxy(.http, host: "127.0.0.1", port: try closedPort())
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("here") }
+            try await withTestProxy { proxy in
+                let good = try proxy.address()
+                try await Session(Self.client(.decided { _ in [[dead], [good]] }).0).expect(origin.url(), "here")
+                #expect(proxy.asked.count == 1)
+                try await Session(Self.client(.decided { _ in [[dead], .direct] }).0).expect(origin.url(), "here")
+                await expectFailure(.connectionRefused) { try await Session(Self.client(.decided { _ in [[dead]] }).0).data(from: origin.url()) }
+            }
+            // A refusal is an answer.
+            try await withTestProxy(.init(.http, fault: .refuse(403))) { proxy in
+                let strict = try proxy.address()
+                await expectFailure(.proxyRefused) {
+                    try await Session(Self.client(.decided { _ in [[strict], .direct] }).0).data(from: try url("https://origin.test/"))
+                }
+            }
+        }
+    }
+
+    @Test func `a choice that is none`() async throws {
+        struct Unknown: Error {}
+        await expectFailure(.badDecision, .local, .preparing) { try await Session(Self.client(.decided { _ in [] }).0).data(from: try url("http://a.test/")) }
+        let error = await failure(.decisionFailed, .local, .preparing) {
+            try await Session(Self.client(.decided { _ in throw Unknown() }).0).data(from: try url("http://a.test/"))
+        }
+        #expect(error?.underlying is Unknown)
+    }
+
+    @Test(arguments: Ending.withoutIdle) func `a choice that takes too long`(ending: Ending) async throws {
+        let (isAsked, latch) = (Flag(), Latch())
+        let session = Session(Self.client(.decided { _ in
+            isAsked.raise()
+            await latch.wait()
+            return [.direct]
+        }, .patient).0)
+        let load = RunningLoad(session, ending.applied(to: Request(url: try url("http://a.test/"))))
+        await isAsked.wait()
+        ending.strike(load, session)
+        #expect(await load.reason == ending.reason)
+        await expectEmpty(session)
+    }
+
+    @Test func `checklist 24: a session's proxies take the place of the environment's, and have exceptions`() async throws {
+        let environment = ProxyEnvironment { $0 == "http_proxy" ? "env.test:1" : nil }
+        let origin = try Target("http://a.test/").origin, intern = try Target("http://b.intern/").origin
+        let load = LoadControl(idle: nil, resource: nil)
+        func ways(_ policy: ProxyPolicy, _ origin: Origin) async throws -> String {
+            try await ProxyPlan(policy, [], environment).chains(to: origin, nil, for: load).map(\.description).joined(separator: " ")
+        }
+        let own = ProxyPolicy.fixed([try Proxy("own.test:1")], except: ["intern"])
+        try await expect({ try await ways(.environment, origin) }, "http://env.test:1")
+        try await expect({ try await ways(.automatic, origin) }, "http://env.test:1")
+        try await expect({ try await ways(own, origin) }, "http://own.test:1")
+        try await expect({ try await ways(own, intern) }, "direct")
+        try await expect({ try await ways(.none, origin) }, "direct")
+        #expect(ProxyPlan(.none).isDirect && ProxyPlan(.environment, [], ProxyEnvironment { _ in nil }).isDirect)
+        if case .environment = Configuration.default.proxies.choice {} else { Issue.record("the default is the environment") }
+    }
+
+    // MARK: Faults
+
+    @Test(arguments: [TestProxy.Configuration.Kind.http, .socks]) func garbage(kind: TestProxy.Configuration.Kind) async throws {
+        try await withTestProxy(.init(kind, fault: .garbage)) { proxy in
+            let session = Session(Self.client(.fixed([try proxy.address()])).0)
+            let error = await failure(kind == .http ? .notHTTP : .notSOCKS, .peer, .connecting) { try await session.data(from: try url("https://origin.test/")) }
+            #expect(error?.proxyFailure != nil)
+            await expectEmpty(session)
+        }
+    }
+
+    @Test(arguments: TestProxy.Point.allCases) func anEarlyEnd(point: TestProxy.Point) async throws {
+        for (kind, proxies) in [(TestProxy.Configuration.Kind.http, [Proxy.Kind.http]), (.socks, [.socks5, .socks4a])] {
+            let origin = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
+            defer { origin.close() }
+            try await withTestProxy(.init(kind, user: "u", fault: .close(point))) { proxy in
+                for kind in proxies where kind == .socks5 || point != .authentication {
+                    let session = Session(Self.client(.fixed([try proxy.address(kind, user: "u", password: "")])).0)
+                    do {
+                        _ = try await session.data(from: try url("https://origin.test:\(origin.address.port)/"))
+                        Issue.record("no error")
+                    } catch let error as LoadError {
+                        #expect([.connectionLost, .truncated].contains(error.reason) && error.proxyFailure != nil, "\(kind) \(point): \(error)")
+                    }
+                    await expectEmpty(session)
+                }
+            }
+        }
+    }
+
+    @Test func `security 42: the proxy's head has a limit`() async throws {
+        let endless = Array("HTTP/1.1 200 OK\r\nX: ".utf8) + [UInt8](repeating: 0x61, count: 200_000)
+        try await withTestProxy(.init(.http, fault: .answer(endless))) { proxy in
+            let session = Session(Self.client(.fixed([try proxy.address()])).0)
+            await expectFailure(.headTooLarge, .peer, .connecting) { try await session.data(from: try url("https://origin.test/")) }
+        }
+    }
+
+    /// Interim answers, fields that frame nothing, an old version: all of them are a yes.
+    @Test(arguments: ["HTTP/1.0 200 OK\r\n\r\n", "HTTP/1.1 103 Early\r\nA: b\r\n\r\nHTTP/1.1 299 \r\nContent-Length: 99\r\nTransfer-Encoding: chunked\r\n\r\n"])
+    func waysToSayYes(yes: String) async throws {
+        let transport = ScriptedTransport([.takeUntil("\r\n\r\n"), .give(yes), .takeUntil("\r\n\r\n"), .give("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")])
+        var configuration = Configuration.patient
+        configuration.proxies = .fixed([try Proxy("proxy.test")])
+        configuration.dial = { _, _ in transport }
+        try await Session(configuration).expect(try url("https://origin.test/"), "ok")
+    }
+
+    /// Bytes behind the yes are the origin's, or pretend to be: TLS judges them.
+    @Test func `security 41: bytes behind the yes are not lost and not believed`() async throws {
+        try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { origin, base in
+            for kind in [TestProxy.Configuration.Kind.http, .socks] {
+                try await withTestProxy(.init(kind, fault: .extraBytes(Array("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfalse".utf8)))) { proxy in
+                    let session = Session(Self.client(.fixed([try proxy.address()]), base).0)
+                    let error = await failure(.notTLS, .peer, .securing) { try await session.data(from: origin.url()) }
+                    #expect(error?.proxyFailure == nil)
+                    await expectEmpty(session)
+                }
+            }
+        }
+    }
+
+    @Test func `a stream goes through every kind, and keeps what comes with the yes`() async throws {
+        for (kind, proxies) in [(TestProxy.Configuration.Kind.http, [Proxy.Kind.http]), (.socks, [.socks5, .socks4a])] {
+            try await withTestProxy(.init(kind, fault: .extraBytes(Array("220 hello\r\n".utf8)))) { proxy in
+                for kind in proxies {
+                    let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
+                    let (configuration, resolver) = Self.client(.fixed([try proxy.address(kind)]))
+                    let session = Session(configuration)
+                    let task = session.streamTask(host: "mail.test", port: Int(listener.address.port))
+                    task.resume()
+                    let (greeting, _) = try await task.read(atLeast: 11, atMost: 100)
+                    #expect(String(decoding: greeting, as: UTF8.self) == "220 hello\r\n")
+                    #expect(proxy.asked.last?.target == "mail.test:\(listener.address.port)" && resolver.asked.isEmpty)
+                    task.cancel()
+                    listener.close()
+                    await expectEmpty(session)
+                }
+            }
+        }
+    }
+
+    // MARK: The end at every step
+
+    @Test(arguments: TestProxy.Point.allCases, Ending.allCases)
+    func everyStall(point: TestProxy.Point, ending: Ending) async throws {
+        for (kind, proxies) in [(TestProxy.Configuration.Kind.http, [Proxy.Kind.http]), (.socks, [.socks5, .socks4a])] {
+            guard kind == .socks || point != .authentication else { continue }
+            let origin = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
+            defer { origin.close() }
+            try await withTestProxy(.init(kind, user: "u", fault: .stall(point))) { proxy in
+                for kind in proxies where kind == .socks5 || point != .authentication {
+                    let session = Session(Self.client(.fixed([try proxy.address(kind, user: "u", password: "")]), .patient).0)
+                    let request = Request(url: try url("https://origin.test:\(origin.address.port)/"))
+                    let load = RunningLoad(session, ending.applied(to: request))
+                    if !ending.isTimeout { try await proxy.untilStalled() }
+                    ending.strike(load, session)
+                    let reason = await load.reason
+                    #expect(reason == ending.reason, "\(kind)")
+                    await expectEmpty(session)
+                    try await proxy.untilEmpty()
+                }
+            }
+        }
+    }
+
+    /// Every wait of a tunnel through three hops, on a script.
+    @Test(arguments: 1...11, Ending.allCases) func everyWaitOfATunnel(block: Int, ending: Ending) async throws {
+        let steps: [ScriptedTransport.Step] = [
+            .block, .take(10), .block, .takeUntil("\r\n\r\n"), .block, .give("HTTP/1.1 200 O"), .block, .give("K\r\n\r\n"),
+            .block, .take(4), .block, .give([5, 2]), .take(6), .block, .give([1, 0]), .take(10), .block, .give([5, 0, 0, 1, 0]), .block,
+            .give([0, 0, 0, 0, 0]), .takeUntil([0x61, 0x2E, 0x74, 0]), .block, .give([0, 90, 0, 0, 0, 0, 0, 0]), .block, .takeUntil("\r\n\r\n"),
+            .give("HTTP/1.1 204 No Content\r\n\r\n"),
+        ]
+        let transport = ScriptedTransport(steps, holdingAt: block)
+        var configuration = Configuration.patient
+        configuration.proxies = .fixed([try Proxy("one.t:1"), try Proxy("socks5://u:pw@b.t"), try Proxy("socks4a://c.t")])
+        configuration.dial = { _, _ in transport }
+        let session = Session(configuration)
+        let load = RunningLoad(session, ending.applied(to: Request(url: try url("https://a.t/"))))
+        if !ending.isTimeout { await transport.held() }
+        ending.strike(load, session)
+        let reason = await load.reason
+        #expect(reason == ending.reason && transport.mismatch == nil && transport.blocks <= block)
+        await expectEmpty(session)
+        #expect(transport.isClosed)
+    }
+
+    /// Cancelled at any moment: no connection is left, to the proxy or through it.
+    @Test func manyCancelledAtRandom() async throws {
+        try await withSecureOrigin(.init(names: ["origin.test", "localhost"]), name: "origin.test") { origin, base in
+            origin.route("/") { _ in .ok(.bytes([UInt8](repeating: 7, count: 100_000))) }
+            try await withTestProxy(.init(.socks, user: "u", password: "pw")) { first in
+                try await withTestProxy(.init(.http, tls: origin.configuration.tls)) { second in
+                    let way: ProxyChain = [try first.address(user: "u", password: "pw"), try second.address()]
+                    let session = Session(Self.client(.fixed(way), base).0)
+                    await withTaskGroup(of: Void.self) { group in
+                        for number in 0..<120 {
+                            group.addTask {
+                                let load = RunningLoad(session, Request(url: origin.url()))
+                                if number % 4 != 0 {
+                                    try? await Task.sleep(for: .microseconds(Int64.random(in: 0..<20_000)))
+                                    load.task.cancel()
+                                }
+                                let reason = await load.reason
+                                #expect(reason == nil || (reason == .cancelled && number % 4 != 0))
+                            }
+                        }
+                    }
+                    await expectEmpty(session)
+                    try await first.untilEmpty()
+                    try await second.untilEmpty()
+                }
+            }
+        }
+    }
+
+    @Test func metrics() async throws {
+        try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { origin, base in
+            origin.route("/") { _ in .ok("here") }
+            try await withTestProxy { proxy in
+                let session = Session(Self.client(.fixed([try proxy.address()]), base).0)
+                let task = session.dataTask(Request(url: origin.url()))
+                task.resume()
+                _ = try await task.value
+                let transaction = try #require(await task.metrics.transactions.last)
+                #expect(transaction.isProxyConnection && transaction.remotePort == Int(proxy.port))
+                let moments = [transaction.connectStart, transaction.secureStart, transaction.secureEnd, transaction.connectEnd].compactMap { $0 }
+                #expect(moments.count == 4 && zip(moments, moments.dropFirst()).allSatisfy { $1 - $0 >= .zero })
+            }
+        }
+    }
+}
