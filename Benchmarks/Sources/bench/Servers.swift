@@ -162,7 +162,7 @@ final class Servers {
     private func startProxy() throws {
         let port = try freePorts(1)[0]
         let (pid, output) = try spawn(
-            ["setpriv", "--pdeathsig", "TERM", "microsocks", "-i", "127.0.0.1", "-p", "\(port)"])
+            ["setpriv", "--pdeathsig", "TERM", "sh", "-c", "exec microsocks -i 127.0.0.1 -p \(port) 2>/dev/null"])
         close(output)
         pids.append(pid)
         try waitForPort(port)
