@@ -62,9 +62,9 @@ struct Scenario {
         .get("get-h2-64", "GET 1 KB over HTTP/2, 64 at a time", .http2, connections: 64, requests: 60_000),
         .get("get-h2-tls-1", "GET 1 KB over HTTP/2 and TLS, one at a time, client and server on one core", .http2TLS, connections: 1, requests: 20_000),
         .get("get-h2-tls-64", "GET 1 KB over HTTP/2 and TLS, 64 at a time", .http2TLS, connections: 64, requests: 40_000),
-        .tunnelled("get-tunnel-64", "GET 1 KB over TLS, 64 connections, directly and through a SOCKS proxy", .tls, connections: 64, requests: 40_000),
         .bulk("bulk", "1 GiB, discarded", .plain),
         .bulk("bulk-tls", "1 GiB over TLS, discarded", .tls),
+        .tunnelled("bulk-tunnel", "1 GiB over TLS, discarded, directly and through a SOCKS proxy"),
         .bulk("bulk-h2-tls", "1 GiB over TLS, discarded, over HTTP/2 (ours) and HTTP/1.1", .http2TLS),
         .transfer("upload-file", "1 GiB up from a file", .uploadFile, .holding, "/sink"),
         .transfer("upload-memory", "1 GiB up from memory, in pieces of 256 KiB", .uploadMemory, .holding, "/sink"),
@@ -89,8 +89,8 @@ struct Scenario {
         return scenario
     }
 
-    private static func tunnelled(_ name: String, _ title: String, _ server: Server, connections: Int, requests: Int) -> Scenario {
-        var scenario = get(name, title, server, connections: connections, requests: requests)
+    private static func tunnelled(_ name: String, _ title: String) -> Scenario {
+        var scenario = bulk(name, title, .tls)
         scenario.isTunnelled = true
         return scenario
     }
