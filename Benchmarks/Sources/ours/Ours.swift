@@ -1,5 +1,6 @@
 // URLLoading: its async verbs, a task for each connection. OURS_EXECUTOR=1 runs the same code on
 // the loop's executor, entered once. OURS_SHAPE chooses another shape than the verb.
+// OURS_HTTP2=1 speaks HTTP/2: one connection, as many streams as there would be connections.
 
 import BenchMeasure
 import FoundationEssentials
@@ -46,6 +47,8 @@ struct Ours {
 
         var configuration = Configuration.ephemeral
         configuration.maximumConnectionsPerHost = options.connections
+        // The server of the HTTP/2 scenarios speaks nothing else; all requests share one connection.
+        if getenv("OURS_HTTP2") != nil { configuration.httpVersions = .http2PriorKnowledge }
         if let cafile = options.cafile { configuration.tls.roots = .file(String(cString: cafile)) }
         let shape = getenv("OURS_SHAPE").flatMap { Shape(rawValue: String(cString: $0)) } ?? .verb
         if shape == .observer { configuration.observers = [LoadStatistics()] }

@@ -15,14 +15,36 @@ struct Connector: Sendable {
     }
 
     func connect(
-        _ route: Route, _ control: LoadControl, over access: NetworkAccess = .open, _ record: TransactionRecord? = nil
-    ) async throws(LoadError) -> HTTP1Connection {
-        let transport = try await transport(to: route.origin, isSecure: route.origin.isSecure, control, access, record)
+        _ route: Route, _ control: LoadControl, over access: NetworkAccess = .open, _ record: TransactionRecord? = nil,
+        at addresses: [SocketAddress]? = nil
+    ) async throws(LoadError) -> LeasedConnection {
+        let isSecure = route.origin.isSecure
+        let transport = try await transport(
+            to: route.origin, isSecure: isSecure, offering: configuration.httpVersions.offered, control, access, record,
+            at: addresses)
+        let chosen = (transport as? TLSTransport)?.negotiated?.applicationProtocol
         let identifier = Self.nextIdentifier.add(1, ordering: .relaxed).oldValue
         record?.mark(.connectEnd)
-        configuration.wireTap?(.connected(transport.description, connection: identifier))
-        return HTTP1Connection(transport, route, identifier, configuration)
+        configuration.wireTap?(.connected(transport.description + (chosen == "h2" ? ", h2" : ""), connection: identifier))
+        switch configuration.httpVersions {
+        // What was chosen is spoken, and nothing else (RFC 7301 §3.2).
+        case .automatic where chosen == "h2": break
+        case .http2PriorKnowledge where chosen == nil || chosen == "h2": break
+        case .http2PriorKnowledge:
+            transport.close()
+            throw LoadError(.notHTTP2, phase: .securing, party: .peer, detail: chosen ?? "")
+        case .automatic, .http1Only: return .own(HTTP1Connection(transport, route, identifier, configuration))
+        }
+        do throws(WireViolation) {
+            return .shared(try HTTP2Connection(transport, route, identifier, configuration))
+        } catch {
+            transport.close()
+            throw LoadError(error, .connecting)
+        }
     }
+
+    /// Connections are made by a test's own means, and agree on nothing.
+    var isScripted: Bool { configuration.dial != nil }
 
     /// A connection for bytes that are not HTTP's, so it offers no protocol (RFC 7301).
     func stream(to origin: Origin, isSecure: Bool, _ control: LoadControl) async throws(LoadError) -> any Transport {
@@ -43,7 +65,7 @@ struct Connector: Sendable {
 
     private func transport(
         to origin: Origin, isSecure: Bool, offering protocols: [String]? = nil, _ control: LoadControl,
-        _ access: NetworkAccess, _ record: TransactionRecord? = nil
+        _ access: NetworkAccess, _ record: TransactionRecord? = nil, at known: [SocketAddress]? = nil
     ) async throws(LoadError) -> any Transport {
         access.pathNote?.note(configuration.networkMonitor.current)
         let found: [SocketAddress]
@@ -52,7 +74,7 @@ struct Connector: Sendable {
                 record?.mark(.connectStart)
                 return try await dial(origin, control)
             }
-            found = try await addresses(of: origin, control, record)
+            if let known { found = known } else { found = try await addresses(of: origin, control, record) }
         } catch {
             throw LoadError(error)
         }
@@ -70,6 +92,18 @@ struct Connector: Sendable {
             } catch {
                 throw LoadError(error)
             }
+        }
+    }
+
+    /// Where an origin may be connected to: for who may have a connection there already.
+    func allowedAddresses(
+        of origin: Origin, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord?
+    ) async throws(LoadError) -> [SocketAddress] {
+        let found: [SocketAddress]
+        do throws(IOFailure) { found = try await addresses(of: origin, control, record) } catch { throw LoadError(error) }
+        switch AddressPlan.make(found, of: origin.host, access, configuration) {
+        case .refuse(let error): throw error
+        case .connect(let addresses): return addresses
         }
     }
 

@@ -65,11 +65,16 @@ extension TLSVersion {
 extension TLSPeer {
     /// What the certificate must name is what the URL says, in normal form; never what DNS says.
     fileprivate init(_ origin: Origin, _ protocols: [String]?) {
-        let name: TLSPeerName = switch origin.host.kind {
+        self.init(TLSPeerName(origin), port: origin.port, applicationProtocols: protocols)
+    }
+}
+
+extension TLSPeerName {
+    init(_ origin: Origin) {
+        self = switch origin.host.kind {
         case .name: .dns(origin.host.dnsName ?? "")
         case .ipv4(let bytes): .ip(bytes)
         case .ipv6(let bytes, _): .ip(bytes)
         }
-        self.init(name, port: origin.port, applicationProtocols: protocols)
     }
 }

@@ -83,7 +83,7 @@ package final class PollSlot: Sendable {
     func hearEnd() { heardEnd.store(true, ordering: .releasing) }
 
     /// Takes the word of an end. A socket that is not connected yet gives it too: it has to be looked into.
-    func takeEnd() -> Bool {
+    package func takeEnd() -> Bool {
         heardEnd.load(ordering: .relaxed) && heardEnd.exchange(false, ordering: .acquiringAndReleasing)
     }
 
