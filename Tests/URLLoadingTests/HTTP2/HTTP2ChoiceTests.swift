@@ -73,7 +73,7 @@ struct HTTP2ChoiceTests {
         try await withSecureHTTP2(protocols: ["h2", "http/1.1"]) { server, configuration in
             var configuration = configuration
             configuration.httpVersions = .http1Only
-            configuration.idleTimeout = .seconds(5)
+            configuration.idleTimeout = .seconds(50)
             server.script { peer in #expect(peer.tls?.applicationProtocol == "http/1.1") }
             try await withSession(configuration) { session in
                 _ = try? await session.data(from: server.url("/"))
