@@ -108,7 +108,7 @@ package struct CertificateFacts: Sendable, Hashable {
     }
 
     /// Far in the past for what is no time: nothing is valid then.
-    private static func seconds(_ time: UnsafePointer<ASN1_TIME>?) -> Int64 {
+    static func seconds(_ time: UnsafePointer<ASN1_TIME>?) -> Int64 {
         guard let time, let epoch = ASN1_TIME_set(nil, 0) else { return .min }
         defer { ASN1_TIME_free(epoch) }
         var days: Int32 = 0, seconds: Int32 = 0

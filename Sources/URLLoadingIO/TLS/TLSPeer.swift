@@ -43,6 +43,11 @@ package struct TLSPeer: Sendable, Hashable {
     package let role: Role
     /// Offered instead of the configuration's protocols, for connections that can speak only one.
     package let applicationProtocols: [String]?
+    /// The handshake stops to ask whether the server is to be trusted, and who we are.
+    package var asksTrust = false
+    package var asksIdentity = false
+    /// By whose decisions: sessions of one group are never resumed in another.
+    package var group = 0
 
     package init(_ name: TLSPeerName, port: UInt16, role: Role = .origin, applicationProtocols: [String]? = nil) {
         self.name = name
