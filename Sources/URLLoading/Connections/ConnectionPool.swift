@@ -97,6 +97,11 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         for connection in state.withLock({ $0.pool.drain() }) { connection.close() }
     }
 
+    /// What rests is closed; what is leased goes on.
+    func closeIdle() {
+        for connection in state.withLock({ $0.pool.reap(idleSince: .max) }) { connection.close() }
+    }
+
     var description: String { state.withLock { $0.pool.description } }
     var isEmpty: Bool { state.withLock { $0.pool.isEmpty } }
 

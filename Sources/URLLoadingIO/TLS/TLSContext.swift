@@ -45,6 +45,9 @@ package final class TLSContext: @unchecked Sendable {
 
     deinit { SSL_CTX_free(pointer) }
 
+    /// Contexts made from now on read the system's roots again.
+    package static func forgetSystemRoots() { TrustStore.forgetSystem() }
+
     // MARK: What client and server share
 
     /// Records are 16 KB: seven come with one call when they are there. Freed whenever it is empty.
