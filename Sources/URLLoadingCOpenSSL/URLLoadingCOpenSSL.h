@@ -54,6 +54,9 @@ static inline int c_SSL_CTX_set_tlsext_status_type(SSL_CTX *context, int type) {
 static inline void c_SSL_CTX_set_tlsext_status_cb(SSL_CTX *context, int (*callback)(SSL *, void *)) {
     SSL_CTX_set_tlsext_status_cb(context, callback);
 }
+static inline void c_SSL_CTX_set_tlsext_status_arg(SSL_CTX *context, void *argument) {
+    SSL_CTX_set_tlsext_status_arg(context, argument);
+}
 static inline long c_SSL_get_tlsext_status_ocsp_resp(SSL *ssl, const unsigned char **bytes) {
     return SSL_get_tlsext_status_ocsp_resp(ssl, bytes);
 }
@@ -119,6 +122,7 @@ static inline int c_is_hashed_directory(const char *path) {
 
 // Keys and memory, for certificates made at run time.
 static inline EVP_PKEY *c_EVP_EC_gen(const char *curve) { return EVP_EC_gen(curve); }
+static inline EVP_PKEY *c_EVP_RSA_gen(int bits) { return EVP_RSA_gen(bits); }
 static inline long c_BIO_get_mem_data(BIO *bio, char **bytes) { return BIO_get_mem_data(bio, bytes); }
 
 #endif

@@ -70,4 +70,6 @@ package struct TLSNegotiated: Sendable, Hashable {
     package let isResumed: Bool
     /// The name the client asked for; none for an address.
     package let serverName: String?
+    /// What a client has said of itself: the subject of its certificate.
+    package let clientSubject: String?
 }

@@ -342,5 +342,7 @@ extension TLSNegotiated {
         applicationProtocol = count == 0 ? nil : String(decoding: UnsafeBufferPointer(start: bytes, count: Int(count)), as: UTF8.self)
         isResumed = SSL_session_reused(ssl) == 1
         serverName = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name).map { String(cString: $0) }
+        let client = SSL_is_server(ssl) == 1 ? SSL_get0_peer_certificate(ssl) : nil
+        clientSubject = client.map { DistinguishedName.text(X509_get_subject_name($0)) }
     }
 }
