@@ -141,6 +141,7 @@ final class TLSIdentityGiving {
     private var wasUsable = true
     /// The handshake is: what is asked now cannot wait.
     var isOver = false
+    var isAskedNoMore = false
     /// The issuers the server named, while it waits for the answer.
     private(set) var pending: [[UInt8]]?
 
@@ -163,6 +164,7 @@ final class TLSIdentityGiving {
 
     /// 1 to go on, -1 to wait, 0 if it cannot be used.
     func run(_ ssl: OpaquePointer) -> Int32 {
+        guard !isAskedNoMore else { return 0 }
         wasAsked = true
         if answer == nil, asks, !isOver {
             pending = issuers(SSL_get0_peer_CA_list(ssl))
