@@ -37,8 +37,8 @@ public struct Certificate: Sendable, Hashable, CustomStringConvertible {
         public let kind: String
         /// Its size in bits: of RSA the modulus, of others the field.
         public let bits: Int
-        /// `RSA 2048`.
-        public var description: String { "\(kind) \(bits)" }
+        /// `RSA 2048`, `EC prime256v1`.
+        public var description: String { kind.contains(" ") ? kind : "\(kind) \(bits)" }
     }
 
     /// - Parameter der: exactly one certificate; `nil` if it is none.

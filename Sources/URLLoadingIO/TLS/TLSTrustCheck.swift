@@ -125,7 +125,13 @@ final class TLSTrustCheck {
     /// Whether the handshake may go on with what was stapled (RFC 6066 8, RFC 8446 4.4.2.1).
     func mayGoOn(_ ssl: OpaquePointer) -> Bool {
         // A decision has heard what was wrong with the chain, and a status tells nothing of one nobody vouches for.
-        guard staples != .ignored, SSL_session_reused(ssl) == 0, let issued else { return true }
+        guard staples != .ignored, SSL_session_reused(ssl) == 0, answer != true || failures.isEmpty else { return true }
+        // A root that vouches for itself alone has nobody to say anything of it.
+        guard let issued else {
+            guard staples == .required else { return true }
+            fail(.statusMissing, "nobody vouches for its certificate")
+            return false
+        }
         let roots = SSL_CTX_get_cert_store(SSL_get_SSL_CTX(ssl))
         switch StapledStatus.read(ssl, issued.leaf.pointer, issued.issuer.pointer, roots) {
         case .good(let until):

@@ -18,6 +18,7 @@ enum TLSCommand {
         do throws(UsageError) { options = try ArgumentParser.parse(arguments) } catch { return mistake(error.words) }
         if options.wantsHelp { return print(usage) }
         guard options.urls.count == 1, let target = Target(options.urls[0]) else { return mistake("tls takes one HOST[:PORT]") }
+        guard !options.isInsecure else { return mistake("tls tells what a check comes to: not with -k") }
         let screen = Screen(options)
         var configuration = Configuration(options, screen)
         do throws(LoadError) {
