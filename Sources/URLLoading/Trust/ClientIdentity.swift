@@ -34,7 +34,7 @@ public struct ClientIdentity: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// From PKCS#12 (RFC 7292): what `.p12` and `.pfx` files hold.
-    /// - Throws: as the other. What is encrypted in a way of former times (RC2, 3DES with SHA-1 is fine) is refused.
+    /// - Throws: as the other. What is encrypted in a way that OpenSSL has given up (RC2 of 40 bits) is refused.
     public init(pkcs12: some Collection<UInt8>, passphrase: String? = nil) throws(LoadError) {
         let made = Result { () throws(TLSIdentity.Problem) in
             try TLSIdentity(pkcs12: Array(pkcs12), passphrase: passphrase.map { Array($0.utf8) })
