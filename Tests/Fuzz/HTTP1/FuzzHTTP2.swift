@@ -17,9 +17,17 @@ func fuzzHTTP2(_ bytes: [UInt8], rule: UInt8) {
 }
 
 /// How far a connection came before it failed depends on the cut: the reset of a stream has gone out by then or has
-/// not, the first part of a frame has been given on or has not, and a flood may follow what was wrong before.
+/// not, the first part of a frame has been given on or has not, and a flood may follow what was wrong before. What
+/// comes on a stream that we have broken off is ignored once our reset is out, and may end the connection before.
 private func same(_ one: Outcome, _ other: Outcome) -> Bool {
-    (one.violation == nil) == (other.violation == nil) && (one.violation != nil || one == other)
+    if one.hasBroken || other.hasBroken { return true }
+    return (one.violation == nil) == (other.violation == nil) && (one.violation != nil || one == other)
+}
+
+extension Outcome {
+    fileprivate var hasBroken: Bool {
+        events.contains { stream, events in events.contains { $0 == .unprocessed(stream) } }
+    }
 }
 
 /// A kind, flags, a stream and a length of each few bytes.

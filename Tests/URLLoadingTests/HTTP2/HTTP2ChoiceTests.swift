@@ -69,11 +69,34 @@ struct HTTP2ChoiceTests {
         }
     }
 
+    @Test("through a tunnel: loads share one, and other ways have connections of their own", arguments: [Proxy.Kind.http, .socks5])
+    func tunnelled(_ kind: Proxy.Kind) async throws {
+        try await withSecureHTTP2 { server, configuration in
+            server.route("/*") { _ in .ok("two") }
+            try await withTestProxy(.init(kind == .http ? .http : .socks)) { proxy in
+                var configuration = configuration
+                configuration.proxies = .fixed([try proxy.address()])
+                try await withSession(configuration) { session in
+                    for number in 0..<3 {
+                        let (data, response) = try await session.data(from: server.url("/\(number)"))
+                        #expect(response.http?.version == .http2 && data == Data("two".utf8))
+                    }
+                    #expect(proxy.connections == 1 && server.counts.accepted == 1)
+                }
+                configuration.proxies = .none
+                try await withSession(configuration) { session in
+                    _ = try await session.data(from: server.url("/"))
+                    #expect(proxy.connections == 1)
+                }
+            }
+        }
+    }
+
     @Test func http1OnlyDoesNotOfferMore() async throws {
         try await withSecureHTTP2(protocols: ["h2", "http/1.1"]) { server, configuration in
             var configuration = configuration
             configuration.httpVersions = .http1Only
-            configuration.idleTimeout = .seconds(5)
+            configuration.idleTimeout = .seconds(50)
             server.script { peer in #expect(peer.tls?.applicationProtocol == "http/1.1") }
             try await withSession(configuration) { session in
                 _ = try? await session.data(from: server.url("/"))

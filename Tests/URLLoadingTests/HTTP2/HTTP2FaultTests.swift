@@ -4,12 +4,13 @@ import URLLoading
 import URLLoadingTesting
 import URLLoadingWire
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct HTTP2FaultTests {
     @Test("security 50 to 56", arguments: HTTP2Fault.all)
     func fault(_ fault: HTTP2Fault) async throws {
         var configuration = Configuration.http2
-        if fault.outcome == .stalls { configuration.idleTimeout = .milliseconds(300) } else { configuration.idleTimeout = .seconds(20) }
+        // Where it must not fire it is longer than the busiest machine takes.
+        configuration.idleTimeout = fault.outcome == .stalls ? .milliseconds(300) : .seconds(250)
         try await withHTTP2TestServer { server in
             server.route("*") { _ in .ok("ok") }
             server.misbehave(fault, onConnection: 1)
@@ -24,13 +25,13 @@ struct HTTP2FaultTests {
                         let code = try await server.wait(for: .goAway, onConnection: 1).frame.errorCode
                         #expect(code.map { codes.contains($0) } == true, "\(String(describing: code))")
                     }
-                case (.streamFails(let codes), .failure(let error)):
-                    #expect(error.reason != .idleTimeout, "\(error)")
-                    _ = codes
+                // Which reset goes out depends on what nghttp2 looks at first.
+                case (.streamFails, .failure(let error)): #expect(error.reason != .idleTimeout, "\(error)")
                 default: Issue.record("\(fault): \(fault.outcome) but \(outcome)")
                 }
                 // Whatever happened, the next load has a connection that works.
-                if fault.outcome != .stalls, !["REFUSED_STREAM always", "SETTINGS never acknowledged"].contains(fault.name) { try await session.expect(server.url("/after"), "ok") }
+                let answersAgain = fault.outcome != .stalls && !["REFUSED_STREAM always", "SETTINGS never acknowledged"].contains(fault.name)
+                if answersAgain { try await session.expect(server.url("/after"), "ok") }
             }
         }
     }
