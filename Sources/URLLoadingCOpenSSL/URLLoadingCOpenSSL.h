@@ -10,7 +10,9 @@
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/ocsp.h>
 #include <openssl/pem.h>
+#include <openssl/pkcs12.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
@@ -44,7 +46,53 @@ static inline int c_SSL_set_tlsext_host_name(SSL *ssl, const char *name) {
 static inline int c_ERR_reason(unsigned long code) { return ERR_GET_REASON(code); }
 static inline int c_ERR_lib(unsigned long code) { return ERR_GET_LIB(code); }
 
+// Decisions.
+static inline int c_SSL_set_retry_verify(SSL *ssl) { return (int)SSL_set_retry_verify(ssl); }
+static inline int c_SSL_CTX_set_tlsext_status_type(SSL_CTX *context, int type) {
+    return (int)SSL_CTX_set_tlsext_status_type(context, type);
+}
+static inline void c_SSL_CTX_set_tlsext_status_cb(SSL_CTX *context, int (*callback)(SSL *, void *)) {
+    SSL_CTX_set_tlsext_status_cb(context, callback);
+}
+static inline void c_SSL_CTX_set_tlsext_status_arg(SSL_CTX *context, void *argument) {
+    SSL_CTX_set_tlsext_status_arg(context, argument);
+}
+static inline long c_SSL_get_tlsext_status_ocsp_resp(SSL *ssl, const unsigned char **bytes) {
+    return SSL_get_tlsext_status_ocsp_resp(ssl, bytes);
+}
+/// `bytes` must come from OpenSSL's allocator, and belong to `ssl` from now on.
+static inline int c_SSL_set_tlsext_status_ocsp_resp(SSL *ssl, unsigned char *bytes, long count) {
+    return (int)SSL_set_tlsext_status_ocsp_resp(ssl, bytes, count);
+}
+static inline void *c_OPENSSL_memdup(const void *bytes, size_t count) { return OPENSSL_memdup(bytes, count); }
+static inline int c_sk_X509_NAME_num(const STACK_OF(X509_NAME) *stack) { return sk_X509_NAME_num(stack); }
+static inline X509_NAME *c_sk_X509_NAME_value(const STACK_OF(X509_NAME) *stack, int index) {
+    return sk_X509_NAME_value(stack, index);
+}
+
+// Names of certificates.
+static inline unsigned long c_name_flags(void) { return XN_FLAG_RFC2253 & ~ASN1_STRFLGS_ESC_MSB; }
+static inline GENERAL_NAMES *c_X509_get0_alternative_names(const X509 *certificate) {
+    return (GENERAL_NAMES *)X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
+}
+static inline int c_GENERAL_NAMES_count(const GENERAL_NAMES *names) { return sk_GENERAL_NAME_num(names); }
+/// The kind of a name, and its bytes if it is one of text or an address.
+static inline int c_GENERAL_NAMES_get(const GENERAL_NAMES *names, int index, const unsigned char **bytes, int *count) {
+    int kind = -1;
+    void *value = GENERAL_NAME_get0_value(sk_GENERAL_NAME_value(names, index), &kind);
+    *bytes = NULL;
+    *count = 0;
+    if (value && (kind == GEN_DNS || kind == GEN_EMAIL || kind == GEN_URI || kind == GEN_IPADD)) {
+        *bytes = ASN1_STRING_get0_data((ASN1_STRING *)value);
+        *count = ASN1_STRING_length((ASN1_STRING *)value);
+    }
+    return kind;
+}
+
 // Stacks and stores.
+static inline STACK_OF(X509) *c_sk_X509_new(void) { return sk_X509_new_null(); }
+static inline int c_sk_X509_push(STACK_OF(X509) *stack, X509 *certificate) { return sk_X509_push(stack, certificate); }
+static inline void c_sk_X509_free(STACK_OF(X509) *stack) { sk_X509_pop_free(stack, X509_free); }
 static inline int c_sk_X509_num(const STACK_OF(X509) *stack) { return sk_X509_num(stack); }
 static inline X509 *c_sk_X509_value(const STACK_OF(X509) *stack, int index) { return sk_X509_value(stack, index); }
 /// Adds to `to` every certificate that `from` holds in memory.
@@ -74,6 +122,7 @@ static inline int c_is_hashed_directory(const char *path) {
 
 // Keys and memory, for certificates made at run time.
 static inline EVP_PKEY *c_EVP_EC_gen(const char *curve) { return EVP_EC_gen(curve); }
+static inline EVP_PKEY *c_EVP_RSA_gen(int bits) { return EVP_RSA_gen(bits); }
 static inline long c_BIO_get_mem_data(BIO *bio, char **bytes) { return BIO_get_mem_data(bio, bytes); }
 
 #endif

@@ -79,9 +79,13 @@ final class TestKey: @unchecked Sendable {
     // Unchecked: never changed after it is made.
     let pointer: OpaquePointer
 
-    init() throws {
-        guard let pointer = c_EVP_EC_gen("P-256") else { throw TestCertificateError(step: "key") }
-        self.pointer = pointer
+    init(_ kind: TestCertificateOptions.Key = .ec256) throws {
+        let made = switch kind {
+        case .ec256: c_EVP_EC_gen("P-256")
+        case .rsa(let bits): c_EVP_RSA_gen(Int32(clamping: bits))
+        }
+        guard let made else { throw TestCertificateError(step: "key") }
+        pointer = made
     }
 
     deinit { EVP_PKEY_free(pointer) }
@@ -89,11 +93,25 @@ final class TestKey: @unchecked Sendable {
     func pem() throws -> [UInt8] {
         try Memory.bytes("key in PEM") { PEM_write_bio_PrivateKey($0, pointer, nil, nil, 0, nil, nil) }
     }
+
+    func pem(passphrase: String) throws -> [UInt8] {
+        let words = Array(passphrase.utf8)
+        return try Memory.bytes("encrypted key") {
+            PEM_write_bio_PrivateKey($0, pointer, EVP_aes_256_cbc(), words, Int32(words.count), nil, nil)
+        }
+    }
+
+    func pkcs12(_ certificate: TestCertificate, passphrase: String) throws -> [UInt8] {
+        guard let made = PKCS12_create(passphrase, "test", pointer, certificate.pointer, nil, 0, 0, 0, 0, 0)
+        else { throw TestCertificateError(step: "PKCS#12") }
+        defer { PKCS12_free(made) }
+        return try Memory.bytes("PKCS#12") { i2d_PKCS12_bio($0, made) }
+    }
 }
 
 final class TestCertificate: @unchecked Sendable {
     // Unchecked: never changed after it is made.
-    private let pointer: OpaquePointer
+    let pointer: OpaquePointer
     let pem: [UInt8]
 
     /// `issuer` nil makes it its own issuer.
@@ -139,11 +157,45 @@ final class TestCertificate: @unchecked Sendable {
     }
 }
 
+/// A word on a certificate, signed by its issuer (RFC 6960 4.2).
+enum TestStatusMaking {
+    static func bytes(
+        _ status: TestCertificateAuthority.Status, of leaf: TestCertificate, _ issuer: TestCertificate, _ key: TestKey
+    ) throws -> [UInt8] {
+        guard let basic = OCSP_BASICRESP_new() else { throw TestCertificateError(step: "status") }
+        defer { OCSP_BASICRESP_free(basic) }
+        let (from, until) = status == .outdated ? (-172_800, -86_400) : (-3600, 86_400)
+        let identifier = OCSP_cert_to_id(EVP_sha1(), leaf.pointer, issuer.pointer)
+        let this = X509_gmtime_adj(nil, from), next = X509_gmtime_adj(nil, until)
+        defer {
+            OCSP_CERTID_free(identifier)
+            ASN1_TIME_free(this)
+            ASN1_TIME_free(next)
+        }
+        let word = status == .revoked ? V_OCSP_CERTSTATUS_REVOKED : V_OCSP_CERTSTATUS_GOOD
+        try require(OCSP_basic_add1_status(basic, identifier, word, 0, this, this, next) != nil, "status")
+        try require(OCSP_basic_sign(basic, issuer.pointer, key.pointer, EVP_sha256(), nil, 0) == 1, "status signature")
+        guard let response = OCSP_response_create(OCSP_RESPONSE_STATUS_SUCCESSFUL, basic)
+        else { throw TestCertificateError(step: "status response") }
+        defer { OCSP_RESPONSE_free(response) }
+        return try Memory.der("status") { i2d_OCSP_RESPONSE(response, $0) }
+    }
+}
+
 private func require(_ holds: Bool, _ step: String) throws {
     guard holds else { throw TestCertificateError(step: step) }
 }
 
 private enum Memory {
+    static func der(_ step: String, _ write: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32) throws -> [UInt8] {
+        let count = write(nil)
+        guard count > 0 else { throw TestCertificateError(step: step) }
+        return [UInt8](unsafeUninitializedCapacity: Int(count)) { buffer, used in
+            var end = buffer.baseAddress
+            used = Int(max(0, write(&end)))
+        }
+    }
+
     /// What `write` puts into a BIO.
     static func bytes(_ step: String, _ write: (OpaquePointer) -> Int32) throws -> [UInt8] {
         guard let bio = BIO_new(BIO_s_mem()) else { throw TestCertificateError(step: step) }

@@ -50,13 +50,31 @@ public struct TestCertificateAuthority: Sendable {
     /// let expired = try authority.issue(.init(names: ["example.org"], validity: .past))
     /// ```
     public func issue(_ options: TestCertificateOptions = .init()) throws -> TestIdentity {
-        let leafKey = try TestKey()
+        let leafKey = try TestKey(options.key)
         let form = TestCertificateForm(options)
         let leaf = options.isSelfSigned
             ? try TestCertificate(form, of: leafKey, issuer: nil, signedBy: leafKey)
             : try TestCertificate(form, of: leafKey, issuer: certificate, signedBy: options.hasBadSignature ? try TestKey() : key)
         let chain = options.isSelfSigned ? [] : intermediates.flatMap { $0 }
-        return TestIdentity(certificatePEM: leaf.pem + chain, keyPEM: try leafKey.pem())
+        return TestIdentity(
+            certificatePEM: leaf.pem + chain, keyPEM: try leafKey.pem(), certificate: leaf, key: leafKey)
+    }
+
+    /// What an authority may say of a certificate.
+    public enum Status: Sendable, Hashable {
+        case good
+        case revoked
+        /// Good, until yesterday.
+        case outdated
+    }
+
+    /// A word on a certificate that this authority has issued, to be stapled to it (OCSP, RFC 6960); in DER.
+    ///
+    /// ```swift
+    /// tls.stapledStatus = try authority.status(of: identity, .revoked)
+    /// ```
+    public func status(of identity: TestIdentity, _ status: Status) throws -> [UInt8] {
+        try TestStatusMaking.bytes(status, of: identity.certificate, certificate, key)
     }
 
     /// Issues an authority below this one. Its identities carry it in their chain.
@@ -102,6 +120,13 @@ public struct TestCertificateOptions: Sendable {
         case seconds(from: Int, until: Int)
     }
 
+    /// A kind of key.
+    public enum Key: Sendable, Hashable {
+        case ec256
+        /// Of so many bits; fewer than 2048 are too weak for anybody today.
+        case rsa(Int)
+    }
+
     /// The DNS names of subjectAltName, taken as they are: wildcards and zero bytes too.
     public var names: [String]
     /// The addresses of subjectAltName, each of 4 or 16 bytes.
@@ -112,6 +137,8 @@ public struct TestCertificateOptions: Sendable {
     public var validity: Validity
     /// What it is for: true for servers, false for clients only (extended key usage).
     public var isForServers: Bool
+    /// What kind of key it is for.
+    public var key = Key.ec256
     /// Signed by its own key instead of the authority's.
     public var isSelfSigned: Bool
     /// Names the authority, but is signed by another key.
@@ -147,6 +174,14 @@ public struct TestIdentity: Sendable {
     public let certificatePEM: [UInt8]
     /// The private key in PEM, unencrypted.
     public let keyPEM: [UInt8]
+    let certificate: TestCertificate
+    let key: TestKey
+
+    /// The private key in PEM, encrypted.
+    public func keyPEM(passphrase: String) throws -> [UInt8] { try key.pem(passphrase: passphrase) }
+
+    /// Certificate and key, without those in between, as `.p12` files hold them.
+    public func pkcs12(passphrase: String) throws -> [UInt8] { try key.pkcs12(certificate, passphrase: passphrase) }
 }
 
 /// OpenSSL refused to make a certificate.

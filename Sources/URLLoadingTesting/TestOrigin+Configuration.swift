@@ -63,6 +63,16 @@ extension TestOrigin {
         /// told from a complete one that ends with the connection (RFC 8446 6.1).
         public var leavesWithoutNotice = false
 
+        /// Whose word it takes for who its clients are, in PEM; it does not ask them if it is empty.
+        public var clientRootsPEM: [UInt8] = []
+        /// Whether clients that do not say who they are are refused, if it asks.
+        public var requiresClientCertificate = true
+        /// The status of its certificate for clients that ask for it (OCSP, in DER): see
+        /// ``TestCertificateAuthority/status(of:_:)``.
+        public var stapledStatus: [UInt8] = []
+        /// Whether it uses an identity whose key is too weak for others.
+        public var isWeak = false
+
         /// The identity of an authority made for tests.
         ///
         /// ```swift
@@ -111,6 +121,10 @@ extension TLSServerContext.Configuration {
         applicationProtocols = tls.applicationProtocols
         tickets = tls.givesTickets ? 2 : 0
         leavesWithoutNotice = tls.leavesWithoutNotice
+        clientRoots = tls.clientRootsPEM
+        requiresIdentity = tls.requiresClientCertificate
+        staple = tls.stapledStatus
+        securityLevel = tls.isWeak ? 0 : 2
     }
 }
 

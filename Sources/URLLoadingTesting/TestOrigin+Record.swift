@@ -44,6 +44,8 @@ extension TestOrigin {
         public let applicationProtocol: String?
         /// The name the client asked for (SNI), if any.
         public let serverName: String?
+        /// Whom the client has proved to be: the subject of its certificate; `nil` if it was not asked, or did not say.
+        public let clientSubject: String?
         /// Whether the client came back with a session.
         public let isResumed: Bool
 
@@ -52,6 +54,7 @@ extension TestOrigin {
             cipher = negotiated.cipher
             applicationProtocol = negotiated.applicationProtocol
             serverName = negotiated.serverName
+            clientSubject = negotiated.clientSubject
             isResumed = negotiated.isResumed
         }
     }

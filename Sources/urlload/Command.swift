@@ -6,6 +6,7 @@ enum Command {
     static func run(_ arguments: [String]) async -> ExitCode {
         if arguments.isEmpty { return await Demonstration.run() }
         if arguments[0] == "tour" { return await Tour.run(Array(arguments.dropFirst())) }
+        if arguments[0] == "tls" { return await TLSCommand.run(Array(arguments.dropFirst())) }
         let options: Options
         do throws(UsageError) { options = try ArgumentParser.parse(arguments) } catch {
             return usage(error.words)
@@ -22,7 +23,14 @@ enum Command {
             screen.warning("WARNING: --insecure: no certificate is checked. Whoever is between you and the server can read and change everything.")
         }
         let archiver = options.archiveFile.map { _ in Archive.archiver(options) }
-        let session = Session(Configuration(options, screen, archiver))
+        var configuration = Configuration(options, screen, archiver)
+        do throws(LoadError) {
+            try options.trust.apply(try await options.trust.identity(), to: &configuration.tls)
+        } catch {
+            screen.message(ErrorWords.sentence(error.reason).map { "\($0): \(error.detail ?? "")" } ?? "\(error)")
+            return ExitCode(error)
+        }
+        let session = Session(configuration)
         Signals.watch { session.invalidateAndCancel() }
         // On the loop's own thread: no thread is woken on the way from the socket to the output.
         let code = await withTaskExecutorPreference(loopExecutor) {

@@ -24,6 +24,7 @@ enum ExitCode: Int32, CaseIterable, Sendable {
     case interface = 45
     case redirect = 47
     case connectionLost = 56
+    case identity = 58
     case certificate = 60
     case contentCoding = 61
     case tooLarge = 63
@@ -55,6 +56,7 @@ enum ExitCode: Int32, CaseIterable, Sendable {
         case .interface: "the interface or address of --interface cannot be had"
         case .redirect: "too many redirects, or a bad one"
         case .connectionLost: "the connection was lost, or refused by an HTTP proxy"
+        case .identity: "the certificate of --cert cannot be used"
         case .certificate: "the certificate was not accepted"
         case .contentCoding: "the compressed body is damaged"
         case .tooLarge: "the response is larger than a limit"
@@ -100,7 +102,10 @@ extension ExitCode {
         .connectionRefused: .connect, .unreachable: .connect, .cannotConnect: .connect,
         .connectionLost: .connectionLost, .truncated: .truncated,
         .secureConnectionFailed: .handshake, .notTLS: .handshake, .noCommonTLSVersion: .handshake,
-        .clientCertificateRequired: .handshake,
+        .clientCertificateRequired: .handshake, .clientCertificateRefused: .handshake,
+        .badClientIdentity: .identity, .wrongPassphrase: .identity,
+        .certificateSelfSigned: .certificate, .certificateForged: .certificate, .certificateWeak: .certificate,
+        .certificatePinMismatch: .certificate, .certificateStatusMissing: .certificate, .certificateRefused: .certificate,
         .certificateNameMismatch: .certificate, .certificateUntrusted: .certificate, .certificateExpired: .certificate,
         .certificateNotYetValid: .certificate, .certificateInvalid: .certificate, .certificateRevoked: .certificate,
         .trustRootsUnavailable: .roots,

@@ -113,6 +113,12 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         closeIdleShared { _ in true }
     }
 
+    /// What rests is closed; what is leased goes on.
+    func closeIdle() {
+        for connection in state.withLock({ $0.pool.reap(idleSince: .max) }) { connection.close() }
+        closeIdleShared { _ in true }
+    }
+
     var description: String {
         let own = state.withLock { $0.pool.description }
         let shared = withSharing { $0.connections }

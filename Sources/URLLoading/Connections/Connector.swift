@@ -62,7 +62,7 @@ struct Connector: Sendable {
     /// TLS over a connection in use. One that was dialed by a test's own means stays in the clear.
     func secure(
         _ transport: any Transport, to origin: Origin, _ control: LoadControl
-    ) async throws(IOFailure) -> any Transport {
+    ) async throws(LoadError) -> any Transport {
         guard configuration.dial == nil else { return transport }
         return try await secure.handshake(over: transport, with: origin, offering: [], control)
     }
@@ -77,14 +77,10 @@ struct Connector: Sendable {
             ? try await socket(to: host, port, for: origin, control, access, record, at: known)
             : try await tunnel(through: way, to: host, port, forwarded: forwarded, control, access, record, tap)
         guard isSecure, configuration.dial == nil else { return open }
-        do throws(IOFailure) {
-            record?.mark(.secureStart)
-            let transport = try await secure.handshake(over: open, with: origin, offering: protocols, control)
-            record?.mark(.secureEnd)
-            return transport
-        } catch {
-            throw LoadError(error)
-        }
+        record?.mark(.secureStart)
+        let transport = try await secure.handshake(over: open, with: origin, offering: protocols, control)
+        record?.mark(.secureEnd)
+        return transport
     }
 
     /// A connection of our own: to the origin, or to the first proxy on the way there.

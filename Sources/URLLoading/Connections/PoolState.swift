@@ -243,6 +243,16 @@ extension PoolState: CustomStringConvertible {
 struct Route: Hashable, Sendable, CustomStringConvertible {
     let origin: Origin
     let way: ProxyChain
+    /// By whose word its peers were trusted: which settings of TLS the session had then, and which decision of a load.
+    var trust = Trust()
+
+    struct Trust: Hashable, Sendable {
+        var generation = 0
+        var group = 0
+    }
+
+    /// Whether anybody on the way proves who he is.
+    var isProven: Bool { origin.isSecure || way.proxies.contains { $0.kind == .https } }
 
     init(origin: Origin, way: ProxyChain = .direct) {
         self.origin = origin

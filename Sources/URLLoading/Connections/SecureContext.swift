@@ -1,54 +1,97 @@
-// The session's TLS settings made ready, once, when the first secure connection is made: reading the
-// system's roots costs more than a handshake.
+// The session's TLS settings made ready when the first secure connection is made: reading the system's roots costs more
+// than a handshake. Made again when they are renewed, or when a file of theirs has changed.
 
 import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
 final class SecureContext: Sendable {
-    private let settings: Configuration.TLS
-    private let prepared = Lock<Result<TLSContext, TLSFailure>?>(nil)
+    private struct State: Sendable {
+        var settings: Configuration.TLS
+        var prepared: Prepared?
+    }
+    private struct Prepared: Sendable {
+        let context: Result<TLSContext, TLSFailure>
+        let roots: FileStamp?
+    }
+    private let state: Lock<State>
+    /// Counts the settings: connections of earlier ones are used no more.
+    private let renewals = Atomic<Int>(0)
 
-    init(_ settings: Configuration.TLS) { self.settings = settings }
+    init(_ settings: Configuration.TLS) { state = Lock(State(settings: settings)) }
+
+    var generation: Int { renewals.load(ordering: .relaxed) }
+
+    /// From now on handshakes are made by these settings; by the same, read again, if there are none.
+    func renew(_ settings: Configuration.TLS?) {
+        TLSContext.forgetSystemRoots()
+        state.withLock {
+            if let settings { $0.settings = settings }
+            $0.prepared = nil
+        }
+        renewals.add(1, ordering: .relaxed)
+    }
 
     /// - Parameter protocols: offered in place of HTTP's; an empty list offers none.
     func handshake(
         over socket: any Transport, with origin: Origin, offering protocols: [String]? = nil, _ control: LoadControl
-    ) async throws(IOFailure) -> TLSTransport {
-        try await handshake(over: socket, with: TLSPeer(origin.host, origin.port, .origin, protocols), control)
+    ) async throws(LoadError) -> TLSTransport {
+        try await handshake(over: socket, with: TLSPeer(TLSPeerName(origin.host), port: origin.port, applicationProtocols: protocols), control)
     }
 
     /// With a proxy, which proves who it is as an origin does.
-    func handshake(over socket: any Transport, with proxy: Proxy, _ control: LoadControl) async throws(IOFailure) -> TLSTransport {
-        try await handshake(over: socket, with: TLSPeer(proxy.host, proxy.port, .proxy, ["http/1.1"]), control)
+    func handshake(over socket: any Transport, with proxy: Proxy, _ control: LoadControl) async throws(LoadError) -> TLSTransport {
+        let peer = TLSPeer(TLSPeerName(proxy.host), port: proxy.port, role: .proxy, applicationProtocols: ["http/1.1"])
+        return try await handshake(over: socket, with: peer, control)
     }
 
     private func handshake(
         over socket: any Transport, with peer: TLSPeer, _ control: LoadControl
-    ) async throws(IOFailure) -> TLSTransport {
+    ) async throws(LoadError) -> TLSTransport {
+        let asking = control.handshakeDecision
+        var peer = peer
+        if let asking { (peer.asksTrust, peer.asksIdentity, peer.group) = (true, true, asking.group) }
         let transport: TLSTransport
         do throws(IOFailure) { transport = try TLSTransport(client: context(), peer: peer, over: socket) } catch {
             socket.close()
-            throw error
+            throw LoadError(error)
         }
         control.attach(transport.slot)
         defer { control.detach(transport.slot) }
-        do throws(IOFailure) { try await transport.handshake(control) } catch {
+        do throws(LoadError) {
+            while let question = try await Self.goOn(transport, control) {
+                try await HandshakeAsking(transport: transport, peer: peer, control: control).answer(question, asking)
+            }
+        } catch {
             transport.close()
             throw error
         }
         return transport
     }
 
+    private static func goOn(_ transport: TLSTransport, _ control: LoadControl) async throws(LoadError) -> TLSQuestion? {
+        do throws(IOFailure) { return try await transport.handshakeUntilQuestion(control) } catch { throw LoadError(error) }
+    }
+
     /// Loads finding no context yet wait for the one that makes it: it does so without waiting itself.
     private func context() throws(IOFailure) -> TLSContext {
-        let made = prepared.withLock { context in
-            if let context { return context }
-            let made = Result { () throws(TLSFailure) in try TLSContext(TLSConfiguration(settings)) }
-            context = made
+        let made = state.withLock { state in
+            let roots = state.settings.rootsFile.map(FileStamp.init)
+            if let prepared = state.prepared {
+                if prepared.roots == roots { return prepared.context }
+                renewals.add(1, ordering: .relaxed)
+            }
+            let made = Result { () throws(TLSFailure) in try TLSContext(TLSConfiguration(state.settings)) }
+            state.prepared = Prepared(context: made, roots: roots)
             return made
         }
         do throws(TLSFailure) { return try made.get() } catch { throw IOFailure(.tls(error), .handshake) }
+    }
+}
+
+extension Configuration.TLS {
+    fileprivate var rootsFile: String? {
+        if case .file(let path) = roots { path } else { nil }
     }
 }
 
@@ -65,6 +108,14 @@ extension TLSConfiguration {
         case .pem(let text): .pem(Array(text.utf8))
         case .systemAnd(let text): .systemAnd(Array(text.utf8))
         }
+        pins = settings.pins.map(\.rule)
+        identities = settings.identities.map(\.rule)
+        securityLevel = Int32(settings.strength.rawValue)
+        staples = switch settings.stapledStatus {
+        case .ignored: .ignored
+        case .heard: .heard
+        case .required: .required
+        }
     }
 }
 
@@ -77,14 +128,8 @@ extension TLSVersion {
     }
 }
 
-extension TLSPeer {
-    /// What the certificate must name is what the URL says, in normal form; never what DNS says.
-    fileprivate init(_ host: Origin.Host, _ port: UInt16, _ role: Role, _ protocols: [String]?) {
-        self.init(TLSPeerName(host), port: port, role: role, applicationProtocols: protocols)
-    }
-}
-
 extension TLSPeerName {
+    /// What the certificate must name is what the URL says, in normal form; never what DNS says.
     init(_ host: Origin.Host) {
         self = switch host.kind {
         case .name: .dns(host.dnsName ?? "")

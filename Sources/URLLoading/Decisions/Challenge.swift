@@ -5,6 +5,10 @@
 public struct Challenge: Sendable {
     /// What is protected, and how.
     public let space: ProtectionSpace
+    /// What the server has shown, if the method is `ServerTrust`: whether it is to be trusted.
+    public internal(set) var serverTrust: ServerTrust?
+    /// What the server wants to know, if the method is `ClientCertificate`: who we are.
+    public internal(set) var clientCertificate: ClientCertificateRequest?
     /// What the one who asks would use, if the decision is ``ChallengeDecision/performDefaultHandling``.
     public let proposedCredential: Credential?
     /// How many credentials were refused before, at least 0.
@@ -64,6 +68,11 @@ public struct Credential: Sendable, Hashable, CustomStringConvertible {
 public enum ChallengeDecision: Sendable {
     /// Try this.
     case use(Credential)
+    /// Trust this server, whatever failed. The trust must be the challenge's own. Answers ``Challenge/serverTrust``, and
+    /// nothing else.
+    case accept(ServerTrust)
+    /// Be this one. Answers ``Challenge/clientCertificate``, and nothing else.
+    case present(ClientIdentity)
     /// As if nobody had been asked.
     case performDefaultHandling
     /// Not this way: the next way of the same response, if it offers one.

@@ -16,6 +16,8 @@ public struct Decision<Question: Sendable, Answer: Sendable>: Sendable {
     let deadline: Duration?
     let fallback: Answer?
     let decide: @Sendable (Question) async throws -> Answer
+    /// Tells it from others: connections that one has let through serve no load that has another.
+    let identity = DecisionIdentity.next()
 
     /// - Parameters:
     ///   - deadline: how long the closure may take, more than zero; `nil` for as long as the load lives.

@@ -83,6 +83,10 @@ struct HTTPHandler: DirectHandler {
         _ request: PreparedRequest, over route: Route, for load: Load, fresh: Bool, _ record: TransactionRecord?
     ) async throws(LoadError) -> any NetworkExchange {
         let pool = load.core.pool, configuration = load.core.configuration
+        var route = route
+        if route.isProven {
+            route.trust = Route.Trust(generation: pool.connector.secure.generation, group: load.handshakeDecision?.group ?? 0)
+        }
         let access = NetworkAccess(request.request, configuration)
         let leased = access.needsPath
             ? try await leaseWaiting(route, for: load, fresh: fresh, over: access, record)

@@ -226,24 +226,6 @@ class Load: LoadControl, @unchecked Sendable {
         return try await ask(decision, demand)
     }
 
-    @inline(never)
-    private func ask<Question: Sendable, Answer: Sendable>(
-        _ decision: Decision<Question, Answer>, _ question: Question
-    ) async throws(LoadError) -> Answer {
-        let ending = await Interruption.run(self, within: decision.deadline) { () -> Result<Answer, any Error> in
-            do { return .success(try await decision.decide(question)) } catch { return .failure(error) }
-        }
-        switch ending {
-        case .answered(.success(let answer)): return answer
-        case .answered(.failure(let error)):
-            throw LoadError(.decisionFailed, phase: .deciding, party: .local, underlying: error)
-        case .late:
-            if let fallback = decision.fallback { return fallback }
-            throw LoadError(.decisionTimeout, phase: .deciding, party: .local)
-        case .stopped: throw LoadError(stopReason ?? .cancelled, phase: .deciding)
-        }
-    }
-
     // MARK: Its two endings
 
     /// Runs the load to its end and collects the body.
@@ -310,6 +292,8 @@ class Load: LoadControl, @unchecked Sendable {
     }
 
     final override func setResting(_ isResting: Bool, _ route: Route) { core.pool.setResting(isResting, route) }
+
+    final override var handshakeDecision: HandshakeDecision? { HandshakeDecision(session: core.decisions, load: decisions) }
 
     final override var abandoned: AbandonedCount { core.abandoned }
 

@@ -29,6 +29,9 @@ class LoadControl: StopToken, @unchecked Sendable {
     /// So many bytes of the request's body have gone out.
     func sent(_ count: Int) {}
 
+    /// Who decides about the peers of the connections it makes; `nil` for nobody.
+    var handshakeDecision: HandshakeDecision? { nil }
+
     /// An interim response has come.
     func informed(_ head: HTTP1ResponseHead) {}
 

@@ -39,6 +39,8 @@ public struct ProxyFailure: Error, Sendable, CustomStringConvertible {
     public let head: HTTPHead?
     /// The number of its refusal in SOCKS; `nil` if there was none.
     public let reply: UInt8?
+    /// Why, if it did not prove who it is.
+    var cause: (any Error)?
 
     /// Nothing of its fields.
     public var description: String {
@@ -59,7 +61,7 @@ extension LoadError {
         return LoadError(
             reason == .hostNotFound ? .proxyNotFound : reason, phase: phase == .receiving || phase == .sending ? .connecting : phase,
             party: party, url: url, detail: "proxy " + words,
-            underlying: ProxyFailure(proxy: proxy, head: head, reply: reply), resumeToken: resumeToken)
+            underlying: ProxyFailure(proxy: proxy, head: head, reply: reply, cause: underlying), resumeToken: resumeToken)
     }
 
     /// Whether another way is worth trying: a proxy could not be reached or used. One that refuses has decided, and

@@ -45,26 +45,14 @@ extension LoadError {
     }
 
     private init(_ failure: TLSFailure, _ phase: Phase) {
-        let reason: Reason = switch failure.kind {
-        case .expired: .certificateExpired
-        case .notYetValid: .certificateNotYetValid
-        case .selfSigned, .untrustedIssuer, .badSignature, .weakCryptography: .certificateUntrusted
-        case .nameMismatch: .certificateNameMismatch
-        case .wrongPurpose, .invalidChain: .certificateInvalid
-        case .revoked: .certificateRevoked
-        case .protocolVersion, .noCommonCipher, .alert(70): .noCommonTLSVersion
-        case .alert(116): .clientCertificateRequired
-        case .notTLS: .notTLS
-        case .truncated: .truncated
-        case .rootsUnavailable: .trustRootsUnavailable
-        case .alert, .handshakeEndedByPeer, .unusableName, .other: .secureConnectionFailed
-        }
         let isLocal = switch failure.kind {
-        case .rootsUnavailable, .unusableName: true
+        case .rootsUnavailable, .unusableName, .refused, .identityUnusable: true
         default: false
         }
         let words = failure.name.map { "\($0): \(failure.detail)" } ?? failure.detail
-        self.init(reason, phase: phase, party: isLocal ? .local : .peer, detail: words)
+        self.init(
+            Reason(failure.kind), phase: phase, party: isLocal ? .local : .peer, detail: words,
+            underlying: failure.trust.map { TrustFailure(trust: ServerTrust($0)) })
     }
 
     init(_ violation: WireViolation, _ phase: Phase) {

@@ -188,7 +188,7 @@ extension LoadError.Reason {
     public static let noCommonTLSVersion = Self("noCommonTLSVersion", -1200)
     /// The certificate is not for this host.
     public static let certificateNameMismatch = Self("certificateNameMismatch", -1202)
-    /// The chain does not lead to a trusted root, or is broken.
+    /// The chain does not lead to a trusted root: nobody trusts it, or the server has not shown all of it.
     public static let certificateUntrusted = Self("certificateUntrusted", -1203)
     /// The certificate, or one of its issuers, has expired.
     public static let certificateExpired = Self("certificateExpired", -1201)
@@ -198,7 +198,7 @@ extension LoadError.Reason {
     public static let certificateInvalid = Self("certificateInvalid", -1202)
     /// The certificate was revoked.
     public static let certificateRevoked = Self("certificateRevoked", -1202)
-    /// The peer wants a client certificate, or refused the one it got.
+    /// The peer wants a client certificate.
     public static let clientCertificateRequired = Self("clientCertificateRequired", -1206)
     /// The trusted roots cannot be read.
     public static let trustRootsUnavailable = Self("trustRootsUnavailable", -1200)

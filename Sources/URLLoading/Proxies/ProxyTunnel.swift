@@ -39,9 +39,7 @@ extension Connector {
         _ transport: any Transport, with proxy: Proxy, _ control: LoadControl
     ) async throws(LoadError) -> any Transport {
         guard configuration.dial == nil else { return transport }
-        do throws(IOFailure) { return try await secure.handshake(over: transport, with: proxy, control) } catch {
-            throw LoadError(error)
-        }
+        return try await secure.handshake(over: transport, with: proxy, control)
     }
 }
 

@@ -233,6 +233,16 @@ public struct Configuration: Sendable {
         public var maximumVersion = Version.tls13
         /// Which issuers are trusted.
         public var roots = Roots.system
+        /// What the chains of some servers must hold besides being trusted; none by default.
+        public var pins: [Pins] = []
+        /// Every key and signature of a chain must be at least so strong.
+        public var strength = Strength.bits112
+        /// What is made of a certificate's status that its server brings along; nothing by default.
+        public var stapledStatus = StapledStatus.ignored
+        /// Who we are to servers that ask; the first that fits a host is given. Nobody by default. A decision
+        /// (``Decisions/challenge``) may give another. Only where one fits may a server also ask later (RFC 8446
+        /// §4.6.2).
+        public var identities: [Identity] = []
         /// Turns all verification off: whoever sits between can read and change everything.
         /// For experiments on a machine of your own.
         public var unsafelySkipsVerification = false

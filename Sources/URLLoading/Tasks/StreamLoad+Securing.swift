@@ -59,10 +59,10 @@ extension StreamLoad {
     /// Half a handshake is of no use to anybody: who gives it up ends the stream.
     private func handshake(over transport: any Transport, with origin: Origin) async throws(LoadError) -> any Transport {
         let result: Result<any Transport, LoadError> = await withTaskCancellationHandler {
-            do throws(IOFailure) {
+            do throws(LoadError) {
                 return .success(try await core.pool.connector.secure(transport, to: origin, self))
             } catch {
-                return .failure(LoadError(stopReason, or: LoadError(error)))
+                return .failure(LoadError(stopReason, or: error))
             }
         } onCancel: {
             stop(.cancelled)

@@ -87,6 +87,9 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
         }
     }
 
+    /// A stream has no decisions of its own.
+    override var handshakeDecision: HandshakeDecision? { HandshakeDecision(session: core.decisions, load: nil) }
+
     override func didStop() { settle() }
 
     private func open(_ origin: Origin) async {

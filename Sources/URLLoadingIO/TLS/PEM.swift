@@ -3,7 +3,7 @@
 import URLLoadingCOpenSSL
 
 /// A certificate that frees itself.
-final class Certificate: @unchecked Sendable {
+final class X509Certificate: @unchecked Sendable {
     // Unchecked: never changed after it is made.
     let pointer: OpaquePointer
     init(adopting pointer: OpaquePointer) { self.pointer = pointer }
@@ -12,10 +12,10 @@ final class Certificate: @unchecked Sendable {
 
 enum PEM {
     /// All certificates of `text`; at least one.
-    static func certificates(_ text: [UInt8]) throws(TLSFailure) -> [Certificate] {
-        try read(text) { (bio) throws(TLSFailure) -> [Certificate] in
-            var found: [Certificate] = []
-            while let pointer = PEM_read_bio_X509(bio, nil, nil, nil) { found.append(Certificate(adopting: pointer)) }
+    static func certificates(_ text: [UInt8]) throws(TLSFailure) -> [X509Certificate] {
+        try read(text) { (bio) throws(TLSFailure) -> [X509Certificate] in
+            var found: [X509Certificate] = []
+            while let pointer = PEM_read_bio_X509(bio, nil, nil, nil) { found.append(X509Certificate(adopting: pointer)) }
             // The end of the text reads as the lack of one more start line.
             let isEnd = c_ERR_reason(ERR_peek_last_error()) == PEM_R_NO_START_LINE
             guard !found.isEmpty, isEnd else { throw .local(.rootsUnavailable("PEM"), "no certificate in PEM") }
@@ -44,12 +44,15 @@ enum PEM {
         return try body(bio)
     }
 
-    static func der(_ certificate: OpaquePointer) -> [UInt8] {
-        let count = i2d_X509(certificate, nil)
+    static func der(_ certificate: OpaquePointer) -> [UInt8] { der { i2d_X509(certificate, $0) } }
+
+    /// What one of OpenSSL's writers says, which tells the size when it is given no room.
+    static func der(_ write: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32) -> [UInt8] {
+        let count = write(nil)
         guard count > 0 else { return [] }
         return [UInt8](unsafeUninitializedCapacity: Int(count)) { buffer, used in
             var end = buffer.baseAddress
-            used = Int(max(0, i2d_X509(certificate, &end)))
+            used = Int(max(0, write(&end)))
         }
     }
 

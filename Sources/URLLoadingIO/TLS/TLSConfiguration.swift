@@ -30,12 +30,38 @@ package struct TLSConfiguration: Sendable, Hashable {
         case unsafeNone
     }
 
+    /// What is made of a status that the server staples to its certificate (OCSP, RFC 6066 8).
+    package enum Staples: Sendable, Hashable {
+        /// None is asked for.
+        case ignored
+        /// One that says revoked is heard; that there is none means nothing.
+        case heard
+        /// There must be one, and it must be good.
+        case required
+    }
+
     package var minimumVersion = TLSVersion.tls12
     package var maximumVersion = TLSVersion.tls13
     package var roots = Roots.system
     package var verification = Verification.full
     /// The protocols offered, best first (RFC 7301); none offers none.
     package var applicationProtocols: [String] = []
+    package var staples = Staples.ignored
+    /// Keys and digests weaker than this are refused: OpenSSL's levels, of which 2 is 112 bits.
+    package var securityLevel: Int32 = 2
+    package var pins: [TLSRule<[TLSPin]>] = []
+    /// The first that fits is given to a server that asks.
+    package var identities: [TLSRule<TLSIdentity>] = []
 
     package init() {}
+
+    /// All that are pinned for a peer; `nil` if none is. A rule without pins fits, and nothing matches it.
+    func pins(for name: TLSPeerName) -> [TLSPin]? {
+        guard !pins.isEmpty, case let rules = pins.filter({ $0.pattern.matches(name) }), !rules.isEmpty else { return nil }
+        return rules.flatMap(\.value)
+    }
+
+    func identity(for name: TLSPeerName) -> TLSIdentity? {
+        identities.first { $0.pattern.matches(name) }?.value
+    }
 }

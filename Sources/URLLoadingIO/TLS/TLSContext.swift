@@ -23,10 +23,17 @@ package final class TLSContext: @unchecked Sendable {
         self.configuration = configuration
         try Self.setVersions(pointer, configuration.minimumVersion, configuration.maximumVersion)
         Self.setHabits(pointer)
+        SSL_CTX_set_security_level(pointer, configuration.securityLevel)
         try Self.offer(configuration.applicationProtocols) { SSL_CTX_set_alpn_protos(pointer, $0, $1) }
         if let store { SSL_CTX_set1_cert_store(pointer, store.pointer) }
         SSL_CTX_set_verify_depth(pointer, Self.verifyDepth)
         SSL_CTX_ctrl(pointer, SSL_CTRL_SET_MAX_CERT_LIST, Self.certificateBytes, nil)
+        SSL_CTX_set_cert_verify_callback(pointer, TLSVerification.check, nil)
+        SSL_CTX_set_cert_cb(pointer, TLSVerification.identity, nil)
+        if configuration.staples != .ignored {
+            _ = c_SSL_CTX_set_tlsext_status_type(pointer, TLSEXT_STATUSTYPE_ocsp)
+            c_SSL_CTX_set_tlsext_status_cb(pointer, TLSVerification.status)
+        }
         // Sessions are kept by us, under keys of ours.
         c_SSL_CTX_set_session_cache_mode(pointer, Int(SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL))
         SSL_CTX_sess_set_new_cb(pointer) { ssl, session in
@@ -37,6 +44,9 @@ package final class TLSContext: @unchecked Sendable {
     }
 
     deinit { SSL_CTX_free(pointer) }
+
+    /// Contexts made from now on read the system's roots again.
+    package static func forgetSystemRoots() { TrustStore.forgetSystem() }
 
     // MARK: What client and server share
 

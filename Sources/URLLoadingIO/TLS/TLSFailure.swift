@@ -18,6 +18,20 @@ package struct TLSFailure: Error, Sendable {
         case invalidChain
         /// A key or a digest below the security level.
         case weakCryptography
+        /// None of the keys that were to be there is.
+        case pinMismatch
+        /// The status that was to be stapled is not there, or is worth nothing.
+        case statusMissing
+        /// A decision did not want it.
+        case refused
+
+        // Our own identity.
+        /// The peer wants one.
+        case identityRequired
+        /// The peer did not take the one it got.
+        case identityRefused
+        /// OpenSSL cannot use it: its key is too weak, or fits no cipher.
+        case identityUnusable
 
         // The handshake.
         case protocolVersion
@@ -46,11 +60,14 @@ package struct TLSFailure: Error, Sendable {
     package let detail: String
     /// What the peer showed, its own certificate first, in DER.
     package let chain: [[UInt8]]
+    /// What was found out about it, if that was why.
+    package let trust: TLSTrust?
 
-    package init(_ kind: Kind, name: TLSPeerName? = nil, detail: String, chain: [[UInt8]] = []) {
+    package init(_ kind: Kind, name: TLSPeerName? = nil, detail: String, chain: [[UInt8]] = [], trust: TLSTrust? = nil) {
         self.kind = kind
         self.name = name
         self.detail = detail
         self.chain = chain
+        self.trust = trust
     }
 }

@@ -12,7 +12,9 @@ final class TLSLink {
     /// The first byte the peer sent. Every record type is a control character (RFC 8446 5.1), no
     /// text begins with one.
     var firstByte: UInt8?
-    var verdict: Verdict?
+    /// Of a client: what its server must be, and who it is itself.
+    let check: TLSTrustCheck?
+    let giving: TLSIdentityGiving?
 
     /// What one SSL call has taken in. OpenSSL reads on past tickets and key updates for as long as
     /// there are some, so a peer could keep it busy without end and out of reach of every limit. A
@@ -21,20 +23,25 @@ final class TLSLink {
     var takenInCall = 0
     private static let takenLimit = 256 * 1024
 
-    struct Verdict {
-        let error: Int32
-        let depth: Int32
-        let chain: [[UInt8]]
-    }
+    /// The session this connection goes on with, if the server took it.
+    var resumed: TLSSession?
 
     /// Where new sessions go; a server keeps none.
     private let cache: TLSSessionCache?
     private let key: TLSSessionCache.Key?
 
-    init(_ inner: any Transport, cache: TLSSessionCache?, key: TLSSessionCache.Key?) {
+    /// A server's.
+    init(_ inner: any Transport) {
         self.inner = inner
-        self.cache = cache
+        (cache, key, check, giving) = (nil, nil, nil, nil)
+    }
+
+    init(_ inner: any Transport, to peer: TLSPeer, _ context: TLSContext, _ key: TLSSessionCache.Key) {
+        self.inner = inner
+        cache = context.sessions
         self.key = key
+        check = TLSTrustCheck(peer, context.configuration)
+        giving = TLSIdentityGiving(peer, context.configuration)
     }
 
     static func of(_ ssl: OpaquePointer?) -> TLSLink? {
@@ -42,8 +49,18 @@ final class TLSLink {
         return Unmanaged<TLSLink>.fromOpaque(link).takeUnretainedValue()
     }
 
+    /// The link and the connection whose certificate is being checked.
+    static func of(store: OpaquePointer) -> (TLSLink, OpaquePointer)? {
+        guard let data = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()),
+            case let ssl = OpaquePointer(data), let link = of(ssl)
+        else { return nil }
+        return (link, ssl)
+    }
+
     func keep(_ session: OpaquePointer) {
-        guard let cache, let key, let copy = TLSSession(copying: session) else { return }
+        guard let cache, let key,
+            let copy = TLSSession(copying: session, trust: check?.trust ?? resumed?.trust, until: check?.statusEnd ?? resumed?.statusEnd)
+        else { return }
         cache.store(copy, for: key)
     }
 

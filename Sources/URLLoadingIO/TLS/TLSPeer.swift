@@ -43,6 +43,11 @@ package struct TLSPeer: Sendable, Hashable {
     package let role: Role
     /// Offered instead of the configuration's protocols, for connections that can speak only one.
     package let applicationProtocols: [String]?
+    /// The handshake stops to ask whether the server is to be trusted, and who we are.
+    package var asksTrust = false
+    package var asksIdentity = false
+    /// By whose decisions: sessions of one group are never resumed in another.
+    package var group = 0
 
     package init(_ name: TLSPeerName, port: UInt16, role: Role = .origin, applicationProtocols: [String]? = nil) {
         self.name = name
@@ -65,4 +70,6 @@ package struct TLSNegotiated: Sendable, Hashable {
     package let isResumed: Bool
     /// The name the client asked for; none for an address.
     package let serverName: String?
+    /// What a client has said of itself: the subject of its certificate.
+    package let clientSubject: String?
 }

@@ -20,6 +20,15 @@ package final class TLSServerContext: @unchecked Sendable {
         /// A server at fault: it leaves without close_notify.
         package var leavesWithoutNotice = false
 
+        /// Whose word it takes for who its clients are, in PEM; nobody is asked if it is empty.
+        package var clientRoots: [UInt8] = []
+        /// Clients that do not say are refused.
+        package var requiresIdentity = true
+        /// An OCSP response in DER, for clients that ask.
+        package var staple: [UInt8] = []
+        /// OpenSSL's level, below which no key is used.
+        package var securityLevel: Int32 = 2
+
         package init(certificateChain: [UInt8], privateKey: [UInt8]) {
             self.certificateChain = certificateChain
             self.privateKey = privateKey
@@ -38,8 +47,11 @@ package final class TLSServerContext: @unchecked Sendable {
         wireProtocols = try TLSContext.wireForm(configuration.applicationProtocols)
         try TLSContext.setVersions(pointer, configuration.minimumVersion, configuration.maximumVersion)
         TLSContext.setHabits(pointer)
+        SSL_CTX_set_security_level(pointer, configuration.securityLevel)
         try useIdentity()
+        try askClients()
         setTickets()
+        if !configuration.staple.isEmpty { staple() }
         if !wireProtocols.isEmpty { chooseProtocol() }
     }
 
@@ -57,6 +69,34 @@ package final class TLSServerContext: @unchecked Sendable {
         let context = pointer
         let used = try PEM.withPrivateKey(configuration.privateKey) { SSL_CTX_use_PrivateKey(context, $0) }
         guard used == 1 else { throw .local(.other, "SSL_CTX_use_PrivateKey") }
+    }
+
+    private func askClients() throws(TLSFailure) {
+        guard !configuration.clientRoots.isEmpty else { return }
+        guard let store = SSL_CTX_get_cert_store(pointer) else { throw .local(.other, "SSL_CTX_get_cert_store") }
+        for root in try PEM.certificates(configuration.clientRoots) {
+            guard X509_STORE_add_cert(store, root.pointer) == 1, SSL_CTX_add_client_CA(pointer, root.pointer) == 1
+            else { throw .local(.other, "SSL_CTX_add_client_CA") }
+        }
+        SSL_CTX_set_verify(
+            pointer, SSL_VERIFY_PEER | (configuration.requiresIdentity ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), nil)
+        // Sessions of clients that were asked belong to a context (SSL_CTX_set_session_id_context(3)).
+        SSL_CTX_set_session_id_context(pointer, [1], 1)
+    }
+
+    private func staple() {
+        let me = Unmanaged.passUnretained(self).toOpaque()
+        c_SSL_CTX_set_tlsext_status_cb(pointer) { ssl, me in
+            guard let ssl, let me else { return SSL_TLSEXT_ERR_NOACK }
+            return Unmanaged<TLSServerContext>.fromOpaque(me)._withUnsafeGuaranteedRef { context in
+                let bytes = context.configuration.staple
+                guard let copy = c_OPENSSL_memdup(bytes, bytes.count),
+                    c_SSL_set_tlsext_status_ocsp_resp(ssl, copy.assumingMemoryBound(to: UInt8.self), bytes.count) == 1
+                else { return SSL_TLSEXT_ERR_NOACK }
+                return SSL_TLSEXT_ERR_OK
+            }
+        }
+        c_SSL_CTX_set_tlsext_status_arg(pointer, me)
     }
 
     private func setTickets() {

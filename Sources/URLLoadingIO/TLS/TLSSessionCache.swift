@@ -14,10 +14,22 @@ final class TLSSession: @unchecked Sendable {
     // Unchecked: never changed after it is made. A connection that ends without notice marks the
     // session it holds as unusable: so neither those it gave us nor those we lend are shared with one.
     let pointer: OpaquePointer
+    /// What was found out when the certificate was shown, if somebody wants to hear of it again.
+    let trust: TLSTrust?
+    /// How long a stapled status holds, if one was wanted; in seconds since 1970.
+    let statusEnd: Int64?
 
-    init?(copying session: OpaquePointer) {
+    init?(copying session: OpaquePointer, trust: TLSTrust? = nil, until statusEnd: Int64? = nil) {
         guard let pointer = SSL_SESSION_dup(session) else { return nil }
         self.pointer = pointer
+        self.trust = trust
+        self.statusEnd = statusEnd
+    }
+
+    init?(copying other: TLSSession) {
+        guard let pointer = SSL_SESSION_dup(other.pointer) else { return nil }
+        self.pointer = pointer
+        (trust, statusEnd) = (other.trust, other.statusEnd)
     }
 
     deinit { SSL_SESSION_free(pointer) }
@@ -30,6 +42,7 @@ final class TLSSession: @unchecked Sendable {
         guard SSL_SESSION_is_resumable(pointer) == 1,
             now - Int(SSL_SESSION_get_time(pointer)) < Int(SSL_SESSION_get_timeout(pointer))
         else { return false }
+        if let statusEnd, statusEnd < now { return false }
         guard verified else { return true }
         guard let leaf = SSL_SESSION_get0_peer(pointer) else { return false }
         var moment = time_t(now)
@@ -49,6 +62,7 @@ package final class TLSSessionCache: Sendable {
         let port: UInt16
         let role: TLSPeer.Role
         let applicationProtocols: [String]
+        var group = 0
     }
 
     private struct Entry: Sendable {
@@ -87,10 +101,11 @@ package final class TLSSessionCache: Sendable {
     }
 
     /// The newest session that may be offered to this peer.
-    func take(for key: Key, verified: Bool, now: Int = Int(csys_wall_clock())) -> TLSSession? {
+    /// - Parameter recalled: somebody wants to hear again of the certificate it stands for.
+    func take(for key: Key, verified: Bool, recalled: Bool = false, now: Int = Int(csys_wall_clock())) -> TLSSession? {
         while let session = state.withLock({ $0.next(key) }) {
-            if session.stillStands(for: key.name, verified: verified, now: now) {
-                return session.isUsedOnce ? session : TLSSession(copying: session.pointer)
+            if !recalled || session.trust != nil, session.stillStands(for: key.name, verified: verified, now: now) {
+                return session.isUsedOnce ? session : TLSSession(copying: session)
             }
             if !session.isUsedOnce { forget(key) }
         }

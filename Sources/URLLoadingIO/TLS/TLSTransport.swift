@@ -42,27 +42,29 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     package init(client context: TLSContext, peer: TLSPeer, over inner: any Transport) throws(IOFailure) {
         let key = TLSSessionCache.Key(
             name: peer.name, port: peer.port, role: peer.role,
-            applicationProtocols: peer.applicationProtocols ?? context.configuration.applicationProtocols)
+            applicationProtocols: peer.applicationProtocols ?? context.configuration.applicationProtocols, group: peer.group)
         ssl = try Self.make(context.pointer)
-        link = TLSLink(inner, cache: context.sessions, key: key)
+        let link = TLSLink(inner, to: peer, context, key)
+        self.link = link
         slot = inner.slot
-        let verification = context.configuration.verification
-        let session = context.sessions.take(for: key, verified: verification == .full)
+        let session = context.sessions.take(for: key, verified: context.configuration.verification == .full, recalled: link.check?.keeps == true)
+        link.resumed = session
         side = .client(context, peer, key, offersSession: session != nil)
         guard link.attach(to: ssl) else { throw Self.refusal(.other, peer.name, "BIO_new") }
-        guard TLSVerification.expect(peer.name, of: ssl, verification)
+        guard TLSVerification.expect(peer.name, of: ssl)
         else { throw Self.refusal(.unusableName, peer.name, "no name to check: \(peer.name)") }
         do throws(TLSFailure) {
             if let own = peer.applicationProtocols { try TLSContext.offer(own) { SSL_set_alpn_protos(ssl, $0, $1) } }
         } catch { throw IOFailure(.tls(error), .handshake) }
         if let session { SSL_set_session(ssl, session.pointer) }
+        if link.giving?.mayComeLater == true { SSL_set_post_handshake_auth(ssl, 1) }
         SSL_set_connect_state(ssl)
     }
 
     /// The side that answers.
     package init(server context: TLSServerContext, over inner: any Transport) throws(IOFailure) {
         ssl = try Self.make(context.pointer)
-        link = TLSLink(inner, cache: nil, key: nil)
+        link = TLSLink(inner)
         slot = inner.slot
         side = .server(context)
         guard link.attach(to: ssl) else { throw Self.refusal(.other, nil, "BIO_new") }
@@ -84,21 +86,56 @@ package final class TLSTransport: Transport, @unchecked Sendable {
 
     // MARK: The handshake
 
-    /// Agrees on keys with the peer and checks who it is. The caller has attached `slot` to `token`.
+    /// Agrees on keys with the peer and checks who it is. The caller has attached `slot` to `token`. For peers of which
+    /// nothing is asked.
     package func handshake(_ token: StopToken) async throws(IOFailure) {
+        guard try await handshakeUntilQuestion(token) == nil
+        else { throw IOFailure(.tls(TLSFailure(.refused, name: side.name, detail: "nobody to decide")), .handshake) }
+    }
+
+    /// The same until somebody must decide: it is called again with the answer there, or the transport closed. `nil` when
+    /// the handshake is over.
+    package func handshakeUntilQuestion(_ token: StopToken) async throws(IOFailure) -> TLSQuestion? {
         while true {
             try token.check(.handshake)
-            switch try lock.withLock({ (_) throws(IOFailure) in try advance() }) {
-            case .moved, .end: return
+            let progress = try lock.withLock { (_) throws(IOFailure) -> Progress in try advance() }
+            if let question = lock.withLock({ _ in question }) { return question }
+            switch progress {
+            case .moved, .end: return nil
             case .blocked(let interest): await Poller.shared.park(slot, interest, token)
             }
         }
     }
 
+    package func answer(trusts: Bool) { lock.withLock { _ in link.check?.answer(trusts) } }
+
+    /// `nil` gives none.
+    package func answer(identity: TLSIdentity?) { lock.withLock { _ in link.giving?.answer(identity) } }
+
+    /// Whom the configuration would have us be for this peer.
+    package var proposedIdentity: TLSIdentity? { link.giving?.proposed }
+
+    private var question: TLSQuestion? {
+        if let check = link.check {
+            if check.isPending, let trust = check.trust { return .trust(trust) }
+            // The server was checked when the session was made; whether it may go on is asked again.
+            if agreed?.isResumed == true, check.asks, check.answer == nil, var trust = link.resumed?.trust {
+                trust.isResumed = true
+                return .trust(trust)
+            }
+        }
+        return link.giving?.pending.map { .identity($0) }
+    }
+
     private func advance() throws(IOFailure) -> Progress {
         do throws(IOFailure) {
             let progress = try perform(.handshake) { ssl, _ in SSL_do_handshake(ssl) }
-            if case .moved = progress { agreed = TLSNegotiated(of: ssl) }
+            if case .moved = progress, agreed == nil {
+                agreed = TLSNegotiated(of: ssl)
+                link.giving?.isOver = true
+                // RFC 9113 9.2.3: there nobody asks after the handshake.
+                link.giving?.isAskedNoMore = agreed?.applicationProtocol == "h2"
+            }
             return progress
         } catch {
             // It may be the session that the peer could not bear.
@@ -182,6 +219,8 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         if result == 1 { return .moved(moved) }
         switch SSL_get_error(ssl, result) {
         case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: return .blocked(link.blocked)
+        // It waits for no byte: `question` says for what.
+        case SSL_ERROR_WANT_RETRY_VERIFY, SSL_ERROR_WANT_X509_LOOKUP: return .blocked(.read)
         case SSL_ERROR_ZERO_RETURN where operation == .read: return .end
         case let error:
             isBroken = true
@@ -193,22 +232,25 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         let (_, reason, words) = OpenSSLErrors.take()
         if let failure = link.failure { return IOFailure(failure.code, operation) }
         let kind = kind(operation, error, reason)
-        let chain = link.verdict?.chain ?? PEM.der(stack: SSL_get_peer_cert_chain(ssl))
-        return IOFailure(.tls(TLSFailure(kind, name: side.name, detail: detail(words), chain: chain)), operation)
+        let trust = link.check?.failure == nil ? nil : link.check?.trust
+        let chain = trust?.shown ?? PEM.der(stack: SSL_get_peer_cert_chain(ssl))
+        let failure = TLSFailure(kind, name: side.name, detail: detail(words), chain: chain, trust: trust)
+        return IOFailure(.tls(failure), operation)
     }
 
     private func kind(_ operation: IOFailure.Operation, _ error: Int32, _ reason: Int32) -> TLSFailure.Kind {
         if let first = link.firstByte, !(0x14...0x17).contains(first) { return .notTLS }
-        if let verdict = link.verdict { return TLSFailure.Kind(verifyError: verdict.error) }
+        if let failure = link.check?.failure { return failure.kind }
         if link.hasEnded || error == SSL_ERROR_ZERO_RETURN {
             return operation == .handshake ? .handshakeEndedByPeer : .truncated
         }
-        return TLSFailure.Kind(reason: reason)
+        let kind = TLSFailure.Kind(reason: reason)
+        return link.giving?.kind(kind) ?? kind
     }
 
     private func detail(_ words: String) -> String {
-        guard let verdict = link.verdict, let text = X509_verify_cert_error_string(Int(verdict.error)) else { return words }
-        return "\(String(cString: text)) at depth \(verdict.depth): \(words)"
+        guard let failure = link.check?.failure else { return words }
+        return "\(failure.words) at depth \(failure.depth): \(words)"
     }
 
     // MARK: The end
@@ -281,9 +323,13 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     /// What the handshake agreed on; nil before its end.
     package var negotiated: TLSNegotiated? { lock.withLock { _ in agreed } }
 
-    /// Whether the peer has proved to be this one as well: its certificate was checked, and names it.
+    /// Whether the peer has proved to be this one as well: its certificate was checked and names it, nobody wants to decide
+    /// about it, and neither pins nor who we are differ.
     package func covers(_ name: TLSPeerName) -> Bool {
-        guard case .client(let context, _, _, _) = side, context.configuration.verification == .full, name.isUsable else { return false }
+        guard case .client(let context, _, _, _) = side, context.configuration.verification == .full, name.isUsable,
+            let check = link.check, !check.asks, check.pins == context.configuration.pins(for: name),
+            context.configuration.identity(for: name) == link.giving?.proposed
+        else { return false }
         return lock.withLock { _ in
             guard agreed != nil, !isClosed, let certificate = SSL_get0_peer_certificate(ssl) else { return false }
             return TLSVerification.matches(certificate, name)
@@ -320,5 +366,7 @@ extension TLSNegotiated {
         applicationProtocol = count == 0 ? nil : String(decoding: UnsafeBufferPointer(start: bytes, count: Int(count)), as: UTF8.self)
         isResumed = SSL_session_reused(ssl) == 1
         serverName = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name).map { String(cString: $0) }
+        let client = SSL_is_server(ssl) == 1 ? SSL_get0_peer_certificate(ssl) : nil
+        clientSubject = client.map { DistinguishedName.text(X509_get_subject_name($0)) }
     }
 }

@@ -9,7 +9,7 @@ enum TLSVerification {
 
     /// Sets up `ssl` to accept nobody but `name`, and to say it to the server unless it is an address
     /// (RFC 6066 3). Returns false if OpenSSL refuses the name.
-    static func expect(_ name: TLSPeerName, of ssl: OpaquePointer, _ verification: TLSConfiguration.Verification) -> Bool {
+    static func expect(_ name: TLSPeerName, of ssl: OpaquePointer) -> Bool {
         guard name.isUsable else { return false }
         let parameters = SSL_get0_param(ssl)
         X509_VERIFY_PARAM_set_hostflags(parameters, hostFlags)
@@ -21,10 +21,8 @@ enum TLSVerification {
         case .ip(let address):
             guard X509_VERIFY_PARAM_set1_ip(parameters, address, address.count) == 1 else { return false }
         }
-        switch verification {
-        case .full: SSL_set_verify(ssl, SSL_VERIFY_PEER, record)
-        case .unsafeNone: SSL_set_verify(ssl, SSL_VERIFY_NONE, nil)
-        }
+        // Also without verification: `check` then says yes, but for pins.
+        SSL_set_verify(ssl, SSL_VERIFY_PEER, nil)
         return true
     }
 
@@ -35,15 +33,21 @@ enum TLSVerification {
         }
     }
 
-    /// Changes no verdict; keeps the first bad one with the chain, which OpenSSL forgets.
-    private static let record: @convention(c) (Int32, OpaquePointer?) -> Int32 = { verdict, store in
-        guard verdict != 1, let store else { return verdict }
-        let ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx())
-        guard let link = TLSLink.of(ssl.map { OpaquePointer($0) }), link.verdict == nil else { return verdict }
-        let error = X509_STORE_CTX_get_error(store)
-        link.verdict = TLSLink.Verdict(
-            error: error, depth: X509_STORE_CTX_get_error_depth(store),
-            chain: PEM.der(stack: X509_STORE_CTX_get0_untrusted(store)))
-        return verdict
+    /// What OpenSSL calls in place of its own check (SSL_CTX_set_cert_verify_callback).
+    static let check: @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32 = { store, _ in
+        guard let store, let (link, ssl) = TLSLink.of(store: store), let check = link.check else { return 0 }
+        return check.run(store, ssl)
+    }
+
+    /// What OpenSSL calls when all of the server's messages are there, for what was stapled.
+    static let status: @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32 = { ssl, _ in
+        guard let ssl, let check = TLSLink.of(ssl)?.check else { return 1 }
+        return check.mayGoOn(ssl) ? 1 : 0
+    }
+
+    /// What OpenSSL calls when the server asks who we are.
+    static let identity: @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32 = { ssl, _ in
+        guard let ssl, let giving = TLSLink.of(ssl)?.giving else { return 1 }
+        return giving.run(ssl)
     }
 }

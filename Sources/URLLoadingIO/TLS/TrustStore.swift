@@ -42,6 +42,9 @@ final class TrustStore: @unchecked Sendable {
     /// Only success is remembered: a process out of descriptors may have some later.
     private static let shared = Lock<TrustStore?>(nil)
 
+    /// The next context that wants them reads them again.
+    static func forgetSystem() { shared.withLock { $0 = nil } }
+
     private static func system() throws(TLSFailure) -> TrustStore {
         try shared.withLock { (shared) throws(TLSFailure) -> TrustStore in
             if let store = shared { return store }

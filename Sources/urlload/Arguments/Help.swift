@@ -7,6 +7,7 @@ enum Help {
     static let text = """
         urlload [options] URL…
         urlload tour [STEP…]
+        urlload tls HOST[:PORT]
 
         Loads URLs and writes their bodies to standard output. Redirects are followed. A URL without
         a scheme is loaded with https, one of this machine (localhost, 127.0.0.1, [::1]) with http.
@@ -19,6 +20,7 @@ enum Help {
           urlload --sse https://example.org/events            follow events, for ever
           urlload --json https://example.org/ | jq .timings   measure it
           urlload --trace https://example.org/                see every byte
+          urlload tls example.org                             see its certificates, and what they are worth
           urlload tour                                        see what the library can do
 
 

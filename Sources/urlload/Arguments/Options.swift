@@ -61,6 +61,7 @@ struct Options: Sendable {
     var minimumTLS: Configuration.TLS.Version?
     var maximumTLS: Configuration.TLS.Version?
     var isInsecure = false
+    var trust = TrustOptions()
 
     // The output.
     var destination = Destination.standardOutput

@@ -14,6 +14,8 @@ enum ErrorWords {
         return "\(words): \(detail)"
     }
 
+    static func sentence(_ reason: LoadError.Reason) -> String? { sentences[reason.name] }
+
     /// Reasons whose detail adds nothing for people.
     private static let isTold: Set<String> = [
         "connectionRefused", "truncated", "hostNotFound", "notHTTP", "unsupportedScheme", "tooManyRedirects",
@@ -38,7 +40,17 @@ enum ErrorWords {
         "certificateUntrusted": "the certificate comes from nobody we trust; --cacert names issuers",
         "certificateExpired": "the certificate has expired",
         "certificateNotYetValid": "the certificate is not valid yet",
-        "clientCertificateRequired": "the server wants a client certificate",
+        "certificateSelfSigned": "the certificate vouches for itself, and nobody else does",
+        "certificateForged": "a signature in the chain is not its issuer's",
+        "certificateWeak": "a key or signature in the chain is too weak",
+        "certificateInvalid": "somebody in the chain may not vouch, or not for this",
+        "certificateRevoked": "the certificate was revoked",
+        "certificatePinMismatch": "the chain has none of the keys of --pin",
+        "certificateStatusMissing": "no good status is stapled to the certificate",
+        "clientCertificateRequired": "the server wants a client certificate; --cert gives one",
+        "clientCertificateRefused": "the server refused the certificate of --cert",
+        "badClientIdentity": "--cert and --key are no certificate with its key",
+        "wrongPassphrase": "the key of --cert is encrypted; --pass opens it",
         "trustRootsUnavailable": "the trusted certificates cannot be read",
         "tooManyRedirects": "too many redirects; --max-redirects allows more",
         "badRedirect": "the redirect leads to no URL",

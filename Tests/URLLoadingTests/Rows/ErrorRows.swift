@@ -26,6 +26,11 @@ import URLLoadingWire
         (.certificateInvalid, "certificateInvalid", -1202), (.certificateRevoked, "certificateRevoked", -1202),
         (.certificateUntrusted, "certificateUntrusted", -1203), (.certificateNotYetValid, "certificateNotYetValid", -1204),
         (.clientCertificateRequired, "clientCertificateRequired", -1206),
+        (.certificateSelfSigned, "certificateSelfSigned", -1202), (.certificateWeak, "certificateWeak", -1202),
+        (.certificateForged, "certificateForged", -1202), (.certificatePinMismatch, "certificatePinMismatch", -1202),
+        (.certificateStatusMissing, "certificateStatusMissing", -1202), (.certificateRefused, "certificateRefused", -1202),
+        (.clientCertificateRefused, "clientCertificateRefused", -1205), (.badClientIdentity, "badClientIdentity", -1206),
+        (.wrongPassphrase, "wrongPassphrase", -1206), (.badHostPattern, "badHostPattern", -1000),
     ]
 
     static let broken: [(Reason, String)] = [

@@ -53,8 +53,8 @@ struct SecureRows {
         Certificate("other name", ["b.example"], loading: "a.example", .certificateNameMismatch),
         Certificate("36 expired", .certificateExpired) { $0.validity = .past },
         Certificate("36 not yet valid", .certificateNotYetValid) { $0.validity = .future },
-        Certificate("36 self-signed", .certificateUntrusted) { $0.isSelfSigned = true },
-        Certificate("36 bad signature", .certificateUntrusted) { $0.hasBadSignature = true },
+        Certificate("36 self-signed", .certificateSelfSigned) { $0.isSelfSigned = true },
+        Certificate("36 bad signature", .certificateForged) { $0.hasBadSignature = true },
         Certificate("35 for clients", .certificateInvalid) { $0.isForServers = false },
     ]
 

@@ -1,0 +1,18 @@
+extension Session {
+    /// From now on connections are made by other TLS settings: new roots, another identity, other pins. Loads that go on
+    /// end on the connections they have; no later one uses those, nor resumes their TLS sessions.
+    ///
+    /// ```swift
+    /// var tls = session.configuration.tls
+    /// tls.identities = [try .init("api.example.org", renewed)]
+    /// session.renewTLS(tls)
+    /// ```
+    /// A file of roots (``Configuration/TLS/Roots-swift.enum/file(_:)``) is looked at before each handshake, and read again when it has
+    /// changed, without this; ``configuration`` stays what it was.
+    ///
+    /// - Parameter settings: `nil` for the same. Roots are read again in both cases, the system's too.
+    public nonisolated func renewTLS(_ settings: Configuration.TLS? = nil) {
+        core.pool.connector.secure.renew(settings)
+        core.pool.closeIdle()
+    }
+}

@@ -1,0 +1,112 @@
+import FoundationEssentials
+import URLLoadingIO
+
+/// Who we are to servers that want to know: a certificate, those that vouch for it, and the private key.
+///
+/// ```swift
+/// let identity = try await ClientIdentity.load(certificateFile: "me.pem", keyFile: "me.key") { try await vault.passphrase() }
+/// configuration.tls.identities = [try .init("*.intranet.example", identity)]
+/// ```
+/// The key stays in memory and is never shown: not in descriptions, not in errors.
+public struct ClientIdentity: Sendable, Hashable, CustomStringConvertible {
+    let identity: TLSIdentity
+    /// Its own certificate first, then those that vouch for it.
+    public let certificates: [Certificate]
+
+    init(_ identity: TLSIdentity) {
+        self.identity = identity
+        certificates = identity.certificates.compactMap { Certificate(der: $0) }
+    }
+
+    /// From PEM.
+    /// - Parameters:
+    ///   - certificatePEM: its own certificate, then those that vouch for it.
+    ///   - keyPEM: the private key; may be the same text.
+    ///   - passphrase: opens the key if it is encrypted.
+    /// - Throws: ``LoadError/Reason/badClientIdentity``, ``LoadError/Reason/wrongPassphrase``.
+    public init(
+        certificatePEM: some Collection<UInt8>, keyPEM: some Collection<UInt8>, passphrase: String? = nil
+    ) throws(LoadError) {
+        let made = Result { () throws(TLSIdentity.Problem) in
+            try TLSIdentity(certificates: Array(certificatePEM), key: Array(keyPEM), passphrase: passphrase.map { Array($0.utf8) })
+        }
+        try self.init(made)
+    }
+
+    /// From PKCS#12 (RFC 7292): what `.p12` and `.pfx` files hold.
+    /// - Throws: as the other. What is encrypted in a way that OpenSSL has given up (RC2 of 40 bits) is refused.
+    public init(pkcs12: some Collection<UInt8>, passphrase: String? = nil) throws(LoadError) {
+        let made = Result { () throws(TLSIdentity.Problem) in
+            try TLSIdentity(pkcs12: Array(pkcs12), passphrase: passphrase.map { Array($0.utf8) })
+        }
+        try self.init(made)
+    }
+
+    private init(_ made: Result<TLSIdentity, TLSIdentity.Problem>) throws(LoadError) {
+        do throws(TLSIdentity.Problem) { self.init(try made.get()) } catch { throw LoadError(error) }
+    }
+
+    // MARK: Files
+
+    /// From PEM files.
+    /// - Parameters:
+    ///   - keyFile: the private key; `nil` if it is in the other file.
+    ///   - passphrase: asked once if the key is encrypted, and else not. What it throws is in ``LoadError/underlying``.
+    @concurrent public static func load(
+        certificateFile: String, keyFile: String? = nil, passphrase: (@Sendable () async throws -> String)? = nil
+    ) async throws(LoadError) -> ClientIdentity {
+        let certificate = try read(certificateFile)
+        let key = try keyFile.map { (path) throws(LoadError) in try read(path) } ?? certificate
+        return try await open(passphrase) { (words) throws(LoadError) in
+            try ClientIdentity(certificatePEM: certificate, keyPEM: key, passphrase: words)
+        }
+    }
+
+    /// From a PKCS#12 file.
+    @concurrent public static func load(
+        pkcs12File: String, passphrase: (@Sendable () async throws -> String)? = nil
+    ) async throws(LoadError) -> ClientIdentity {
+        let bytes = try read(pkcs12File)
+        return try await open(passphrase) { (words) throws(LoadError) in try ClientIdentity(pkcs12: bytes, passphrase: words) }
+    }
+
+    /// Without a passphrase first: who need not ask does not.
+    private static func open(
+        _ passphrase: (@Sendable () async throws -> String)?, _ make: (String?) throws(LoadError) -> ClientIdentity
+    ) async throws(LoadError) -> ClientIdentity {
+        guard let passphrase else { return try make(nil) }
+        do throws(LoadError) { return try make(nil) } catch {
+            guard error.reason == .wrongPassphrase else { throw error }
+        }
+        let words: String
+        do { words = try await passphrase() } catch {
+            throw LoadError(.decisionFailed, phase: .deciding, party: .local, underlying: error)
+        }
+        return try make(words)
+    }
+
+    private static func read(_ path: String) throws(LoadError) -> Data {
+        do { return try Data(contentsOf: URL(filePath: path)) } catch {
+            throw LoadError(.badClientIdentity, phase: .preparing, party: .local, detail: "\(path) cannot be read", underlying: error)
+        }
+    }
+
+    /// `CN=ada from CN=Staff CA until 2030-01-01`.
+    public var description: String { certificates.first?.description ?? "client identity" }
+
+    public static func == (a: ClientIdentity, b: ClientIdentity) -> Bool { a.identity == b.identity }
+    public func hash(into hasher: inout Hasher) { hasher.combine(identity) }
+}
+
+extension LoadError {
+    fileprivate init(_ problem: TLSIdentity.Problem) {
+        let (reason, words): (Reason, String) = switch problem {
+        case .noCertificate: (.badClientIdentity, "there is no certificate")
+        case .noKey: (.badClientIdentity, "there is no private key")
+        case .passphrase: (.wrongPassphrase, "the key is encrypted, and not with this passphrase")
+        case .keyOfAnother: (.badClientIdentity, "the key belongs to another certificate")
+        case .unreadable(let words): (.badClientIdentity, words)
+        }
+        self.init(reason, phase: .preparing, party: .local, detail: words)
+    }
+}

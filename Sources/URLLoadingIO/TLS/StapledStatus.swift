@@ -1,0 +1,56 @@
+// The status of a certificate that its server brings along (OCSP, RFC 6960): signed by the issuer or by whom it says.
+
+import URLLoadingCOpenSSL
+
+enum StapledStatus {
+    /// Until when, in seconds since 1970, if it says so.
+    case good(until: Int64?)
+    case revoked
+    case missing
+    /// Unsigned, too old, of another certificate, or no status at all.
+    case unusable(String)
+
+    /// Clocks differ by so much.
+    private static let skew = 300
+
+    static func read(_ ssl: OpaquePointer, _ leaf: OpaquePointer, _ issuer: OpaquePointer, _ roots: OpaquePointer?) -> StapledStatus {
+        var bytes: UnsafePointer<UInt8>?
+        let count = c_SSL_get_tlsext_status_ocsp_resp(ssl, &bytes)
+        guard count > 0, bytes != nil else { return .missing }
+        ERR_clear_error()
+        defer { ERR_clear_error() }
+        guard let response = d2i_OCSP_RESPONSE(nil, &bytes, count) else { return .unusable("its stapled status cannot be read") }
+        defer { OCSP_RESPONSE_free(response) }
+        guard OCSP_response_status(response) == OCSP_RESPONSE_STATUS_SUCCESSFUL, let basic = OCSP_response_get1_basic(response)
+        else { return .unusable("its stapled status is a refusal") }
+        defer { OCSP_BASICRESP_free(basic) }
+        guard isSigned(basic, issuer, roots) else { return .unusable("its stapled status is signed by nobody who may") }
+        return status(basic, leaf, issuer)
+    }
+
+    private static func isSigned(_ basic: OpaquePointer, _ issuer: OpaquePointer, _ roots: OpaquePointer?) -> Bool {
+        guard let helpers = c_sk_X509_new() else { return false }
+        defer { c_sk_X509_free(helpers) }
+        X509_up_ref(issuer)
+        guard c_sk_X509_push(helpers, issuer) > 0 else { return false }
+        return OCSP_basic_verify(basic, helpers, roots, 0) == 1
+    }
+
+    private static func status(_ basic: OpaquePointer, _ leaf: OpaquePointer, _ issuer: OpaquePointer) -> StapledStatus {
+        // A responder names the certificate by whichever digest it likes: SHA-1 by custom.
+        for digest in [EVP_sha1(), EVP_sha256()] {
+            guard let identifier = OCSP_cert_to_id(digest, leaf, issuer) else { continue }
+            defer { OCSP_CERTID_free(identifier) }
+            var status: Int32 = 0, reason: Int32 = 0
+            var revoked: UnsafeMutablePointer<ASN1_GENERALIZEDTIME>?
+            var this: UnsafeMutablePointer<ASN1_GENERALIZEDTIME>?, next: UnsafeMutablePointer<ASN1_GENERALIZEDTIME>?
+            guard OCSP_resp_find_status(basic, identifier, &status, &reason, &revoked, &this, &next) == 1 else { continue }
+            // What was revoked stays so: an old word of it is as good.
+            if status == V_OCSP_CERTSTATUS_REVOKED { return .revoked }
+            guard OCSP_check_validity(this, next, skew, -1) == 1 else { return .unusable("its stapled status is out of date") }
+            guard status == V_OCSP_CERTSTATUS_GOOD else { return .unusable("its stapled status is unknown") }
+            return .good(until: next.map { CertificateFacts.seconds($0) })
+        }
+        return .unusable("its stapled status is of another certificate")
+    }
+}

@@ -1,0 +1,205 @@
+// Who we are to servers that ask: a certificate, those that vouch for it, and the key.
+
+import URLLoadingCOpenSSL
+
+package final class TLSIdentity: @unchecked Sendable, Hashable {
+    // Unchecked: never changed after it is made; OpenSSL counts and locks.
+    private let certificate: X509Certificate
+    /// Of which this one frees each.
+    private let chain: OpaquePointer
+    private let key: OpaquePointer
+    /// Its own certificate first, in DER.
+    package let certificates: [[UInt8]]
+
+    package enum Problem: Error, Sendable, Hashable {
+        case noCertificate
+        case noKey
+        /// The key is encrypted: with another passphrase, or with one at all.
+        case passphrase
+        case keyOfAnother
+        case unreadable(String)
+    }
+
+    /// Takes `key` over, also when it fails.
+    private init(_ certificates: [X509Certificate], adopting key: OpaquePointer) throws(Problem) {
+        self.key = key
+        guard let own = certificates.first, let chain = c_sk_X509_new() else {
+            EVP_PKEY_free(key)
+            throw .noCertificate
+        }
+        certificate = own
+        self.chain = chain
+        self.certificates = certificates.map { PEM.der($0.pointer) }
+        // From here on `deinit` frees what was taken.
+        for issuer in certificates.dropFirst() {
+            X509_up_ref(issuer.pointer)
+            if c_sk_X509_push(chain, issuer.pointer) <= 0 { X509_free(issuer.pointer) }
+        }
+        guard X509_check_private_key(own.pointer, key) == 1 else {
+            ERR_clear_error()
+            throw .keyOfAnother
+        }
+    }
+
+    deinit {
+        c_sk_X509_free(chain)
+        EVP_PKEY_free(key)
+    }
+
+    /// From PEM: the certificates, its own first, and the key, which may be in the same text.
+    package convenience init(certificates: [UInt8], key: [UInt8], passphrase: [UInt8]?) throws(Problem) {
+        let all: [X509Certificate]
+        do throws(TLSFailure) { all = try PEM.certificates(certificates) } catch { throw .noCertificate }
+        try self.init(all, adopting: Self.key(key, passphrase))
+    }
+
+    /// From PKCS#12 (RFC 7292).
+    package convenience init(pkcs12: [UInt8], passphrase: [UInt8]?) throws(Problem) {
+        ERR_clear_error()
+        defer { ERR_clear_error() }
+        let parsed: OpaquePointer? = pkcs12.withUnsafeBufferPointer { bytes in
+            var start = bytes.baseAddress
+            return d2i_PKCS12(nil, &start, bytes.count)
+        }
+        guard let parsed else { throw .unreadable("no PKCS#12") }
+        defer { PKCS12_free(parsed) }
+        var key: OpaquePointer?, own: OpaquePointer?, others: OpaquePointer?
+        let text = (passphrase ?? []).map { CChar(bitPattern: $0) } + [0]
+        guard PKCS12_verify_mac(parsed, text, -1) == 1 || (passphrase == nil && PKCS12_verify_mac(parsed, nil, 0) == 1)
+        else { throw .passphrase }
+        guard PKCS12_parse(parsed, passphrase == nil && PKCS12_verify_mac(parsed, nil, 0) == 1 ? nil : text, &key, &own, &others) == 1
+        else { throw .unreadable(OpenSSLErrors.take().words) }
+        defer { if let others { c_sk_X509_free(others) } }
+        guard let key else {
+            if let own { X509_free(own) }
+            throw .noKey
+        }
+        guard let own else {
+            EVP_PKEY_free(key)
+            throw .noCertificate
+        }
+        var all = [X509Certificate(adopting: own)]
+        if let others {
+            for index in 0..<max(0, c_sk_X509_num(others)) {
+                guard let issuer = c_sk_X509_value(others, index) else { continue }
+                X509_up_ref(issuer)
+                all.append(X509Certificate(adopting: issuer))
+            }
+        }
+        try self.init(all, adopting: key)
+    }
+
+    private static func key(_ text: [UInt8], _ passphrase: [UInt8]?) throws(Problem) -> OpaquePointer {
+        ERR_clear_error()
+        defer { ERR_clear_error() }
+        guard let bio = BIO_new(BIO_s_mem()) else { throw .unreadable("BIO_new") }
+        defer { BIO_free(bio) }
+        guard text.isEmpty || BIO_write(bio, text, Int32(clamping: text.count)) == text.count else { throw .unreadable("BIO_write") }
+        var reader = PassphraseReader(passphrase: passphrase)
+        let key = withUnsafeMutablePointer(to: &reader) { reader in
+            PEM_read_bio_PrivateKey(bio, nil, PassphraseReader.give, reader)
+        }
+        if let key { return key }
+        // With a wrong one the text is decrypted to nonsense, and that may fail in any of many ways.
+        throw reader.wasAsked ? .passphrase : .noKey
+    }
+
+    // MARK: Use
+
+    /// Makes `ssl` prove to be this one, if it is asked.
+    func use(on ssl: OpaquePointer) -> Bool {
+        SSL_use_cert_and_key(ssl, certificate.pointer, key, chain, 1) == 1
+    }
+
+    package static func == (a: TLSIdentity, b: TLSIdentity) -> Bool { a === b || a.certificates == b.certificates }
+    package func hash(into hasher: inout Hasher) { hasher.combine(certificates.first) }
+}
+
+/// Gives OpenSSL the passphrase it asks for; without this it would ask on the terminal.
+private struct PassphraseReader {
+    let passphrase: [UInt8]?
+    var wasAsked = false
+
+    static let give: @convention(c) (UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?) -> Int32 = { buffer, size, _, me in
+        guard let buffer, let me else { return -1 }
+        let reader = me.assumingMemoryBound(to: PassphraseReader.self)
+        reader.pointee.wasAsked = true
+        guard let passphrase = reader.pointee.passphrase, passphrase.count <= Int(size) else { return -1 }
+        for (index, byte) in passphrase.enumerated() { buffer[index] = CChar(bitPattern: byte) }
+        return Int32(passphrase.count)
+    }
+}
+
+/// Whether a server that asks gets an identity, and which. Of one connection.
+final class TLSIdentityGiving {
+    /// For this peer, by the configuration.
+    private let own: TLSIdentity?
+    private let asks: Bool
+    private var answer: TLSIdentity??
+    private(set) var wasAsked = false
+    private(set) var wasGiven = false
+    private var wasUsable = true
+    /// The handshake is: what is asked now cannot wait.
+    var isOver = false
+    var isAskedNoMore = false
+    /// The issuers the server named, while it waits for the answer.
+    private(set) var pending: [[UInt8]]?
+
+    init(_ peer: TLSPeer, _ configuration: TLSConfiguration) {
+        own = configuration.identity(for: peer.name)
+        asks = peer.asksIdentity
+    }
+
+    /// Whether the server may also ask after the handshake (RFC 8446 4.6.2): nobody can be asked then.
+    var mayComeLater: Bool { own != nil }
+
+    /// `nil` gives none.
+    func answer(_ identity: TLSIdentity?) {
+        answer = .some(identity)
+        pending = nil
+    }
+
+    /// What the configuration would give.
+    var proposed: TLSIdentity? { own }
+
+    /// 1 to go on, -1 to wait, 0 if it cannot be used.
+    func run(_ ssl: OpaquePointer) -> Int32 {
+        guard !isAskedNoMore else { return 0 }
+        wasAsked = true
+        if answer == nil, asks, !isOver {
+            pending = issuers(SSL_get0_peer_CA_list(ssl))
+            return -1
+        }
+        guard let identity = answer ?? own else { return 1 }
+        guard identity.use(on: ssl) else {
+            wasUsable = false
+            return 0
+        }
+        wasGiven = true
+        return 1
+    }
+
+    /// What an alert means to whom it is said. A server that does not know the issuer, or does not like the key, has a dozen
+    /// words for it (RFC 8446 6.2).
+    func kind(_ kind: TLSFailure.Kind) -> TLSFailure.Kind {
+        if !wasUsable { return .identityUnusable }
+        guard wasAsked, case .alert(let number) = kind else { return kind }
+        switch number {
+        case 116: return .identityRequired
+        case 42, 43, 44, 45, 46, 48, 49, 51: return wasGiven ? .identityRefused : .identityRequired
+        // What TLS 1.2 says for both.
+        case 40: return wasGiven ? .identityRefused : .identityRequired
+        default: return kind
+        }
+    }
+
+    /// More names than this are not told.
+    private static let issuerLimit = 1024
+
+    private func issuers(_ names: OpaquePointer?) -> [[UInt8]] {
+        guard let names else { return [] }
+        return (0..<min(c_sk_X509_NAME_num(names), Int32(Self.issuerLimit))).compactMap { index in
+            c_sk_X509_NAME_value(names, index).map(DistinguishedName.der)
+        }
+    }
+}

@@ -1,0 +1,160 @@
+// One handshake's check of the server's certificate: OpenSSL's, then our pins, then, if somebody wants to decide,
+// a pause. OpenSSL calls it a second time after the pause (SSL_set_retry_verify, OpenSSL 3.0), with the answer there.
+//
+// Rule 1: a pin is not for decisions to take back. Who wants to judge keys himself sets none.
+// Rule 2: an issuer is proven by the checks of the chain. Where they failed, pins are held against the server's own
+// certificate alone: the rest of what it showed is only what it showed.
+
+import URLLoadingCOpenSSL
+
+final class TLSTrustCheck {
+    let name: TLSPeerName
+    private let verification: TLSConfiguration.Verification
+    /// Of which one must match; `nil` if none is asked for.
+    let pins: [TLSPin]?
+    /// Somebody wants to decide.
+    let asks: Bool
+    private let staples: TLSConfiguration.Staples
+
+    /// Known when somebody asks, when it failed, or for the sessions of a server that is pinned.
+    private(set) var trust: TLSTrust?
+    private(set) var answer: Bool?
+    /// It waits for the answer.
+    private(set) var isPending = false
+    private var failures: [TLSTrust.Failure] = []
+    private var firstError = X509_V_OK
+    /// The server's own and its issuer's: what a stapled status is held against.
+    private var issued: (leaf: X509Certificate, issuer: X509Certificate)?
+    /// Until when a stapled status holds, in seconds since 1970.
+    private(set) var statusEnd: Int64?
+
+    private static let failureLimit = 32
+
+    init(_ peer: TLSPeer, _ configuration: TLSConfiguration) {
+        name = peer.name
+        verification = configuration.verification
+        pins = configuration.pins(for: peer.name)
+        asks = peer.asksTrust && configuration.verification == .full
+        staples = configuration.verification == .full ? configuration.staples : .ignored
+    }
+
+    /// Whether its sessions must remember what was found out.
+    var keeps: Bool { asks || pins != nil }
+
+    func answer(_ trusts: Bool) {
+        answer = trusts
+        isPending = false
+    }
+
+    /// What failed, if it was the certificate.
+    var failure: TLSTrust.Failure? {
+        if answer == true { return nil }
+        return failures.first ?? (answer == false ? TLSTrust.Failure(.refused, depth: 0, words: "refused by a decision") : nil)
+    }
+
+    // MARK: The check
+
+    func run(_ store: OpaquePointer, _ ssl: OpaquePointer?) -> Int32 {
+        if let answer {
+            X509_STORE_CTX_set_error(store, answer ? X509_V_OK : firstError == X509_V_OK ? X509_V_ERR_CERT_REJECTED : firstError)
+            return answer ? 1 : 0
+        }
+        X509_STORE_CTX_set_verify_cb(store, Self.record)
+        if verification == .full, X509_verify_cert(store) != 1, failures.isEmpty { note(store) }
+        let isProven = failures.isEmpty && verification == .full
+        checkPins(store, isProven)
+        if failures.isEmpty { X509_STORE_CTX_set_error(store, X509_V_OK) }
+        if isProven, staples != .ignored { keepIssued(store) }
+        if keeps || !failures.isEmpty {
+            trust = TLSTrust(
+                name: name, shown: PEM.der(stack: X509_STORE_CTX_get0_untrusted(store)),
+                built: PEM.der(stack: X509_STORE_CTX_get0_chain(store)), failures: failures)
+        }
+        if asks, !failures.contains(where: { $0.kind == .pinMismatch }), c_SSL_set_retry_verify(ssl) == 1 {
+            isPending = true
+            return 1
+        }
+        guard failures.isEmpty else {
+            X509_STORE_CTX_set_error(store, firstError)
+            return 0
+        }
+        return 1
+    }
+
+    private func checkPins(_ store: OpaquePointer, _ isProven: Bool) {
+        guard let pins else { return }
+        let leaf = X509_STORE_CTX_get0_cert(store)
+        let chain = isProven ? X509_STORE_CTX_get0_chain(store) : nil
+        let candidates = chain.map { chain in (0..<max(0, c_sk_X509_num(chain))).compactMap { c_sk_X509_value(chain, $0) } }
+            ?? [leaf].compactMap(\.self)
+        guard !candidates.contains(where: { certificate in pins.contains { $0.matches(certificate) } }) else { return }
+        failures.append(TLSTrust.Failure(.pinMismatch, depth: 0, words: "none of its keys is pinned"))
+        if firstError == X509_V_OK { firstError = X509_V_ERR_APPLICATION_VERIFICATION }
+    }
+
+    private func note(_ store: OpaquePointer) {
+        let error = X509_STORE_CTX_get_error(store)
+        guard failures.count < Self.failureLimit else { return }
+        if firstError == X509_V_OK { firstError = error == X509_V_OK ? X509_V_ERR_UNSPECIFIED : error }
+        let words = X509_verify_cert_error_string(Int(error)).map { String(cString: $0) } ?? ""
+        let failure = TLSTrust.Failure(
+            TLSFailure.Kind(verifyError: error), depth: Int(X509_STORE_CTX_get_error_depth(store)), words: words)
+        // One lack has several names: an issuer not found leaves a signature that cannot be checked.
+        guard !failures.contains(where: { $0.kind == failure.kind && $0.depth == failure.depth }) else { return }
+        failures.append(failure)
+    }
+
+    /// Where somebody decides he is to know of everything that is wrong; otherwise the first ends it.
+    private static let record: @convention(c) (Int32, OpaquePointer?) -> Int32 = { verdict, store in
+        guard verdict != 1, let store, let (link, _) = TLSLink.of(store: store), let check = link.check else { return verdict }
+        check.note(store)
+        return check.asks ? 1 : 0
+    }
+
+    // MARK: Revocation
+
+    private func keepIssued(_ store: OpaquePointer) {
+        guard let chain = X509_STORE_CTX_get0_chain(store), c_sk_X509_num(chain) > 1,
+            let leaf = c_sk_X509_value(chain, 0), let issuer = c_sk_X509_value(chain, 1)
+        else { return }
+        X509_up_ref(leaf)
+        X509_up_ref(issuer)
+        issued = (X509Certificate(adopting: leaf), X509Certificate(adopting: issuer))
+    }
+
+    /// Whether the handshake may go on with what was stapled (RFC 6066 8, RFC 8446 4.4.2.1).
+    func mayGoOn(_ ssl: OpaquePointer) -> Bool {
+        // A decision has heard what was wrong with the chain, and a status tells nothing of one nobody vouches for.
+        guard staples != .ignored, SSL_session_reused(ssl) == 0, answer != true || failures.isEmpty else { return true }
+        // A root that vouches for itself alone has nobody to say anything of it.
+        guard let issued else {
+            guard staples == .required else { return true }
+            fail(.statusMissing, "nobody vouches for its certificate")
+            return false
+        }
+        let roots = SSL_CTX_get_cert_store(SSL_get_SSL_CTX(ssl))
+        switch StapledStatus.read(ssl, issued.leaf.pointer, issued.issuer.pointer, roots) {
+        case .good(let until):
+            statusEnd = until
+            return true
+        case .missing:
+            guard staples == .required else { return true }
+            fail(.statusMissing, "no status of its certificate was stapled")
+        case .revoked: fail(.revoked, "its stapled status says revoked")
+        case .unusable(let words):
+            guard staples == .required else { return true }
+            fail(.statusMissing, words)
+        }
+        return false
+    }
+
+    private func fail(_ kind: TLSFailure.Kind, _ words: String) {
+        answer = nil
+        failures.insert(TLSTrust.Failure(kind, depth: 0, words: words), at: 0)
+        if trust == nil, let issued {
+            let chain = [PEM.der(issued.leaf.pointer), PEM.der(issued.issuer.pointer)]
+            trust = TLSTrust(name: name, shown: chain, built: chain, failures: failures)
+        }
+        trust?.failures = failures
+    }
+}

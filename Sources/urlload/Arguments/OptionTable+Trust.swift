@@ -1,0 +1,56 @@
+import FoundationEssentials
+import URLLoading
+
+extension OptionTable {
+    static let trust: [OptionRule] = [
+        OptionRule(.security, "E", "cert", "FILE", "who we are to servers that ask: PEM, with those that vouch for it, or PKCS#12 (.p12, .pfx)") {
+            $0.trust.certificateFile = $1
+        },
+        OptionRule(.security, nil, "key", "FILE", "its private key in PEM, if FILE of --cert does not hold it") { $0.trust.keyFile = $1 },
+        OptionRule(.security, nil, "pass", "PASSPHRASE", "opens the key; others may see it in the list of processes: @FILE reads it") {
+            $0.trust.passphrase = $1
+        },
+        OptionRule(.security, nil, "pin", "sha256//BASE64", "accept only servers whose chain has this public key; several, with ; or again") { (options, text) throws(UsageError) in
+            for part in text.split(separator: ";") {
+                guard let pin = Configuration.TLS.Pin(String(part)) else { throw UsageError("--pin takes sha256// and a digest in Base64, not \(part)") }
+                options.trust.pins.append(pin)
+            }
+        },
+        OptionRule(.security, nil, flag: "cert-status", "the server must staple a good status to its certificate (OCSP)") {
+            $0.trust.requiresStatus = true
+        },
+    ]
+}
+
+/// What the command line says of certificates: the servers' and ours.
+struct TrustOptions: Sendable {
+    var certificateFile: String?
+    var keyFile: String?
+    var passphrase: String?
+    var pins: [Configuration.TLS.Pin] = []
+    var requiresStatus = false
+
+    /// Our identity, read before anything is loaded; `nil` if there is none.
+    func identity() async throws(LoadError) -> ClientIdentity? {
+        guard let certificateFile else { return nil }
+        let given = passphrase
+        let words: (@Sendable () async throws -> String)? = if let given { { try Self.read(given) } } else { nil }
+        let name = certificateFile.lowercased()
+        if keyFile == nil, name.hasSuffix(".p12") || name.hasSuffix(".pfx") {
+            return try await .load(pkcs12File: certificateFile, passphrase: words)
+        }
+        return try await .load(certificateFile: certificateFile, keyFile: keyFile, passphrase: words)
+    }
+
+    private static func read(_ given: String) throws -> String {
+        guard given.hasPrefix("@") else { return given }
+        let text = String(decoding: try Data(contentsOf: URL(filePath: String(given.dropFirst()))), as: UTF8.self)
+        return String(text.prefix { $0 != "\n" && $0 != "\r\n" })
+    }
+
+    func apply(_ identity: ClientIdentity?, to tls: inout Configuration.TLS) throws(LoadError) {
+        if let identity { tls.identities = [try .init("*", identity)] }
+        if !pins.isEmpty { tls.pins = [try .init("*", pins)] }
+        if requiresStatus { tls.stapledStatus = .required }
+    }
+}

@@ -1,0 +1,88 @@
+// `urlload tls HOST[:PORT]`: who answers there, who vouches for it, and whether that is enough.
+
+import FoundationEssentials
+import URLLoading
+
+enum TLSCommand {
+    static let usage = """
+        urlload tls [options] HOST[:PORT]
+
+        Makes a secure connection, sends nothing over it, and draws the chain of certificates, what came of checking
+        it, and why. Options are those on security, time and the way, such as --cacert, --pin and --proxy.
+        Exit code 0 if the server would be trusted, 60 if not.
+
+        """
+
+    static func run(_ arguments: [String]) async -> ExitCode {
+        let options: Options
+        do throws(UsageError) { options = try ArgumentParser.parse(arguments) } catch { return mistake(error.words) }
+        if options.wantsHelp { return print(usage) }
+        guard options.urls.count == 1, let target = Target(options.urls[0]) else { return mistake("tls takes one HOST[:PORT]") }
+        guard !options.isInsecure else { return mistake("tls tells what a check comes to: not with -k") }
+        let screen = Screen(options)
+        var configuration = Configuration(options, screen)
+        do throws(LoadError) {
+            try options.trust.apply(try await options.trust.identity(), to: &configuration.tls)
+        } catch { return tell(error) }
+        return await look(target, configuration)
+    }
+
+    struct Target: Equatable {
+        let host: String
+        let port: Int
+        var authority: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+
+        init?(_ text: String) {
+            let rest = text.hasPrefix("https://") ? String(text.dropFirst(8)) : text
+            guard let url = URL(string: "https://" + rest), let host = url.host(), !host.isEmpty, url.path().isEmpty || url.path() == "/"
+            else { return nil }
+            self.host = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
+            port = url.port ?? 443
+        }
+    }
+
+    private static func look(_ target: Target, _ configuration: Configuration) async -> ExitCode {
+        let seen = Seen()
+        var decisions = Decisions()
+        decisions.challenge = Decision { challenge in
+            if let trust = challenge.serverTrust, !challenge.space.isProxy { await seen.see(trust) }
+            return .performDefaultHandling
+        }
+        let session = Session(configuration, decisions: decisions)
+        Signals.watch { session.invalidateAndCancel() }
+        var failure: LoadError?
+        do throws(LoadError) {
+            let stream = session.streamTask(host: target.host, port: target.port, secure: true)
+            stream.resume()
+            try await stream.closeWrite()
+        } catch { failure = error }
+        session.invalidateAndCancel()
+        await session.invalidated()
+        if let code = Signals.exitCode { return code }
+        guard let trust = await seen.trust ?? failure?.serverTrust else {
+            return failure.map(tell) ?? .other
+        }
+        let drawn = print(TLSDrawing.make(trust, failure, now: .now))
+        return failure.map { ExitCode($0) } ?? drawn
+    }
+
+    private actor Seen {
+        private(set) var trust: ServerTrust?
+        func see(_ trust: ServerTrust) { self.trust = trust }
+    }
+
+    private static func tell(_ error: LoadError) -> ExitCode {
+        try? FileDescriptor.standardError.write("urlload: \(error)\n")
+        return ExitCode(error)
+    }
+
+    private static func mistake(_ words: String) -> ExitCode {
+        try? FileDescriptor.standardError.write("urlload: \(words)\nurlload tls --help says more\n")
+        return .usage
+    }
+
+    private static func print(_ text: String) -> ExitCode {
+        do throws(OutputError) { try FileDescriptor.standardOutput.write(text) } catch { return error.code }
+        return .done
+    }
+}

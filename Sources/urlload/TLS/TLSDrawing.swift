@@ -1,0 +1,43 @@
+// A chain and its verdict, in a few lines.
+
+import FoundationEssentials
+import URLLoading
+
+enum TLSDrawing {
+    static func make(_ trust: ServerTrust, _ failure: LoadError?, now: Date) -> String {
+        var text = "\(trust.host)\n"
+        let chain = trust.chain.isEmpty ? trust.certificates : trust.chain
+        for (depth, certificate) in chain.enumerated() {
+            let own = trust.failures.filter { $0.depth == depth }
+            let origin = trust.certificates.contains(certificate) ? "shown" : "root, ours"
+            text += "\(depth)  \(certificate.subject)  (\(origin))\n"
+            if depth == 0 { text += "   for   \(names(certificate))\n" }
+            text += "   key   \(certificate.key), signed \(certificate.signatureAlgorithm)\n"
+            text += "   until \(certificate.notAfter.formatted(.iso8601)), \(days(until: certificate.notAfter, now))\n"
+            text += "   pin   sha256//\(certificate.publicKeySHA256.base64EncodedString())\n"
+            for failure in own { text += "   ✗     \(failure.reason): \(failure.detail)\n" }
+        }
+        if let last = chain.last, !last.isSelfIssued { text += "\(chain.count)  \(last.issuer)  (nowhere to be found)\n" }
+        for failure in trust.failures where failure.depth >= chain.count { text += "✗ \(failure.reason): \(failure.detail)\n" }
+        let unused = trust.certificates.filter { !chain.contains($0) }
+        if !unused.isEmpty { text += "   \(unused.count) more shown, of no use: \(unused.map(\.subject).joined(separator: "; "))\n" }
+        return text + verdict(trust, failure) + "\n"
+    }
+
+    private static func verdict(_ trust: ServerTrust, _ failure: LoadError?) -> String {
+        guard let failure else { return "✓ trusted" }
+        let words = ErrorWords.sentence(failure.reason) ?? failure.detail ?? ""
+        return "✗ \(failure.reason)" + (words.isEmpty ? "" : ": \(words)")
+    }
+
+    private static func names(_ certificate: Certificate) -> String {
+        let all = certificate.names.map(\.description)
+        guard !all.isEmpty else { return "nobody: it has no names" + (certificate.commonName.map { " (its common name \($0) is none)" } ?? "") }
+        return all.prefix(6).joined(separator: ", ") + (all.count > 6 ? " and \(all.count - 6) more" : "")
+    }
+
+    private static func days(until end: Date, _ now: Date) -> String {
+        let days = Int((end.timeIntervalSince(now) / 86_400).rounded(.down))
+        return days < 0 ? "\(-days) days ago" : "\(days) days left"
+    }
+}

@@ -1,0 +1,102 @@
+import FoundationEssentials
+import Testing
+import URLLoading
+
+@Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(1)))
+struct TrustTests {
+    private func identity(packed: Bool) async throws -> ClientIdentity {
+        let pki = try #require(Servers.variable("PKI"))
+        return packed
+            ? try await .load(pkcs12File: pki + "/client.p12") { "sesame" }
+            : try await .load(certificateFile: pki + "/client.pem", keyFile: pki + "/client.key") { "sesame" }
+    }
+
+    @Test("checklist 80: nginx and s_server learn who we are", arguments: [true, false])
+    func clients(_ packed: Bool) async throws {
+        var configuration = Servers.configuration
+        configuration.tls.identities = [try .init("localhost", try await identity(packed: packed))]
+        try await withSession(configuration) { session in
+            let (data, _) = try await session.data(from: Servers.url("NGINX_CLIENTS", "/"))
+            #expect(String(decoding: data, as: UTF8.self) == "CN=ada")
+            let (page, _) = try await session.data(from: Servers.url("SSERVER_CLIENTS", "/"))
+            #expect(!page.isEmpty)
+        }
+    }
+
+    @Test("who does not say is told so: by a status, or by an alert", arguments: [Configuration.TLS.Version.tls12, .tls13])
+    func strangers(_ version: Configuration.TLS.Version) async throws {
+        var configuration = Servers.configuration
+        configuration.tls.maximumVersion = version
+        try await withSession(configuration) { session in
+            let (_, response) = try await session.data(from: Servers.url("NGINX_CLIENTS", "/"))
+            #expect(response.http?.status.code == 400)
+            let error = try await failure(session, Request(url: Servers.url("SSERVER_CLIENTS", "/")))
+            #expect(error.reason == .clientCertificateRequired, "\(error)")
+        }
+    }
+
+    @Test("checklist 66: asked at the handshake, by servers that say whom they believe")
+    func asked() async throws {
+        let identity = try await identity(packed: false)
+        var decisions = Decisions()
+        decisions.challenge = Decision { challenge in
+            guard let request = challenge.clientCertificate else { return .performDefaultHandling }
+            return request.issuers.count == 1 ? .present(identity) : .rejectProtectionSpace
+        }
+        try await withSession(Servers.configuration, decisions: decisions) { session in
+            let (data, _) = try await session.data(from: Servers.url("NGINX_CLIENTS", "/"))
+            #expect(String(decoding: data, as: UTF8.self) == "CN=ada")
+            _ = try await session.data(from: Servers.url("SSERVER_CLIENTS", "/"))
+        }
+    }
+
+    @Test("Apache asks after the handshake: in TLS 1.3 it is answered, in 1.2 nobody begins anew")
+    func later() async throws {
+        var configuration = Servers.configuration
+        let url = try Servers.url("APACHE_TLS", "/client/1k.txt")
+        try await withSession(configuration) { session in
+            let (_, response) = try await session.data(from: url)
+            #expect(response.http?.status.code == 403)
+        }
+        configuration.tls.identities = [try .init("localhost", try await identity(packed: false))]
+        try await withSession(configuration) { session in
+            for _ in 1...2 {
+                let (data, _) = try await session.data(from: url)
+                #expect(data == Servers.numbers(128))
+            }
+        }
+        configuration.tls.maximumVersion = .tls12
+        try await withSession(configuration) { session in
+            let (data, response) = (try? await session.data(from: url)).map { ($0.0, Optional($0.1)) } ?? (Data(), nil)
+            #expect(response?.http?.status.code != 200 && data != Servers.numbers(128))
+        }
+    }
+
+    @Test("security 38: stapled statuses of OpenSSL's making")
+    func staples() async throws {
+        var configuration = Servers.configuration
+        configuration.tls.stapledStatus = .required
+        try await withSession(configuration) { session in
+            _ = try await session.data(from: Servers.url("SSERVER_GOOD", "/"))
+            let revoked = try await failure(session, Request(url: Servers.url("SSERVER_REVOKED", "/")))
+            #expect(revoked.reason == .certificateRevoked && revoked.serverTrust != nil, "\(revoked)")
+            let missing = try await failure(session, Request(url: Servers.url("NGINX_TLS", "/1k.txt")))
+            #expect(missing.reason == .certificateStatusMissing, "\(missing)")
+        }
+    }
+
+    @Test("the command draws a chain and its verdict, and gives a certificate")
+    func command() async throws {
+        let pki = try #require(Servers.variable("PKI"))
+        let host = try Servers.text("NGINX_TLS", "").replacing("https://", with: "")
+        let good = try await Running.urlload(["tls", "--cacert", pki + "/ca.pem", host])
+        #expect(good.code == 0 && good.text.contains("✓ trusted") && good.text.contains("CN=URLLoading test ca"))
+        let bad = try await Running.urlload(["tls", "--cacert", pki + "/other-ca.pem", host])
+        #expect(bad.code == 60 && bad.text.contains("✗ certificateUntrusted"))
+        let client = try await Running.urlload([
+            "-s", "--cacert", pki + "/ca.pem", "--cert", pki + "/client.pem", "--key", pki + "/client.key", "--pass", "sesame",
+            try Servers.text("NGINX_CLIENTS", "/"),
+        ])
+        #expect(client.text == "CN=ada")
+    }
+}

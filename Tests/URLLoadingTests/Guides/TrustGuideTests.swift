@@ -1,0 +1,77 @@
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingTesting
+
+/// The examples of docs/guides/trust.md.
+@Suite(.timeLimit(.minutes(1)))
+struct TrustGuideTests {
+    struct Vault: Sendable { func passphrase() async throws -> String { "sesame" } }
+    struct User: Sendable { func accepts(_ trust: ServerTrust) async -> Bool { !trust.certificates.isEmpty } }
+
+    @Test func settingsAndErrors() async throws {
+        try await withTrust(.init(validity: .past)) { rig in
+            let company = String(decoding: rig.authority.pem, as: UTF8.self)
+            let text = "sha256//" + (try rig.leaf).publicKeySHA256.base64EncodedString()
+            var configuration = rig.strict
+            configuration.tls.roots = .systemAnd(pem: company)
+            configuration.tls.minimumVersion = .tls13
+            configuration.tls.strength = .bits128
+            configuration.tls.pins = [try .init("*.bank.example", [try #require(Configuration.TLS.Pin(text))])]
+            let url = rig.origin.url()
+            try await withSession(configuration) { session in
+                do throws(LoadError) {
+                    _ = try await session.data(from: url)
+                    Issue.record("trusted")
+                } catch {
+                    let trust = try #require(error.serverTrust)
+                    #expect(error.reason == .certificateExpired)
+                    let end = try #require(trust.certificates.first).notAfter
+                    #expect(end < .now && trust.failures.count == 1)
+                }
+            }
+        }
+    }
+
+    @Test func decisions() async throws {
+        try await withTrust { rig in
+            let user = User()
+            var decisions = Decisions()
+            decisions.challenge = Decision(within: .seconds(30)) { challenge in
+                guard let trust = challenge.serverTrust else { return .performDefaultHandling }
+                if trust.isTrusted { return .performDefaultHandling }
+                return await user.accepts(trust) ? .accept(trust) : .cancel
+            }
+            try await withSession(rig.strict, decisions: decisions) { try await $0.expect(rig.origin.url(), "full") }
+        }
+    }
+
+    @Test func identities() async throws {
+        try await withTrust(server: { tls, authority, _ in tls.clientRootsPEM = authority.pem }) { rig in
+            let vault = Vault()
+            let me = try rig.authority.issue(.init(names: [], commonName: "ada", isForServers: false))
+            let directory = FileManager.default.temporaryDirectory.appending(path: "me-\(UInt64.random(in: 0 ... .max))")
+            try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+            defer { try? FileManager.default.removeItem(at: directory) }
+            let certificateFile = directory.appending(path: "me.pem"), keyFile = directory.appending(path: "me.key")
+            try Data(me.certificatePEM).write(to: certificateFile)
+            try Data(try me.keyPEM(passphrase: "sesame")).write(to: keyFile)
+            let identity = try await ClientIdentity.load(certificateFile: certificateFile.path(), keyFile: keyFile.path()) {
+                try await vault.passphrase()
+            }
+            var decisions = Decisions()
+            decisions.challenge = Decision { challenge in
+                guard let request = challenge.clientCertificate else { return .performDefaultHandling }
+                return request.issuers.isEmpty ? .rejectProtectionSpace : .present(identity)
+            }
+            try await withSession(rig.trusting, decisions: decisions) { try await $0.expect(rig.origin.url(), "CN=ada") }
+            let session = Session(rig.trusting)
+            var tls = session.configuration.tls
+            tls.identities = [try .init("*", identity)]
+            session.renewTLS(tls)
+            try await session.expect(rig.origin.url(), "CN=ada")
+            session.invalidateAndCancel()
+            await session.invalidated()
+        }
+    }
+}

@@ -1,0 +1,123 @@
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingTesting
+
+/// Security 35, 38, 40 and what `SecureRows` does not have: each kind of bad certificate is refused for what it is.
+@Suite(.timeLimit(.minutes(1)))
+struct CertificateZooRows {
+    private func expect(_ reason: LoadError.Reason?, _ rig: TrustRig, _ change: (inout Configuration.TLS) -> Void = { _ in }) async throws {
+        var configuration = rig.trusting
+        change(&configuration.tls)
+        try await withSession(configuration) { session in
+            guard let reason else { return try await session.expect(rig.origin.url(), "full") }
+            let error = await failure(reason, .peer, .securing) { try await session.data(from: rig.origin.url()) }
+            #expect(error?.serverTrust?.failures.first?.reason == reason && error?.serverTrust?.certificates.isEmpty == false)
+        }
+    }
+
+    @Test("a chain without its intermediate leads nowhere")
+    func missingIntermediate() async throws {
+        try await withTrust(through: { try $0.intermediate(commonName: "Between") }) { try await expect(nil, $0) }
+        try await withTrust(through: { try $0.intermediate(commonName: "Between") }, server: { tls, _, _ in
+            let text = String(decoding: tls.certificatePEM, as: UTF8.self)
+            let first = try #require(text.firstRange(of: "-----END CERTIFICATE-----\n"))
+            tls.certificatePEM = Array(text[..<first.upperBound].utf8)
+        }) { try await expect(.certificateUntrusted, $0) }
+    }
+
+    @Test("security 35: an authority vouches for the names it may vouch for, and as deep as it may")
+    func constraints() async throws {
+        try await withTrust(through: { try $0.intermediate(commonName: "Ours", permittedNames: ["localhost"]) }) { try await expect(nil, $0) }
+        try await withTrust(through: { try $0.intermediate(commonName: "Others", permittedNames: ["example.org"]) }) {
+            try await expect(.certificateInvalid, $0)
+        }
+        try await withTrust(through: { try $0.intermediate(commonName: "Last", pathLength: 0).intermediate(commonName: "One more") }) {
+            try await expect(.certificateInvalid, $0)
+        }
+    }
+
+    @Test("keys below the least strength are refused: the servers' and by the configuration")
+    func weak() async throws {
+        var options = TestCertificateOptions()
+        options.key = .rsa(1024)
+        try await withTrust(options, server: { tls, _, _ in tls.isWeak = true }) { try await expect(.certificateWeak, $0) }
+        options.key = .rsa(2048)
+        try await withTrust(options) { rig in
+            try await expect(nil, rig)
+            try await expect(.certificateWeak, rig) { $0.strength = .bits128 }
+        }
+        try await withTrust { rig in try await expect(nil, rig) { $0.strength = .bits128 } }
+    }
+
+    @Test("security 38: a stapled status is heard when asked for")
+    func staples() async throws {
+        try await withTrust { rig in
+            try await expect(nil, rig) { $0.stapledStatus = .heard }
+            try await expect(.certificateStatusMissing, rig) { $0.stapledStatus = .required }
+        }
+        let cases: [(TestCertificateAuthority.Status, LoadError.Reason?, LoadError.Reason?)] = [
+            (.good, nil, nil), (.revoked, .certificateRevoked, .certificateRevoked), (.outdated, nil, .certificateStatusMissing),
+        ]
+        for version in [Configuration.TLS.Version.tls12, .tls13] {
+            for (status, heard, required) in cases {
+                try await withTrust(server: { tls, authority, identity in
+                    tls.stapledStatus = try authority.status(of: identity, status)
+                    tls.maximumVersion = version
+                }) { rig in
+                    try await expect(nil, rig)
+                    try await expect(heard, rig) { $0.stapledStatus = .heard }
+                    try await expect(required, rig) { $0.stapledStatus = .required }
+                }
+            }
+        }
+        // Signed by somebody else: worth nothing.
+        try await withTrust(server: { tls, _, identity in
+            tls.stapledStatus = try TestCertificateAuthority(commonName: "Test root").status(of: identity, .revoked)
+        }) { rig in
+            try await expect(nil, rig) { $0.stapledStatus = .heard }
+            try await expect(.certificateStatusMissing, rig) { $0.stapledStatus = .required }
+        }
+    }
+
+    @Test("roots can be renewed: by a call, and by a new file")
+    func roots() async throws {
+        try await withTrust { rig in
+            let path = FileManager.default.temporaryDirectory.appending(path: "roots-\(UInt64.random(in: 0 ... .max)).pem")
+            defer { try? FileManager.default.removeItem(at: path) }
+            let other = try TestCertificateAuthority(commonName: "Another root")
+            try Data(other.pem).write(to: path)
+            var configuration = rig.trusting
+            configuration.tls.roots = .file(path.path())
+            let session = Session(configuration)
+            await expectFailure(.certificateUntrusted) { try await session.data(from: rig.origin.url()) }
+            // Of another size: what changes within one tick of the clock keeps its time.
+            try Data(rig.authority.pem + other.pem).write(to: path)
+            try await session.expect(rig.origin.url(), "full")
+            // What rests was trusted by roots that are no more.
+            configuration.tls.roots = .pem(String(decoding: other.pem, as: UTF8.self))
+            session.renewTLS(configuration.tls)
+            await expectFailure(.certificateUntrusted) { try await session.data(from: rig.origin.url()) }
+            session.invalidateAndCancel()
+            await session.invalidated()
+        }
+    }
+
+    @Test("what is no certificate is none, and what is in one moves no cursor")
+    func facts() throws {
+        let authority = try TestCertificateAuthority(commonName: "Evil\u{1B}[2J\nroot")
+        let certificate = try #require(Certificate(pem: authority.pem))
+        #expect(certificate.isAuthority && certificate.isSelfIssued)
+        #expect(!"\(certificate)".utf8.contains { $0 < 0x20 })
+        let leaf = try #require(Certificate(pem: try authority.issue(.init(names: ["a\0b", "*.x"], addresses: [[1, 2, 3, 4], [UInt8](repeating: 0, count: 15) + [1]])).certificatePEM))
+        #expect(leaf.names == [.dns("a\0b"), .dns("*.x"), .address("1.2.3.4"), .address("::1")])
+        #expect(leaf.names.first?.description == "a\\u{0}b")
+        #expect(Certificate(der: []) == nil && Certificate(der: [0x30, 0x00]) == nil && Certificate(der: Array(leaf.der) + [0]) == nil)
+        var damaged = Array(leaf.der)
+        for index in damaged.indices {
+            damaged[index] ^= 0x55
+            _ = Certificate(der: damaged).map { "\($0) \($0.names) \($0.key) \($0.notBefore)" }
+            damaged[index] ^= 0x55
+        }
+    }
+}

@@ -1,0 +1,159 @@
+import FoundationEssentials
+import Synchronization
+import Testing
+import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+
+/// Checklist 80, security 15: who we are to servers that ask.
+@Suite(.timeLimit(.minutes(1)))
+struct IdentityRows {
+    private func client(_ authority: TestCertificateAuthority, _ name: String) throws -> TestIdentity {
+        try authority.issue(.init(names: [], commonName: name, isForServers: false))
+    }
+
+    private func asking(
+        _ version: Configuration.TLS.Version = .tls13, requires: Bool = true,
+        _ use: nonisolated(nonsending) (TrustRig) async throws -> Void
+    ) async throws {
+        try await withTrust(server: { tls, authority, _ in
+            tls.clientRootsPEM = authority.pem
+            tls.requiresClientCertificate = requires
+            tls.maximumVersion = version
+        }, use)
+    }
+
+    @Test("checklist 80: the identity of the configuration is given to the hosts it is for", arguments: [Configuration.TLS.Version.tls12, .tls13])
+    func configured(_ version: Configuration.TLS.Version) async throws {
+        try await asking(version) { rig in
+            var configuration = rig.trusting
+            let ada = try client(rig.authority, "ada")
+            let identity = try ClientIdentity(certificatePEM: ada.certificatePEM, keyPEM: ada.keyPEM)
+            for hosts in ["localhost", "*"] {
+                configuration.tls.identities = [try .init("other.example", identity), try .init(hosts, identity)]
+                try await withSession(configuration) { try await $0.expect(rig.origin.url(), "CN=ada") }
+            }
+            configuration.tls.identities = [try .init("other.example", identity)]
+            try await withSession(configuration) { session in
+                await expectFailure(.clientCertificateRequired, .peer) { try await session.data(from: rig.origin.url()) }
+            }
+        }
+    }
+
+    @Test("an identity that the server does not take is refused, and says so", arguments: [Configuration.TLS.Version.tls12, .tls13])
+    func refused(_ version: Configuration.TLS.Version) async throws {
+        try await asking(version) { rig in
+            let stranger = try client(try TestCertificateAuthority(commonName: "Elsewhere"), "eve")
+            var configuration = rig.trusting
+            configuration.tls.identities = [
+                try .init("*", try ClientIdentity(certificatePEM: stranger.certificatePEM, keyPEM: stranger.keyPEM))
+            ]
+            try await withSession(configuration) { session in
+                await expectFailure(.clientCertificateRefused, .peer) { try await session.data(from: rig.origin.url()) }
+            }
+        }
+    }
+
+    @Test("checklist 66: a decision is asked who we are, and hears whom the server would believe", arguments: [true, false])
+    func decided(_ requires: Bool) async throws {
+        try await asking(requires: requires) { rig in
+            let ada = try client(rig.authority, "ada")
+            let identity = try ClientIdentity(certificatePEM: ada.certificatePEM, keyPEM: ada.keyPEM)
+            let asked = Asked()
+            var decisions = Decisions()
+            decisions.challenge = Decision { challenge in
+                guard let request = challenge.clientCertificate else { return .performDefaultHandling }
+                asked.add(challenge)
+                return request.proposed == nil && asked.all.count == 1 ? .present(identity) : .rejectProtectionSpace
+            }
+            try await withSession(rig.trusting, decisions: decisions) { try await $0.expect(rig.origin.url(), "CN=ada") }
+            let challenge = try #require(asked.all.first)
+            #expect(challenge.space.method == "ClientCertificate" && challenge.clientCertificate?.issuers.count == 1)
+            // Nobody.
+            try await withSession(rig.trusting, decisions: decisions) { session in
+                if !requires { return try await session.expect(rig.origin.url(), "full") }
+                await expectFailure(.clientCertificateRequired, .peer) { try await session.data(from: rig.origin.url()) }
+            }
+        }
+    }
+
+    @Test("security 15: a renewed identity finds no connection and no session of the other")
+    func renewed() async throws {
+        try await asking { rig in
+            var configuration = rig.trusting
+            let identities = try ["ada", "bob"].map { try client(rig.authority, $0) }
+                .map { try ClientIdentity(certificatePEM: $0.certificatePEM, keyPEM: $0.keyPEM) }
+            configuration.tls.identities = [try .init("*", identities[0])]
+            let session = Session(configuration)
+            for _ in 1...2 { try await session.expect(rig.origin.url(), "CN=ada") }
+            #expect(rig.origin.counts.accepted == 1)
+            configuration.tls.identities = [try .init("*", identities[1])]
+            session.renewTLS(configuration.tls)
+            try await session.expect(rig.origin.url(), "CN=bob")
+            session.invalidateAndCancel()
+            await session.invalidated()
+        }
+    }
+
+    // MARK: Files
+
+    @Test("an identity out of PEM and PKCS#12, with the passphrase asked for only where there is one")
+    func forms() async throws {
+        let authority = try TestCertificateAuthority(commonName: "Test root")
+        let made = try client(authority, "ada")
+        let plain = try ClientIdentity(certificatePEM: made.certificatePEM, keyPEM: made.keyPEM)
+        let closed = try made.keyPEM(passphrase: "sesame"), packed = try made.pkcs12(passphrase: "sesame")
+        let opened = try ClientIdentity(certificatePEM: made.certificatePEM, keyPEM: closed, passphrase: "sesame")
+        let unpacked = try ClientIdentity(pkcs12: packed, passphrase: "sesame")
+        let joined = try ClientIdentity(certificatePEM: made.certificatePEM + made.keyPEM, keyPEM: made.certificatePEM + made.keyPEM)
+        #expect(plain == opened && plain == unpacked && plain == joined)
+        #expect(plain.certificates.first?.commonName == "ada" && !"\(plain)".contains("PRIVATE"))
+        for wrong in [nil, "", "other"] {
+            await expectFailure(.wrongPassphrase, .local) {
+                try ClientIdentity(certificatePEM: made.certificatePEM, keyPEM: closed, passphrase: wrong)
+            }
+            await expectFailure(.wrongPassphrase, .local) { try ClientIdentity(pkcs12: packed, passphrase: wrong) }
+        }
+        let other = try client(authority, "bob")
+        await expectFailure(.badClientIdentity) { try ClientIdentity(certificatePEM: made.certificatePEM, keyPEM: other.keyPEM) }
+        await expectFailure(.badClientIdentity) { try ClientIdentity(certificatePEM: [], keyPEM: other.keyPEM) }
+        await expectFailure(.badClientIdentity) { try ClientIdentity(certificatePEM: made.certificatePEM, keyPEM: []) }
+        await expectFailure(.badClientIdentity) { try ClientIdentity(pkcs12: made.keyPEM) }
+    }
+
+    struct Forgotten: Error {}
+
+    @Test("an identity out of files")
+    func files() async throws {
+        let made = try client(try TestCertificateAuthority(commonName: "Test root"), "ada")
+        let directory = FileManager.default.temporaryDirectory.appending(path: "identity-\(UInt64.random(in: 0 ... .max))")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        func file(_ name: String, _ bytes: [UInt8]) throws -> String {
+            let path = directory.appending(path: name)
+            try Data(bytes).write(to: path)
+            return path.path()
+        }
+        let certificate = try file("me.pem", made.certificatePEM)
+        let open = try file("open.key", made.keyPEM), closed = try file("closed.key", try made.keyPEM(passphrase: "sesame"))
+        let packed = try file("me.p12", try made.pkcs12(passphrase: "sesame"))
+        let asked = Asked.Count()
+        _ = try await ClientIdentity.load(certificateFile: certificate, keyFile: open) { asked.count(); return "sesame" }
+        #expect(asked.value == 0)
+        _ = try await ClientIdentity.load(certificateFile: certificate, keyFile: closed) { asked.count(); return "sesame" }
+        _ = try await ClientIdentity.load(pkcs12File: packed) { asked.count(); return "sesame" }
+        #expect(asked.value == 2)
+        let error = await failure(.decisionFailed) { try await ClientIdentity.load(pkcs12File: packed) { throw Forgotten() } }
+        #expect(error?.underlying is Forgotten)
+        await expectFailure(.wrongPassphrase) { try await ClientIdentity.load(pkcs12File: packed) }
+        await expectFailure(.badClientIdentity) { try await ClientIdentity.load(certificateFile: certificate + "x") }
+    }
+}
+
+extension Asked {
+    final class Count: Sendable {
+        private let number = Lock(0)
+        func count() { number.withLock { $0 += 1 } }
+        var value: Int { number.withLock { $0 } }
+    }
+}

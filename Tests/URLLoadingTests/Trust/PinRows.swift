@@ -1,0 +1,108 @@
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingTesting
+
+/// Security 20, 36, 37: pins hold everywhere, and decisions do not take them back.
+@Suite(.timeLimit(.minutes(1)))
+struct PinRows {
+    typealias TLS = Configuration.TLS
+
+    private static let nobody = TLS.Pin.publicKey(sha256: Data(repeating: 7, count: 32))
+
+    private func pinned(_ configuration: Configuration, _ hosts: String, _ pins: [TLS.Pin]) throws -> Configuration {
+        var configuration = configuration
+        configuration.tls.pins = [try .init(hosts, pins)]
+        return configuration
+    }
+
+    @Test("security 37: a key or a certificate of the chain must match, where there are pins for the host")
+    func matching() async throws {
+        try await withTrust { rig in
+            let leaf = try rig.leaf, root = try #require(Certificate(pem: rig.authority.pem))
+            let right: [TLS.Pin] = [
+                .publicKey(sha256: leaf.publicKeySHA256), .publicKey(sha256: root.publicKeySHA256), .certificate(sha256: leaf.sha256),
+            ]
+            for pin in right {
+                try await withSession(pinned(rig.trusting, "localhost", [Self.nobody, pin])) { try await $0.expect(rig.origin.url(), "full") }
+            }
+            for (hosts, pins) in [("localhost", [Self.nobody]), ("*", [Self.nobody]), ("LOCALHOST", []), ("localhost", [.certificate(sha256: leaf.publicKeySHA256)])] {
+                try await withSession(pinned(rig.trusting, hosts, pins)) { session in
+                    let error = await failure(.certificatePinMismatch, .peer, .securing) { try await session.data(from: rig.origin.url()) }
+                    #expect(error?.serverTrust?.certificates.first == leaf)
+                }
+            }
+            for hosts in ["other.example", "*.localhost", "127.0.0.1"] {
+                try await withSession(pinned(rig.trusting, hosts, [Self.nobody])) { try await $0.expect(rig.origin.url(), "full") }
+            }
+            #expect(rig.origin.counts.requests == 6)
+        }
+    }
+
+    @Test("security 37: what is shown beside the chain matches no pin")
+    func decoys() async throws {
+        let decoy = try TestCertificateAuthority(commonName: "Pinned")
+        let pin = TLS.Pin.publicKey(sha256: try #require(Certificate(pem: decoy.pem)).publicKeySHA256)
+        try await withTrust(server: { tls, _, _ in tls.certificatePEM += decoy.pem }) { rig in
+            try await withSession(pinned(rig.trusting, "*", [pin])) { session in
+                await expectFailure(.certificatePinMismatch) { try await session.data(from: rig.origin.url()) }
+            }
+            // Nor where the chain proves nothing.
+            var blind = try pinned(rig.strict, "*", [pin])
+            blind.tls.unsafelySkipsVerification = true
+            try await withSession(blind) { session in
+                await expectFailure(.certificatePinMismatch) { try await session.data(from: rig.origin.url()) }
+            }
+            blind.tls.pins = [try .init("*", [.publicKey(sha256: try rig.leaf.publicKeySHA256)])]
+            try await withSession(blind) { try await $0.expect(rig.origin.url(), "full") }
+        }
+    }
+
+    @Test("a pin replaces no check, and no decision replaces a pin")
+    func besides() async throws {
+        try await withTrust { rig in
+            let own = TLS.Pin.publicKey(sha256: try rig.leaf.publicKeySHA256)
+            try await withSession(pinned(rig.strict, "*", [own])) { session in
+                await expectFailure(.certificateUntrusted) { try await session.data(from: rig.origin.url()) }
+            }
+            try await withSession(pinned(rig.strict, "*", [own]), decisions: rig.accepting) { try await $0.expect(rig.origin.url(), "full") }
+            try await withSession(pinned(rig.strict, "*", [Self.nobody]), decisions: rig.accepting) { session in
+                await expectFailure(.certificateUntrusted) { try await session.data(from: rig.origin.url()) }
+            }
+            try await withSession(pinned(rig.trusting, "*", [Self.nobody]), decisions: rig.accepting) { session in
+                await expectFailure(.certificatePinMismatch) { try await session.data(from: rig.origin.url()) }
+            }
+            #expect(rig.asked.all.count == 1)
+        }
+    }
+
+    @Test("security 20: pins hold on resumed sessions, and what was kept serves no other pins")
+    func resumed() async throws {
+        try await withTrust { rig in
+            var configuration = try pinned(rig.trusting, "*", [.publicKey(sha256: try rig.leaf.publicKeySHA256)])
+            configuration.idleConnectionLifetime = .zero
+            let session = Session(configuration)
+            try await session.expect(rig.origin.url(), "full")
+            try await session.expect(rig.origin.url(), "resumed")
+            var tls = configuration.tls
+            tls.pins = [try .init("*", [Self.nobody])]
+            session.renewTLS(tls)
+            await expectFailure(.certificatePinMismatch) { try await session.data(from: rig.origin.url()) }
+            session.renewTLS(configuration.tls)
+            try await session.expect(rig.origin.url(), "full")
+            session.invalidateAndCancel()
+            await session.invalidated()
+        }
+    }
+
+    @Test("what names no host is refused, not passed over")
+    func patterns() throws {
+        for text in ["", "*.", "a b", "http://a", "*.*.example", "a/b", "*.127.0.0.1"] {
+            #expect(throws: LoadError.self, "\(text)") { try TLS.Pins(text, []) }
+        }
+        let same = try TLS.Pins("B\u{FC}cher.Example", []), normal = try TLS.Pins("xn--bcher-kva.example", [])
+        #expect(same == normal)
+        #expect(TLS.Pin("sha256//" + Data(repeating: 7, count: 32).base64EncodedString()) == Self.nobody)
+        #expect(TLS.Pin("sha256//AAAA") == nil && TLS.Pin("md5//AAAA") == nil && TLS.Pin("") == nil)
+    }
+}
