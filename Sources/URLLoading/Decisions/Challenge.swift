@@ -50,6 +50,8 @@ public struct Challenge: Sendable {
         public static let bearer = Method("Bearer")
         /// Kerberos (RFC 4559).
         public static let negotiate = Method("Negotiate")
+        /// Of a ``CredentialStore``: whichever is asked for.
+        public static let any = Method("*")
         /// The older way of Windows.
         public static let ntlm = Method("NTLM")
 

@@ -38,6 +38,9 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
     /// A failure that only says that the peer had closed an idle connection before we used it.
     var failedStale: Bool { connection.exchanges > 1 && !connection.hasReceived && owner.stopReason == nil }
 
+    /// The proxy that answers in the origin's place; `nil` if the origin does.
+    var forwarder: Proxy? { connection.forwarder }
+
     /// Sends the request and waits for the head of the answer.
     func start(_ request: PreparedRequest) async throws(LoadError) {
         record?.mark(.requestStart)

@@ -21,9 +21,11 @@ struct HTTPHandler: DirectHandler {
         do throws(LoadError) {
             var retries = RetryPlan(hop.request, isRepeated: attempt > 1)
             var prepared = try await prepare(hop, for: load, retries)
+            var talk = load.core.authenticator.isInUse ? try await talk(hop, for: load, prepared) : nil
             while true {
+                talk?.authorize(&prepared)
                 record = load.emission?.begin(prepared)
-                let exchange = try await lease(prepared, for: load, fresh: retries.wantsFresh, record)
+                let exchange = try await lease(prepared, for: load, fresh: retries.wantsFresh, record, hop, &talk)
                 record = nil
                 if let error = await failure(of: exchange, prepared) {
                     let isStale = exchange.failedStale
@@ -31,7 +33,12 @@ struct HTTPHandler: DirectHandler {
                     exchange.release()
                     guard retries.retry(after: error, isStale: isStale) else { throw error }
                 } else {
-                    guard retries.retry(after: exchange.head?.status, prepared) else { return exchange }
+                    if !retries.retry(after: exchange.head?.status, prepared) {
+                        guard talk != nil || exchange.isChallenge,
+                            try await answers(exchange, prepared, hop, for: load, &talk)
+                        else { return exchange }
+                        retries.isChallenged = true
+                    }
                     exchange.release()
                 }
                 if hop.request.body != nil { prepared = try await prepare(hop, for: load, retries) }
@@ -66,13 +73,14 @@ struct HTTPHandler: DirectHandler {
 
     @inline(never)
     private static func lease(
-        _ request: PreparedRequest, for load: Load, fresh: Bool, _ record: TransactionRecord?
+        _ request: PreparedRequest, for load: Load, fresh: Bool, _ record: TransactionRecord?, _ hop: Load.Hop,
+        _ talk: inout AuthenticationTalk?
     ) async throws(LoadError) -> HTTPExchange {
         let proxies = load.core.proxies, route = request.destination.route
         guard !proxies.isDirect else { return try await lease(request, over: route, for: load, fresh: fresh, record) }
         return try await proxies.first(to: route.origin, request.request.url, for: load) { (way) throws(LoadError) in
-            let route = Route(origin: route.origin, way: way.authorized(by: request.proxyAuthorization))
-            return try await lease(request, over: route, for: load, fresh: fresh, record)
+            let way = way.authorized(by: request.proxyAuthorization)
+            return try await lease(request, route.origin, through: way, for: load, fresh: fresh, record, hop, &talk)
         }
     }
 
@@ -91,6 +99,21 @@ struct HTTPHandler: DirectHandler {
         }
         load.emission?.begin(bodyLength: request.body.map(\.length) ?? 0)
         return HTTPExchange(connection, load, request.request.url, record)
+    }
+
+    /// One that a caller's decision may open goes on from there; see `HTTPHandler+Authentication`.
+    static func lease(
+        _ request: PreparedRequest, _ origin: Origin, through way: ProxyChain, for load: Load, fresh: Bool,
+        _ record: TransactionRecord?, _ hop: Load.Hop, _ talk: inout AuthenticationTalk?
+    ) async throws(LoadError) -> HTTPExchange {
+        while true {
+            let way = talk?.opened(way) ?? way
+            do throws(LoadError) {
+                return try await lease(request, over: Route(origin: origin, way: way), for: load, fresh: fresh, record)
+            } catch {
+                guard try await answers(error, way, request, hop, for: load, &talk) else { throw error }
+            }
+        }
     }
 
     /// Sends the request and waits for the head of its answer; `nil` if it came.

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/sendfile.h>
@@ -322,6 +323,17 @@ ssize_t csys_file_read(int descriptor, void *bytes, size_t count, int64_t offset
 
 int csys_file_create(const char *path) {
     return result(open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+}
+
+int csys_file_lock(const char *path) {
+    int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (descriptor < 0) return -errno;
+    int outcome;
+    do outcome = flock(descriptor, LOCK_EX); while (outcome < 0 && errno == EINTR);
+    if (outcome == 0) return descriptor;
+    int error = errno;
+    close(descriptor);
+    return -error;
 }
 
 int csys_file_reopen(const char *path, csys_file_info *info) {

@@ -36,6 +36,9 @@ package struct DigestChallenge: Sendable, Hashable {
     /// The references of `domain`, as they are written.
     package let domain: [String]
 
+    /// The server takes no answer that leaves the body out.
+    package var needsBody: Bool { !protections.isEmpty && !protections.contains(.auth) }
+
     /// `nil` if the challenge cannot be answered: no realm or nonce, an algorithm or a quality of protection that is
     /// not known here.
     package init?(_ challenge: AuthenticationChallenge) {

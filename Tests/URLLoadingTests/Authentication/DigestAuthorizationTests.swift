@@ -43,7 +43,7 @@ import URLLoadingWire
             + "opaque=\"HRPCssKJSGjCrkzDg8OhwpzCiGPChXYjwrI2QmXDnsOS\", charset=UTF-8, userhash=true"
         let answer = try answer(
             text, user: "J\u{E4}s\u{F8}n Doe", password: "Secret, or not?", target: "/doe.json",
-            cnonce: "NTg6RKcb9boFIAS3KrFK9BGeh+niz/sm")
+            cnonce: "NTg6RKcb9boFIAS3KrFK9BGeh+iDa/sm6jUMp2wds69v")
         #expect(answer["username"] == "793263caabb707a56211940d90411ea4a575adeccb7e360aeb624ed06ece9b0b")
         #expect(answer["response"] == "3798d4131c277846293534c3edc11bd8a5e4cdcbff78b05db9d95eeb1cec68a5")
         #expect(answer["userhash"] == "true")
