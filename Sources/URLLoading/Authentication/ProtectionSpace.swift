@@ -1,3 +1,6 @@
+public import FoundationEssentials
+import URLLoadingWire
+
 /// A part of a server that one credential opens (RFC 9110 §11.5).
 ///
 /// ```swift
@@ -25,6 +28,16 @@ public struct ProtectionSpace: Sendable, Hashable, CustomStringConvertible {
         self.realm = realm
         self.method = method
         self.isProxy = isProxy
+    }
+
+    /// A part of the server that a URL is of, its host in normal form.
+    /// - Parameter server: of http or https; what follows host and port is not looked at.
+    /// - Throws: ``LoadError/Reason/badURL``, ``LoadError/Reason/unsupportedScheme``.
+    public init(server: URL, realm: String? = nil, method: Challenge.Method = .any) throws(LoadError) {
+        let origin: Origin
+        do throws(WireViolation) { origin = try Target(server.absoluteString).origin } catch { throw LoadError(error, .preparing) }
+        self.init(
+            host: "\(origin.host)", port: Int(origin.port), scheme: origin.scheme, realm: realm, method: method)
     }
 
     /// `https://example.org:443 "staff" Digest`.

@@ -101,8 +101,13 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
 
     /// The value of Proxy-Authorization for a request (RFC 7617, or as it wanted); `nil` without credentials.
     func authorizationField(_ method: String, _ target: [UInt8], body: @autoclosure () -> [UInt8]? = []) -> String? {
+        guard authorization == nil, let login else { return authorizationField }
+        return login.authorization(method, target, body: body())
+    }
+
+    /// The same without a challenge.
+    var authorizationField: String? {
         if let authorization { return authorization }
-        if let login { return login.authorization(method, target, body: body()) }
         guard isHTTP, user != nil || password != nil else { return nil }
         return "Basic " + Data("\(user ?? ""):\(password ?? "")".utf8).base64EncodedString()
     }
