@@ -79,11 +79,35 @@ final class AuthenticationTalk: @unchecked Sendable {
     }
 
     /// Says who asks, in the words of this sending.
-    func authorize(_ request: inout PreparedRequest) {
+    func authorize(_ request: inout PreparedRequest) async {
         guard !isCallers else { return }
+        if origin.login?.isTicket == true {
+            // A token is good for one request: servers remember those they have seen.
+            let token: [UInt8]?
+            if let made = ticketToken { token = made } else { token = await makeTicketToken() }
+            ticketToken = nil
+            return request.setAuthorization(token.map { "Negotiate " + Data($0).base64EncodedString() })
+        }
         request.setAuthorization(origin.login?.authorization(
             request.request.method.rawValue, destination.target.originForm, body: request.bodyBytes))
     }
+
+    private var ticketToken: [UInt8]?
+
+    private func makeTicketToken() async -> [UInt8]? {
+        guard case .name = destination.route.origin.host.kind else { return nil }
+        return await TicketLibrary.shared?.token(for: "HTTP", on: place.host, load)
+    }
+
+    /// Negotiate asks nobody: there is a ticket in this user's cache, or there is not (checklist 70).
+    private func ticket(_ space: ProtectionSpace) async -> Login? {
+        guard !space.isProxy, !hasTriedTicket else { return nil }
+        hasTriedTicket = true
+        ticketToken = await makeTicketToken()
+        guard ticketToken != nil else { return nil }
+        return Login(.negotiate, space, Credential(user: "", password: ""), isOfURL: false, path: path)
+    }
+    private var hasTriedTicket = false
 
     /// The way with what is known to open its proxies.
     func opened(_ way: ProxyChain) -> ProxyChain {
@@ -206,6 +230,7 @@ final class AuthenticationTalk: @unchecked Sendable {
             side.login = nil
             side.failures += 1
             side.refused.append(used.credential)
+            if used.isTicket { hasTriedTicket = true }
             authenticator.forget(used)
         } else if let own = basicRefused {
             basicRefused = nil
@@ -227,6 +252,10 @@ final class AuthenticationTalk: @unchecked Sendable {
         var asks = true
         for offer in offers {
             let space = place.space(offer)
+            if case .negotiate = offer {
+                if let login = await ticket(space) { return login }
+                continue
+            }
             var failure: LoadError?
             asking: while true {
                 let proposed = try await propose(offer, space, given)

@@ -16,7 +16,7 @@ final class Login: Sendable {
     let strength: Int
     /// What the paths of requests begin with that get it unasked.
     let paths: [String]
-    private enum Scheme: Sendable { case fixed(String), digest }
+    private enum Scheme: Sendable { case fixed(String), digest, negotiate }
     private let scheme: Scheme
     private let digest: Lock<DigestUse?>
 
@@ -46,7 +46,10 @@ final class Login: Sendable {
             scheme = .digest
             digest = Lock(DigestUse(challenge: challenge))
             paths = Self.paths(challenge.domain, space)
-        case .negotiate: return nil
+        case .negotiate:
+            scheme = .negotiate
+            digest = Lock(nil)
+            paths = ["/"]
         }
         self.space = space
         self.credential = credential
@@ -67,6 +70,9 @@ final class Login: Sendable {
             return String(decoding: target.originForm, as: UTF8.self)
         }
     }
+
+    /// Its token is made for each request, by whoever may block.
+    var isTicket: Bool { if case .negotiate = scheme { true } else { false } }
 
     /// The value of Authorization or Proxy-Authorization for one request.
     /// - Parameter body: of the request, if it is known before it is sent. Asked for only where it is proved too.

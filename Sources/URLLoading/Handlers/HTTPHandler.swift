@@ -23,7 +23,7 @@ struct HTTPHandler: DirectHandler {
             var prepared = try await prepare(hop, for: load, retries)
             var talk = load.core.authenticator.isInUse ? try await talk(hop, for: load, prepared) : nil
             while true {
-                talk?.authorize(&prepared)
+                if let talk { await talk.authorize(&prepared) }
                 record = load.emission?.begin(prepared)
                 let exchange = try await lease(prepared, for: load, fresh: retries.wantsFresh, record, hop, &talk)
                 record = nil
