@@ -40,6 +40,7 @@ let package = Package(
         .executableTarget(
             name: "curlmulti", dependencies: ["BenchMeasure"], cSettings: gnu,
             linkerSettings: [.linkedLibrary("curl")]),
+        .executableTarget(name: "h2peer", dependencies: ["BenchMeasure"], cSettings: gnu),
         .executableTarget(name: "fnet", dependencies: ["BenchMeasure"], swiftSettings: strict),
     ] + (withOurs ? [
         .executableTarget(

@@ -81,6 +81,19 @@ extension WireViolation {
         /// A call that does not fit the state of the codec.
         public static let illegalState = Code("illegalState")
 
+        // MARK: HTTP/2
+
+        /// The peer's first bytes are no SETTINGS: it speaks something else (RFC 9113 3.4).
+        public static let notHTTP2 = Code("notHTTP2")
+        /// A rule that holds for the whole connection was broken (RFC 9113 5.4.1).
+        public static let http2Violation = Code("http2Violation")
+        /// A message that is not well-formed: its fields, their order, its length (RFC 9113 8.1.1).
+        public static let http2MalformedMessage = Code("http2MalformedMessage")
+        /// Frames without use beyond the limit (RFC 9113 10.5).
+        public static let http2Flood = Code("http2Flood")
+        /// No further stream can begin on this connection (RFC 9113 5.1.1).
+        public static let http2NoStream = Code("http2NoStream")
+
         // MARK: URLs
 
         /// Text that is no URI reference (RFC 3986 4.1).

@@ -2,6 +2,7 @@
 
 import AsyncHTTPClient
 import BenchMeasure
+import Foundation
 import NIOCore
 import NIOSSL
 import Synchronization
@@ -11,7 +12,7 @@ let scenario = String(cString: options.scenario)
 if scenario == "handshake-resumed" { bench_unsupported() }  // it keeps no TLS session
 
 var configuration = HTTPClient.Configuration()
-configuration.httpVersion = .http1Only
+configuration.httpVersion = ProcessInfo.processInfo.environment["BENCH_HTTP2"] == "1" ? .automatic : .http1Only
 configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = options.connections
 if let cafile = options.cafile {
     var tls = TLSConfiguration.makeClientConfiguration()

@@ -8,6 +8,20 @@ struct Contender {
     /// How many requests it gets, relative to the bare sockets.
     var weight = 1.0
 
+    /// A program of somebody else's: nothing inside it can be counted.
+    var isForeign: Bool { executable == "h2peer" }
+
+    /// Over HTTP/2 the floor is h2load: with as many connections as requests at a time, and with one.
+    static let http2: [Contender] = [
+        Contender(name: "h2load", executable: "h2peer"),
+        Contender(name: "h2load-1", executable: "h2peer", environment: ["H2LOAD_STREAMS": "1"]),
+    ]
+    /// What another road costs, beside the same request without it.
+    static let roads: [Contender] = [
+        Contender(name: "ours-http1", executable: "ours", environment: ["OURS_HTTP1": "1"]),
+        Contender(name: "ours-socks", executable: "ours", environment: ["OURS_PROXY": "1"]),
+    ]
+
     var isFoundation: Bool { name == "fnet" }
 
     /// The first is what the ratios are to.

@@ -109,7 +109,8 @@ struct Measurement {
         environment: [String: String] = [:]
     ) throws -> (Line?, Finished) {
         let connections = scenario.kind == .inflight ? requests : scenario.connections
-        let isTLS = scenario.server != .plain && scenario.server != .holding
+        let isTLS = ![.plain, .holding, .http2].contains(scenario.server)
+        let speaksHTTP2 = [.http2, .http2TLS].contains(scenario.server)
         let arguments = prefix + (isTLS && contender.isFoundation ? servers.trusting : []) + [
             contender.path, scenario.kind.rawValue, servers.url(scenario, requests: requests), "\(connections)",
             "\(requests)",
@@ -117,7 +118,8 @@ struct Measurement {
         let environment = contender.environment.merging(environment) { $1 }.merging([
             "BENCH_WARM": "\(scenario.warm)", "BENCH_WARM_URL": servers.warmURL(scenario),
             "BENCH_SOURCE": "\(servers.directory)/www/1g", "BENCH_LENGTH": "\(scenario.bytesEach)",
-            "BENCH_TARGET": servers.target, "SWIFT_BACKTRACE": "enable=no",
+            "BENCH_TARGET": servers.target, "BENCH_PROXY": servers.proxy, "BENCH_HTTP2": speaksHTTP2 ? "1" : "0",
+            "SWIFT_BACKTRACE": "enable=no",
         ].merging(scenario.sharesCore ? ["BENCH_CORE": "0"] : [:]) { $1 }) { $1 }
         let finished = try run(arguments, environment: environment)
         if finished.status == 77 { return (nil, finished) }
@@ -135,6 +137,7 @@ struct Measurement {
 
     private func count(_ scenario: Scenario, _ result: inout Result) {
         let contender = result.contender
+        guard !contender.isForeign else { return }
         do {
             let requests = scenario.requests(of: contender, scale: min(scale, 0.2))
             let preload = ["LD_PRELOAD": "\(Contender.directory)/libmalloccount.so"]

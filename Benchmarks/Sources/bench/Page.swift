@@ -37,7 +37,7 @@ struct Page {
             "\(scenario.name): \(scenario.title)",
             row("", heads),
         ]
-        let floor = results.first { $0.contender.name == "rawc" }
+        let floor = results.first { ["rawc", "h2load"].contains($0.contender.name) }
         for result in results {
             if result.unsupported { continue }
             lines.append(row(result.contender.name, cells(scenario, result, floor)) + (result.remark.map { "  ! \($0)" } ?? ""))

@@ -5,7 +5,7 @@ struct Scenario {
         case get, bulk, handshake, resumed = "handshake-resumed", inflight, start
         case uploadFile = "upload-file", uploadMemory = "upload-memory", download
     }
-    enum Server { case plain, tls, tlsResuming, tlsFull, holding }
+    enum Server { case plain, tls, tlsResuming, tlsFull, holding, http2, http2TLS }
     enum Unit { case request, gibibyte, process }
 
     var name: String
@@ -22,8 +22,21 @@ struct Scenario {
     var countsSyscalls = true
     /// Compares our own shapes instead of the clients.
     var comparesShapes = false
-    /// What the floor and we do, and nobody else was taught.
-    var isOurs: Bool { Kind.transfers.contains(kind) }
+    /// A connection opened before, through a proxy that knows nothing of what it carries.
+    var isTunnelled = false
+
+    /// Who takes part, of those who were chosen.
+    func contenders(_ chosen: [Contender]) -> [Contender] {
+        func only(_ executables: String..., and others: [Contender] = []) -> [Contender] {
+            (chosen.filter { executables.contains($0.executable) } + others).filter(\.isBuilt)
+        }
+        if comparesShapes { return (Contender.shapes + Contender.classicShapes).filter(\.isBuilt) }
+        if isTunnelled { return only("rawc", "ours", and: [Contender.roads[1]]) }
+        if Kind.transfers.contains(kind) { return only("rawc", "ours") }
+        guard server == .http2 || server == .http2TLS else { return chosen }
+        if kind == .bulk { return only("rawc", "ours", and: [Contender.roads[0]]) }
+        return Contender.http2.filter(\.isBuilt) + (server == .http2 ? only("ours") : only("ours", "ahc"))
+    }
 
     /// One request at a time: client and server take turns, on one core, or the numbers jump between
     /// two modes with the scheduler.
@@ -45,8 +58,14 @@ struct Scenario {
         .get("get-64", "GET 1 KB, 64 connections", .plain, connections: 64, requests: 60_000),
         .get("get-256", "GET 1 KB, 256 connections", .plain, connections: 256, requests: 60_000),
         .get("get-tls-64", "GET 1 KB over TLS, 64 connections", .tls, connections: 64, requests: 40_000),
+        .get("get-h2-1", "GET 1 KB over HTTP/2, one at a time, client and server on one core", .http2, connections: 1, requests: 20_000),
+        .get("get-h2-64", "GET 1 KB over HTTP/2, 64 at a time", .http2, connections: 64, requests: 60_000),
+        .get("get-h2-tls-1", "GET 1 KB over HTTP/2 and TLS, one at a time, client and server on one core", .http2TLS, connections: 1, requests: 20_000),
+        .get("get-h2-tls-64", "GET 1 KB over HTTP/2 and TLS, 64 at a time", .http2TLS, connections: 64, requests: 40_000),
         .bulk("bulk", "1 GiB, discarded", .plain),
         .bulk("bulk-tls", "1 GiB over TLS, discarded", .tls),
+        .tunnelled("bulk-tunnel", "1 GiB over TLS, discarded, directly and through a SOCKS proxy"),
+        .bulk("bulk-h2-tls", "1 GiB over TLS, discarded, over HTTP/2 (ours) and HTTP/1.1", .http2TLS),
         .transfer("upload-file", "1 GiB up from a file", .uploadFile, .holding, "/sink"),
         .transfer("upload-memory", "1 GiB up from memory, in pieces of 256 KiB", .uploadMemory, .holding, "/sink"),
         .transfer("download", "1 GiB down to a file in memory", .download, .plain, "/1g"),
@@ -67,6 +86,12 @@ struct Scenario {
     private static func shapes(_ name: String, _ title: String, connections: Int, requests: Int) -> Scenario {
         var scenario = get(name, title, .plain, connections: connections, requests: requests)
         scenario.comparesShapes = true
+        return scenario
+    }
+
+    private static func tunnelled(_ name: String, _ title: String) -> Scenario {
+        var scenario = bulk(name, title, .tls)
+        scenario.isTunnelled = true
         return scenario
     }
 

@@ -6,6 +6,8 @@ final class Servers {
     private var pids: [pid_t] = []
     private var ports: [Scenario.Server: UInt16] = [:]
     private var ownsDirectory = false
+    /// Carries connections without a look at them.
+    private(set) var proxy = ""
 
     /// Where downloads go: to memory if possible, since a disk has moods of its own.
     var target: String {
@@ -29,6 +31,7 @@ final class Servers {
         try makeFiles()
         try startNginx()
         try startHolding()
+        try startProxy()
     }
 
     deinit { stop() }
@@ -56,7 +59,7 @@ final class Servers {
     }
 
     private func base(_ scenario: Scenario) -> String {
-        let scheme = scenario.server == .plain || scenario.server == .holding ? "http" : "https"
+        let scheme = [.plain, .holding, .http2].contains(scenario.server) ? "http" : "https"
         return "\(scheme)://127.0.0.1:\(ports[scenario.server]!)"
     }
 
@@ -103,7 +106,8 @@ final class Servers {
     }
 
     private func startNginx() throws {
-        let free = try freePorts(4)
+        let free = try freePorts(6)
+        (ports[.http2], ports[.http2TLS]) = (free[4], free[5])
         (ports[.plain], ports[.tls], ports[.tlsResuming], ports[.tlsFull]) = (free[0], free[1], free[2], free[3])
         // The answer of 1 KB comes from memory in one write: a sent file is a second segment, and the
         // client would be measured for waking up twice. The handshake servers close after each answer.
@@ -127,6 +131,8 @@ final class Servers {
               ssl_protocols TLSv1.2 TLSv1.3;
               server { listen 127.0.0.1:\(free[0]) backlog=4096; \(locations) }
               server { listen 127.0.0.1:\(free[1]) ssl backlog=4096; ssl_session_cache shared:a:8m; \(locations) }
+              server { listen 127.0.0.1:\(free[4]) http2 backlog=4096; \(locations) }
+              server { listen 127.0.0.1:\(free[5]) ssl http2 backlog=4096; ssl_session_cache shared:c:8m; \(locations) }
               server { listen 127.0.0.1:\(free[2]) ssl backlog=4096; ssl_session_cache shared:b:8m; ssl_session_tickets on;
                 keepalive_timeout 0; access_log \(handshakeLog) reused; \(locations) }
               server { listen 127.0.0.1:\(free[3]) ssl backlog=4096; ssl_session_cache off; ssl_session_tickets off;
@@ -151,6 +157,16 @@ final class Servers {
         let text = String(decoding: line, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
         guard let port = UInt16(text) else { throw Failure("the holding server said no port") }
         ports[.holding] = port
+    }
+
+    private func startProxy() throws {
+        let port = try freePorts(1)[0]
+        let (pid, output) = try spawn(
+            ["setpriv", "--pdeathsig", "TERM", "sh", "-c", "exec microsocks -i 127.0.0.1 -p \(port) 2>/dev/null"])
+        close(output)
+        pids.append(pid)
+        try waitForPort(port)
+        proxy = "socks5://127.0.0.1:\(port)"
     }
 
     private func shell(_ script: String) throws {

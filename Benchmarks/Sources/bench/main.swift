@@ -54,10 +54,7 @@ do {
     defer { servers.stop() }
     let measurement = Measurement(servers: servers, rounds: options.rounds, scale: options.scale)
     for scenario in options.scenarios {
-        let contenders = scenario.comparesShapes
-            ? (Contender.shapes + Contender.classicShapes).filter(\.isBuilt)
-            : options.contenders.filter { !scenario.isOurs || ["rawc", "ours"].contains($0.executable) }
-        let table = page.table(scenario, measurement.measure(scenario, contenders))
+        let table = page.table(scenario, measurement.measure(scenario, scenario.contenders(options.contenders)))
         parts.append(table)
         show("\n" + table)
     }

@@ -1,5 +1,7 @@
 // URLLoading: its async verbs, a task for each connection. OURS_EXECUTOR=1 runs the same code on
 // the loop's executor, entered once. OURS_SHAPE chooses another shape than the verb.
+// BENCH_HTTP2=1 speaks HTTP/2: one connection, as many streams as there would be connections. OURS_HTTP1 keeps to
+// HTTP/1.1, OURS_PROXY goes through BENCH_PROXY.
 
 import BenchMeasure
 import FoundationEssentials
@@ -46,6 +48,10 @@ struct Ours {
 
         var configuration = Configuration.ephemeral
         configuration.maximumConnectionsPerHost = options.connections
+        // The server of the HTTP/2 scenarios speaks nothing else; all requests share one connection.
+        if Self.variable("BENCH_HTTP2") == "1", !url.hasPrefix("https:") { configuration.httpVersions = .http2PriorKnowledge }
+        if getenv("OURS_HTTP1") != nil { configuration.httpVersions = .http1Only }
+        if getenv("OURS_PROXY") != nil { configuration.proxies = .fixed([try Proxy(Self.variable("BENCH_PROXY"))]) }
         if let cafile = options.cafile { configuration.tls.roots = .file(String(cString: cafile)) }
         let shape = getenv("OURS_SHAPE").flatMap { Shape(rawValue: String(cString: $0)) } ?? .verb
         if shape == .observer { configuration.observers = [LoadStatistics()] }

@@ -132,7 +132,7 @@ final class AuthenticationTalk: @unchecked Sendable {
     // MARK: After an answer
 
     /// Whether the request is to be sent again, with what is known now.
-    func hear(_ exchange: HTTPExchange, _ head: HTTPHead, _ request: PreparedRequest) async throws(LoadError) -> Bool {
+    func hear(_ exchange: any NetworkExchange, _ head: HTTPHead, _ request: PreparedRequest) async throws(LoadError) -> Bool {
         knowsBody = request.knowsBody
         if let forwarder = exchange.forwarder {
             if head.status == .proxyAuthenticationRequired {

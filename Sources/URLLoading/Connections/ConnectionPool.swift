@@ -15,7 +15,10 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     private struct Guarded: Sendable {
         var pool: PoolState<HTTP1Connection>
         var spare: [ChunkStorage] = []
+        /// Connections of several streams.
+        var shared: Sharing
     }
+    let versions: Configuration.HTTPVersions
     private static let mostSpare = 16
     let anchor = Anchor.Weak()
     private let isReaperSet = Atomic<Bool>(false)
@@ -25,7 +28,10 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         idleLifetime = lifetime > .zero ? LoadControl.nanoseconds(lifetime) : 0
         state = Lock(Guarded(pool: PoolState(
             perHost: configuration.maximumConnectionsPerHost,
-            maximumIdle: lifetime > .zero ? configuration.maximumIdleConnections : 0)))
+            maximumIdle: lifetime > .zero ? configuration.maximumIdleConnections : 0),
+            shared: Sharing(perHost: configuration.maximumConnectionsPerHost)))
+        versions = configuration.httpVersions
+        keepsConnections = idleLifetime > 0 && configuration.maximumIdleConnections > 0
         connector = Connector(configuration)
         clock = configuration.clock
     }
@@ -35,26 +41,27 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     ///   - fresh: never an idle one, after one turned out to be stale.
     ///   - access: which networks it may be made over.
     ///   - record: told when the stages of making one happened.
-    func lease(
+    ///   - isFirst: others wait to know what its server speaks.
+    func leaseOwn(
         _ route: Route, _ control: LoadControl, fresh: Bool, over access: NetworkAccess = .open,
-        _ record: TransactionRecord? = nil
-    ) async throws(LoadError) -> HTTP1Connection {
+        _ record: TransactionRecord? = nil, isFirst: Bool = false, at addresses: [SocketAddress]? = nil
+    ) async throws(LoadError) -> LeasedConnection {
         while true {
             let connection: HTTP1Connection
             switch leaseNow(route) {
-            case .connect: return try await connect(route, control, access, record)
+            case .connect: return try await connect(route, control, access, record, isFirst, addresses)
             case .use(let idle): connection = idle
             case .wait(let waiter):
                 switch try await turn(of: waiter, route, control) {
                 case .use(let idle): connection = idle
-                case .connect, .waiting: return try await connect(route, control, access, record)
+                case .connect, .waiting: return try await connect(route, control, access, record, isFirst, addresses)
                 }
             }
-            if !fresh, connection.isClean { return connection }
+            if !fresh, connection.isClean { return .own(connection) }
             // Its place is ours: a new one takes it, and nobody waits longer for that.
             connection.close()
             state.withLock { $0.pool.replace(route) }
-            return try await connect(route, control, access, record)
+            return try await connect(route, control, access, record, isFirst, addresses)
         }
     }
 
@@ -75,12 +82,19 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
             if case .use(let connection)? = consequence.wake?.turn { connection.wake(with: &state.spare) }
             return consequence
         })
-        // One timer for all idle connections; it sets itself again while there are any.
-        guard reusable, !isReaperSet.load(ordering: .relaxed),
-            !isReaperSet.exchange(true, ordering: .acquiringAndReleasing)
-        else { return }
-        scheduleReaping(at: now + idleLifetime)
+        if reusable { scheduleReaping(now) }
     }
+
+    /// One timer for all idle connections; it sets itself again while there are any.
+    func scheduleReaping(_ now: Int64? = nil) {
+        guard !isReaperSet.load(ordering: .relaxed), !isReaperSet.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        scheduleReaping(at: (now ?? clock.coarseNow()) + idleLifetime)
+    }
+
+    /// Connections are kept for later.
+    let keepsConnections: Bool
+
+    func withSharing<R: Sendable>(_ body: (inout Sharing) -> R) -> R { state.withLock { body(&$0.shared) } }
 
     /// A leased connection is somebody else's from now on.
     func surrender(_ connection: HTTP1Connection) {
@@ -95,10 +109,18 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     /// Nothing is kept any more; what is leased closes when it comes back.
     func drain() {
         for connection in state.withLock({ $0.pool.drain() }) { connection.close() }
+        withSharing { $0.drain() }
+        closeIdleShared { _ in true }
     }
 
-    var description: String { state.withLock { $0.pool.description } }
-    var isEmpty: Bool { state.withLock { $0.pool.isEmpty } }
+    var description: String {
+        let own = state.withLock { $0.pool.description }
+        let shared = withSharing { $0.connections }
+        guard !shared.isEmpty else { return own }
+        let lines = shared.map { "\($0.route) h2 \($0.streamCount) streams" }.sorted()
+        return ((own == "empty" ? [] : [own]) + lines).joined(separator: " | ")
+    }
+    var isEmpty: Bool { state.withLock { $0.pool.isEmpty && $0.shared.isEmpty } }
 
     // MARK: Waiting
 
@@ -137,11 +159,20 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     // MARK: Connecting
 
     private func connect(
-        _ route: Route, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord?
-    ) async throws(LoadError) -> HTTP1Connection {
+        _ route: Route, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord?, _ isFirst: Bool,
+        _ addresses: [SocketAddress]?
+    ) async throws(LoadError) -> LeasedConnection {
         do {
-            let connection = try await connector.connect(route, control, over: access, record)
-            state.withLock { $0.pool.connected(route) }
+            let offersHTTP2 = !mayShare(route) || !withSharing { $0.requireHTTP1.contains(route) }
+            let connection = try await connector.connect(
+                route, control, over: access, record, at: addresses, offersHTTP2: offersHTTP2)
+            switch connection {
+            case .own: state.withLock { $0.pool.connected(route) }
+            case .shared(let connection):
+                // It takes up no place of those that one load has at a time.
+                act(on: state.withLock { $0.pool.failedToConnect(route) })
+                share(connection, isFirst: isFirst)
+            }
             return connection
         } catch {
             act(on: state.withLock { $0.pool.failedToConnect(route) })
@@ -161,7 +192,10 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
             (state.pool.reap(idleSince: now - idleLifetime), state.pool.oldestIdle)
         }
         for connection in old { connection.close() }
-        guard let next, !isReaperSet.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        closeIdleShared { $0.isRetired || $0.restsSince <= now - idleLifetime }
+        let nextShared = withSharing { $0.connections }.filter { $0.streamCount == 0 }.map(\.restsSince).min()
+        let oldest = [next, nextShared].compactMap { $0 }.min()
+        guard let next = oldest, !isReaperSet.exchange(true, ordering: .acquiringAndReleasing) else { return }
         scheduleReaping(at: max(next + idleLifetime, now + clock.rest(10_000_000)))
     }
 }

@@ -15,16 +15,38 @@ struct Connector: Sendable {
     }
 
     func connect(
-        _ route: Route, _ control: LoadControl, over access: NetworkAccess = .open, _ record: TransactionRecord? = nil
-    ) async throws(LoadError) -> HTTP1Connection {
+        _ route: Route, _ control: LoadControl, over access: NetworkAccess = .open, _ record: TransactionRecord? = nil,
+        at addresses: [SocketAddress]? = nil, offersHTTP2: Bool = true
+    ) async throws(LoadError) -> LeasedConnection {
         let identifier = Self.nextIdentifier.add(1, ordering: .relaxed).oldValue
         let transport = try await transport(
             to: route.origin, through: route.way, forwarded: route.forwarder != nil, isSecure: route.origin.isSecure,
-            control, access, record, tap: configuration.wireTap.map { ProxyTap(tell: $0, connection: identifier) })
+            offering: offersHTTP2 ? configuration.httpVersions.offered : Configuration.HTTPVersions.http1Only.offered,
+            control, access, record, tap: configuration.wireTap.map { ProxyTap(tell: $0, connection: identifier) }, at: addresses)
+        let chosen = (transport as? TLSTransport)?.negotiated?.applicationProtocol
         record?.mark(.connectEnd)
-        configuration.wireTap?(.connected(transport.description, connection: identifier))
-        return HTTP1Connection(transport, route, identifier, configuration)
+        configuration.wireTap?(.connected(transport.description + (chosen == "h2" ? ", h2" : ""), connection: identifier))
+        switch configuration.httpVersions {
+        // A proxy that gets the requests themselves gets them in HTTP/1.1.
+        case _ where route.forwarder != nil: return .own(HTTP1Connection(transport, route, identifier, configuration))
+        // What was chosen is spoken, and nothing else (RFC 7301 §3.2).
+        case .automatic where chosen == "h2": break
+        case .http2PriorKnowledge where chosen == nil || chosen == "h2": break
+        case .http2PriorKnowledge:
+            transport.close()
+            throw LoadError(.notHTTP2, phase: .securing, party: .peer, detail: chosen ?? "")
+        case .automatic, .http1Only: return .own(HTTP1Connection(transport, route, identifier, configuration))
+        }
+        do throws(WireViolation) {
+            return .shared(try HTTP2Connection(transport, route, identifier, configuration))
+        } catch {
+            transport.close()
+            throw LoadError(error, .connecting)
+        }
     }
+
+    /// Connections are made by a test's own means, and agree on nothing.
+    var isScripted: Bool { configuration.dial != nil }
 
     /// A connection for bytes that are not HTTP's, so it offers no protocol (RFC 7301).
     func stream(
@@ -48,11 +70,11 @@ struct Connector: Sendable {
     private func transport(
         to origin: Origin, through way: ProxyChain = .direct, forwarded: Bool = false, isSecure: Bool,
         offering protocols: [String]? = nil, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord? = nil,
-        tap: ProxyTap? = nil
+        tap: ProxyTap? = nil, at known: [SocketAddress]? = nil
     ) async throws(LoadError) -> any Transport {
         let (host, port) = configuration.addressOverrides.target(of: origin)
         let open = way.isDirect
-            ? try await socket(to: host, port, for: origin, control, access, record)
+            ? try await socket(to: host, port, for: origin, control, access, record, at: known)
             : try await tunnel(through: way, to: host, port, forwarded: forwarded, control, access, record, tap)
         guard isSecure, configuration.dial == nil else { return open }
         do throws(IOFailure) {
@@ -68,7 +90,7 @@ struct Connector: Sendable {
     /// A connection of our own: to the origin, or to the first proxy on the way there.
     func socket(
         to host: Origin.Host, _ port: UInt16, for origin: Origin?, _ control: LoadControl, _ access: NetworkAccess,
-        _ record: TransactionRecord?
+        _ record: TransactionRecord?, at known: [SocketAddress]? = nil
     ) async throws(LoadError) -> any Transport {
         access.pathNote?.note(configuration.networkMonitor.current)
         let found: [SocketAddress]
@@ -81,7 +103,7 @@ struct Connector: Sendable {
                 record?.mark(.connectStart)
                 return try await SocketTransport.connect(to: path, control)
             }
-            found = try await addresses(of: host, port, control, record)
+            if let known { found = known } else { found = try await addresses(of: host, port, control, record) }
         } catch {
             throw LoadError(error)
         }
@@ -94,6 +116,22 @@ struct Connector: Sendable {
             } catch {
                 throw LoadError(error)
             }
+        }
+    }
+
+    /// An origin that is reached by a file has no address to share.
+    func hasAddresses(_ origin: Origin) -> Bool { configuration.addressOverrides.unixSocket(for: origin) == nil }
+
+    /// Where an origin may be connected to: for who may have a connection there already.
+    func allowedAddresses(
+        of origin: Origin, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord?
+    ) async throws(LoadError) -> [SocketAddress] {
+        let found: [SocketAddress]
+        let (host, port) = configuration.addressOverrides.target(of: origin)
+        do throws(IOFailure) { found = try await addresses(of: host, port, control, record) } catch { throw LoadError(error) }
+        switch AddressPlan.make(found, of: origin.host, access, configuration) {
+        case .refuse(let error): throw error
+        case .connect(let addresses): return addresses
         }
     }
 

@@ -44,14 +44,19 @@ final class PiecePull: Sendable {
     private let race: Race<Result<Chunk?, any Error>>
     private let task: Task<Void, Never>
 
-    init(_ pieces: AnyChunkIterator, _ control: LoadControl, _ slot: PollSlot) {
+    convenience init(_ pieces: AnyChunkIterator, _ control: LoadControl, _ slot: PollSlot) {
+        // The slot may be somebody else's by now: he looks, and waits on.
+        self.init(pieces, control) { slot.wake() }
+    }
+
+    /// - Parameter wake: called when the piece is there.
+    init(_ pieces: AnyChunkIterator, _ control: LoadControl, waking wake: @escaping @Sendable () -> Void) {
         let race = Race<Result<Chunk?, any Error>>(control.abandoned)
         self.race = race
         task = Task {
             let pulled: Result<Chunk?, any Error>
             do { pulled = .success(try await pieces.next()) } catch { pulled = .failure(error) }
-            // The slot may be somebody else's by now: he looks, and waits on.
-            if race.finish(pulled) { slot.wake() }
+            if race.finish(pulled) { wake() }
         }
     }
 

@@ -80,11 +80,16 @@ extension TLSVersion {
 extension TLSPeer {
     /// What the certificate must name is what the URL says, in normal form; never what DNS says.
     fileprivate init(_ host: Origin.Host, _ port: UInt16, _ role: Role, _ protocols: [String]?) {
-        let name: TLSPeerName = switch host.kind {
+        self.init(TLSPeerName(host), port: port, role: role, applicationProtocols: protocols)
+    }
+}
+
+extension TLSPeerName {
+    init(_ host: Origin.Host) {
+        self = switch host.kind {
         case .name: .dns(host.dnsName ?? "")
         case .ipv4(let bytes): .ip(bytes)
         case .ipv6(let bytes, _): .ip(bytes)
         }
-        self.init(name, port: port, role: role, applicationProtocols: protocols)
     }
 }

@@ -6,7 +6,7 @@ import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
-final class HTTPExchange: Exchange, @unchecked Sendable {
+final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     private let owner: Load
     var load: Load? { owner }
     private let connection: HTTP1Connection
@@ -29,7 +29,7 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
         load.attach(connection.transport.slot)
         self.record = record
         guard let record else { return }
-        record.lease(connection)
+        record.lease(connection.facts, connection.route, isReused: connection.exchanges > 0)
         connection.record = record
     }
 
@@ -38,8 +38,12 @@ final class HTTPExchange: Exchange, @unchecked Sendable {
     /// A failure that only says that the peer had closed an idle connection before we used it.
     var failedStale: Bool { connection.exchanges > 1 && !connection.hasReceived && owner.stopReason == nil }
 
-    /// The proxy that answers in the origin's place; `nil` if the origin does.
     var forwarder: Proxy? { connection.forwarder }
+    var failedUnprocessed: Bool { false }
+    func fallsBack() -> Bool { false }
+    var isShared: Bool { false }
+    func leaveConnection() {}
+    func note(_ error: LoadError) { record?.error = error }
 
     /// Sends the request and waits for the head of the answer.
     func start(_ request: PreparedRequest) async throws(LoadError) {

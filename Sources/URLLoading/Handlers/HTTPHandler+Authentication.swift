@@ -15,7 +15,7 @@ extension HTTPHandler {
     /// Whether a request is to be sent again because of how it was answered.
     @inline(never)
     static func answers(
-        _ exchange: HTTPExchange, _ request: PreparedRequest, _ hop: Load.Hop, for load: Load, _ talk: inout AuthenticationTalk?
+        _ exchange: any NetworkExchange, _ request: PreparedRequest, _ hop: Load.Hop, for load: Load, _ talk: inout AuthenticationTalk?
     ) async throws(LoadError) -> Bool {
         guard let head = exchange.head else { return false }
         let heard = talk ?? AuthenticationTalk(hop, load, request.destination)
@@ -43,7 +43,7 @@ extension HTTPHandler {
     }
 }
 
-extension HTTPExchange {
+extension NetworkExchange {
     var isChallenge: Bool { head?.status == .unauthorized || head?.status == .proxyAuthenticationRequired }
 
     /// More of a refusal than this costs more to read than a new connection.

@@ -8,7 +8,7 @@ import URLLoadingWire
 extension HTTPHandler {
     /// One try after the other, as the policy says.
     @inline(never)
-    static func tries(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> HTTPExchange {
+    static func tries(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> any NetworkExchange {
         let policy = hop.request.retryPolicy ?? load.core.configuration.retryPolicy ?? .never
         var plan = BackOffPlan(hop.request, policy, now: load.clock.now())
         while true {
@@ -33,7 +33,7 @@ extension HTTPHandler {
     static func leaseWaiting(
         _ route: Route, for load: Load, fresh: Bool, over access: NetworkAccess,
         _ record: TransactionRecord?
-    ) async throws(LoadError) -> HTTP1Connection {
+    ) async throws(LoadError) -> LeasedConnection {
         while true {
             do throws(LoadError) {
                 return try await load.core.pool.lease(route, load, fresh: fresh, over: access, record)

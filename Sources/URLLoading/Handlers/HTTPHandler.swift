@@ -12,7 +12,7 @@ struct HTTPHandler: DirectHandler {
     }
 
     /// - Parameter attempt: which of the tries that a policy wants; 0 asks whether there is one.
-    static func exchange(_ hop: Load.Hop, for load: Load, attempt: Int = 0) async throws(LoadError) -> HTTPExchange {
+    static func exchange(_ hop: Load.Hop, for load: Load, attempt: Int = 0) async throws(LoadError) -> any NetworkExchange {
         if attempt == 0, hop.request.hasRetryPolicy || load.core.configuration.retryPolicy != nil {
             return try await tries(hop, for: load)
         }
@@ -28,17 +28,20 @@ struct HTTPHandler: DirectHandler {
                 let exchange = try await lease(prepared, for: load, fresh: retries.wantsFresh, record, hop, &talk)
                 record = nil
                 if let error = await failure(of: exchange, prepared) {
-                    let isStale = exchange.failedStale
-                    exchange.record?.error = error
+                    let isStale = exchange.failedStale, isUnprocessed = exchange.failedUnprocessed || exchange.fallsBack()
+                    exchange.note(error)
                     exchange.release()
-                    guard retries.retry(after: error, isStale: isStale) else { throw error }
+                    guard retries.retry(after: error, isStale: isStale, isUnprocessed: isUnprocessed) else { throw error }
                 } else {
-                    if !retries.retry(after: exchange.head?.status, prepared) {
+                    let status = exchange.head?.status
+                    if !retries.retry(after: status, prepared, isShared: exchange.isShared) {
                         guard talk != nil || exchange.isChallenge,
                             try await answers(exchange, prepared, hop, for: load, &talk)
                         else { return exchange }
                         retries.isChallenged = true
                     }
+                    // Before its place is given back.
+                    if status == .misdirectedRequest { exchange.leaveConnection() }
                     exchange.release()
                 }
                 if hop.request.body != nil { prepared = try await prepare(hop, for: load, retries) }
@@ -75,7 +78,7 @@ struct HTTPHandler: DirectHandler {
     private static func lease(
         _ request: PreparedRequest, for load: Load, fresh: Bool, _ record: TransactionRecord?, _ hop: Load.Hop,
         _ talk: inout AuthenticationTalk?
-    ) async throws(LoadError) -> HTTPExchange {
+    ) async throws(LoadError) -> any NetworkExchange {
         let proxies = load.core.proxies, route = request.destination.route
         guard !proxies.isDirect else { return try await lease(request, over: route, for: load, fresh: fresh, record) }
         return try await proxies.first(to: route.origin, request.request.url, for: load) { (way) throws(LoadError) in
@@ -86,26 +89,36 @@ struct HTTPHandler: DirectHandler {
 
     private static func lease(
         _ request: PreparedRequest, over route: Route, for load: Load, fresh: Bool, _ record: TransactionRecord?
-    ) async throws(LoadError) -> HTTPExchange {
+    ) async throws(LoadError) -> any NetworkExchange {
         let pool = load.core.pool, configuration = load.core.configuration
         let access = NetworkAccess(request.request, configuration)
-        let connection = access.needsPath
+        let leased = access.needsPath
             ? try await leaseWaiting(route, for: load, fresh: fresh, over: access, record)
             : try await pool.lease(route, load, fresh: fresh, over: access, record)
         // One that was kept is judged by what holds now; a new one was, when it was made.
-        if connection.exchanges > 0, let refusal = access.refusal(of: connection.transport, configuration.networkMonitor) {
-            pool.giveBack(connection, reusable: connection.isReusable)
-            throw refusal
+        switch leased {
+        case .own(let connection):
+            if connection.exchanges > 0, let refusal = access.refusal(of: connection.transport, configuration.networkMonitor) {
+                pool.giveBack(connection, reusable: connection.isReusable)
+                throw refusal
+            }
+            load.emission?.begin(bodyLength: request.body.map(\.length) ?? 0)
+            return HTTPExchange(connection, load, request.request.url, record)
+        case .shared(let connection):
+            if connection.streamsBegun > 0, let refusal = access.refusal(of: connection.transport, configuration.networkMonitor) {
+                pool.leave(connection)
+                throw refusal
+            }
+            load.emission?.begin(bodyLength: request.body.map(\.length) ?? 0)
+            return HTTP2Exchange(connection, load, request, over: route, record)
         }
-        load.emission?.begin(bodyLength: request.body.map(\.length) ?? 0)
-        return HTTPExchange(connection, load, request.request.url, record)
     }
 
     /// One that a caller's decision may open goes on from there; see `HTTPHandler+Authentication`.
     static func lease(
         _ request: PreparedRequest, _ origin: Origin, through way: ProxyChain, for load: Load, fresh: Bool,
         _ record: TransactionRecord?, _ hop: Load.Hop, _ talk: inout AuthenticationTalk?
-    ) async throws(LoadError) -> HTTPExchange {
+    ) async throws(LoadError) -> any NetworkExchange {
         while true {
             let way = talk?.opened(way) ?? way
             do throws(LoadError) {
@@ -118,7 +131,7 @@ struct HTTPHandler: DirectHandler {
 
     /// Sends the request and waits for the head of its answer; `nil` if it came.
     @inline(never)
-    private static func failure(of exchange: HTTPExchange, _ request: PreparedRequest) async -> LoadError? {
+    private static func failure(of exchange: any NetworkExchange, _ request: PreparedRequest) async -> LoadError? {
         do throws(LoadError) { try await exchange.start(request) } catch { return error }
         return nil
     }

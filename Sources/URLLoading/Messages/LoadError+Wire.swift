@@ -57,5 +57,16 @@ extension LoadError.Reason {
     /// A switch of protocols nobody asked for (RFC 9110 §15.2.2).
     public static let unexpectedUpgrade = Self(.unexpectedUpgrade)
 
+    /// The server speaks another protocol than HTTP/2 (RFC 9113 §3.4).
+    public static let notHTTP2 = Self(.notHTTP2)
+    /// A rule of HTTP/2 was broken that holds for a whole connection (RFC 9113 §5.4.1).
+    public static let http2Violation = Self(.http2Violation)
+    /// An HTTP/2 response that is not well-formed (RFC 9113 §8.1.1).
+    public static let http2MalformedMessage = Self(.http2MalformedMessage)
+    /// Frames without use, more than the server can mean (RFC 9113 §10.5).
+    public static let http2Flood = Self(.http2Flood)
+    /// The server ended the request's stream (RFC 9113 §5.4.2); the detail is the error it names.
+    public static let streamReset = Self("streamReset", -1005)
+
     init(_ code: WireViolation.Code) { self.init(code.rawValue, -1011) }
 }

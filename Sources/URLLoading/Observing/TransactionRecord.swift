@@ -15,8 +15,8 @@ final class TransactionRecord: @unchecked Sendable {
 
     let request: Request
     let fetchType: LoadMetrics.Transaction.FetchType
-    private let fields: PreparedRequest.Fields?
-    private let framing: HTTP1BodyFraming
+    fileprivate let fields: PreparedRequest.Fields?
+    fileprivate let framing: HTTP1BodyFraming
     var response: Response?
     var error: LoadError?
     private(set) var facts: ConnectionFacts?
@@ -53,19 +53,21 @@ final class TransactionRecord: @unchecked Sendable {
 
     // MARK: The connection
 
-    func lease(_ connection: HTTP1Connection) {
-        facts = connection.facts
-        isReused = connection.exchanges > 0
-        usesProxy = !connection.route.way.isDirect
+    func lease(_ facts: ConnectionFacts, _ route: Route, isReused: Bool, isHTTP2: Bool = false) {
+        (self.facts, self.isReused, self.isHTTP2) = (facts, isReused, isHTTP2)
+        usesProxy = !route.way.isDirect
     }
+    private var isHTTP2 = false
 
     var protocolName: String? {
         guard facts != nil else { return nil }
+        if isHTTP2 { return "h2" }
         return response?.http?.version == .http10 ? "http/1.0" : "http/1.1"
     }
 
     /// As they were written; see `HTTP1Writer`.
     var sentHeaders: Headers {
+        guard !isHTTP2 else { return sentHTTP2Headers }
         guard let fields, case .success(let destination) = request.destination else { return request.headers }
         let given = switch fields {
         case .defaults(let prepared): prepared.headers
@@ -84,6 +86,31 @@ final class TransactionRecord: @unchecked Sendable {
         }
         return sent
     }
+}
+
+extension TransactionRecord {
+    /// As HTTP/2 writes them: the host is no field, and what is about a connection is left out.
+    fileprivate var sentHTTP2Headers: Headers {
+        guard let fields else { return request.headers }
+        let given = switch fields {
+        case .defaults(let prepared): prepared.headers
+        case .own(let headers): headers
+        }
+        var sent = Headers()
+        for field in given where !Self.ofHTTP1.contains(field.name) {
+            sent.append(FieldName(field.name.description.lowercased()), field.value)
+        }
+        switch framing {
+        case .length(let length): sent.append("content-length", "\(length)")
+        case .none where request.method.anticipatesContent: sent.append("content-length", "0")
+        case .none, .chunked, .untilClose: break
+        }
+        return sent
+    }
+
+    private static let ofHTTP1: Set<FieldName> = [
+        .host, .contentLength, .transferEncoding, .connection, .upgrade, "Keep-Alive", "Proxy-Connection",
+    ]
 }
 
 /// Bytes of one exchange, before TLS.

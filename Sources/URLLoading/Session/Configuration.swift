@@ -43,6 +43,30 @@ public struct Configuration: Sendable {
     /// The most unused connections kept, over all origins.
     public var maximumIdleConnections = 128
 
+    /// Which versions of HTTP are spoken.
+    public var httpVersions = HTTPVersions.automatic
+
+    /// Which versions of HTTP are spoken, and who chooses.
+    public enum HTTPVersions: Sendable, Hashable {
+        /// Over TLS the server chooses between HTTP/2 and HTTP/1.1 (ALPN, RFC 7301); in the clear HTTP/1.1.
+        /// Loads to one server share its HTTP/2 connection: ``Configuration/maximumConnectionsPerHost`` counts connections.
+        case automatic
+        /// HTTP/1.1 alone.
+        case http1Only
+        /// HTTP/2 alone, in the clear as well (h2c, RFC 9113 §3.3): for servers known to speak it. With others
+        /// the load ends with ``LoadError/Reason/notHTTP2``.
+        case http2PriorKnowledge
+
+        /// By TLS, best first.
+        var offered: [String] {
+            switch self {
+            case .automatic: ["h2", "http/1.1"]
+            case .http1Only: ["http/1.1"]
+            case .http2PriorKnowledge: ["h2"]
+            }
+        }
+    }
+
     // MARK: Requests
 
     /// Sent with every request that does not set the same field itself. Credentials among them
@@ -223,7 +247,7 @@ public struct Configuration: Sendable {
 
     // MARK: Inside the package
 
-    /// Sees the bytes of every HTTP/1 connection, in the clear: `urlload --trace`.
+    /// Sees the bytes of every HTTP/1 connection and the frames of every HTTP/2 one, in the clear: `urlload --trace`.
     package var wireTap: (@Sendable (WireTapEvent) -> Void)?
     /// Another way from a name to addresses: tests.
     package var resolver: any Resolver = SystemResolver.shared
@@ -244,5 +268,9 @@ package enum WireTapEvent: Sendable {
     case connected(String, connection: Int)
     case sent([UInt8], connection: Int)
     case received([UInt8], connection: Int)
+    /// A frame of HTTP/2 has begun to be sent or received: what it is, in one line.
+    case frame(String, isSent: Bool, connection: Int)
+    /// The head of a message of HTTP/2, its first line made up: `stream 1: GET / HTTP/2`.
+    case head(String, Headers, isSent: Bool, connection: Int)
     case closed(connection: Int)
 }

@@ -42,6 +42,8 @@ struct Mailbox: Sendable {
     private var isScheduled = false
     /// The last call is made.
     private(set) var isOver = false
+    /// Why it was over; `nil` before, and if nothing went wrong.
+    var error: LoadError? { isOver ? outcome.flatMap { $0 } : nil }
     private var waiter: UnsafeContinuation<Void, Never>?
 
     init(collects: Bool) { self.collects = collects }

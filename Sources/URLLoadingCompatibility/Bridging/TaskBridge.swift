@@ -35,7 +35,6 @@ final class TaskBridge: LoadSink, Sendable {
         /// What the delegate has chosen to send next.
         var chosen: URLRequest?
         var response: URLResponse?
-        var error: URLError?
     }
 
     init(_ session: URLSession, _ identifier: Int, _ request: URLRequest, _ handler: Handler?) {
@@ -166,10 +165,12 @@ final class TaskBridge: LoadSink, Sendable {
         }
     }
 
+    /// Known from the moment on at which the task is over, and its delegate about to hear so.
+    var error: URLError? { state.withLock { $0.mailbox.error }.map { URLError($0) } }
+
     private func end(_ error: LoadError?, _ session: URLSession, _ task: URLSessionDataTask) {
         let error = error.map { URLError($0) }
         let (handler, response, body) = state.withLock { state in
-            state.error = error
             defer { state.handler = nil }
             return (state.handler, state.response, state.mailbox.takeCollected())
         }

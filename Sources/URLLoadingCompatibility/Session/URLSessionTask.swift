@@ -103,7 +103,7 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
     /// The response, as soon as it is known.
     open var response: URLResponse? { bridge?.state.withLock { $0.response } }
     /// Why it failed, a `URLError`; `nil` before its end, and if nothing went wrong.
-    open var error: (any Error)? { bridge?.state.withLock { $0.error } }
+    open var error: (any Error)? { bridge?.error }
     /// Bytes of the response's body received, decoded.
     open var countOfBytesReceived: Int64 { bridge?.snapshot?.received ?? 0 }
     /// Bytes of the request's body handed to the system.

@@ -99,6 +99,26 @@ package final class Poller: Sendable {
         token.endIdle()
     }
 
+    /// The same for one of several who share a socket: what others hear is no word from his peer, so his idle
+    /// time runs from `start`; `nil` if he waits for something else, and it does not count.
+    package func park(_ slot: PollSlot, _ interest: PollSlot.Interest, _ token: StopToken, idleSince start: Int64?) async {
+        switch interest {
+        case .read: if slot.readable.take() { return }
+        case .write: if slot.writable.take() { return }
+        }
+        guard token.stopReason == nil else { return }
+        slot.isAside.store(start == nil, ordering: .relaxed)
+        if let start { token.beginIdle(since: start) }
+        waiting.add(1, ordering: .relaxed)
+        switch interest {
+        case .read: await slot.readable.pass()
+        case .write: await slot.writable.pass()
+        }
+        waiting.subtract(1, ordering: .relaxed)
+        if start != nil { token.endIdle() }
+        slot.isAside.store(false, ordering: .relaxed)
+    }
+
     /// Waits on a slot that belongs to no socket: for a turn, a name, a timer. Idle time does not count.
     package func park(_ slot: PollSlot, until token: StopToken) async {
         guard token.stopReason == nil else { return }

@@ -117,6 +117,13 @@ open class StopToken: @unchecked Sendable {
         idleDeadline.store(clock.coarseNow() &+ idleLimit, ordering: .relaxed)
     }
 
+    /// The same for a wait that goes on since an earlier moment.
+    final func beginIdle(since start: Int64) {
+        clock.manual?.beganWaiting(self)
+        guard idleLimit != .max else { return }
+        idleDeadline.store(start &+ idleLimit, ordering: .relaxed)
+    }
+
     final func endIdle() {
         clock.manual?.endedWaiting(self)
         guard idleLimit != .max else { return }

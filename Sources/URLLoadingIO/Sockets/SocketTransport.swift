@@ -11,7 +11,7 @@ package final class SocketTransport: Transport {
     /// Only touched by the task that connects.
     private nonisolated(unsafe) var isConnected = false
     /// The last read filled its buffer: there may be more, of which the slot has heard already.
-    private let mayHoldMore = Atomic<Bool>(false)
+    private let hasFilled = Atomic<Bool>(false)
 
     /// Takes over an open descriptor.
     init(descriptor: Int32, peer: SocketAddress?, relay: PollSlot? = nil) throws(IOFailure) {
@@ -52,7 +52,7 @@ package final class SocketTransport: Transport {
     package func read(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Progress {
         try checkOpen(.read)
         let moved = csys_receive(descriptor, buffer.baseAddress, buffer.count)
-        mayHoldMore.store(moved == buffer.count, ordering: .relaxed)
+        hasFilled.store(moved == buffer.count, ordering: .relaxed)
         if moved > 0 { return .moved(moved) }
         if moved == 0 { return .end }
         return try Self.outcome(moved, .read)
@@ -91,9 +91,12 @@ package final class SocketTransport: Transport {
         // What was heard may be long consumed, and what is there may not have been heard yet.
         guard isOpen else { return true }
         let hasHeard = slot.readable.take(), hasHeardEnd = slot.takeEnd()
-        guard hasHeard || hasHeardEnd || asks || mayHoldMore.load(ordering: .relaxed) else { return false }
+        guard hasHeard || hasHeardEnd || asks || hasFilled.load(ordering: .relaxed) else { return false }
         return csys_peek(descriptor) != -Int(EAGAIN)
     }
+
+    /// What was read last filled its buffer, or an end was heard with it.
+    package var mayHoldMore: Bool { hasFilled.load(ordering: .relaxed) || slot.takeEnd() }
 
     package var localAddress: SocketAddress? {
         var storage = sockaddr_storage()

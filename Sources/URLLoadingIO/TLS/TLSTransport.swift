@@ -269,8 +269,26 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         }
     }
 
+    package var mayHoldMore: Bool {
+        // The end that is heard with the last bytes is the socket's to tell, once.
+        let socketMay = link.inner.mayHoldMore
+        return lock.withLock { _ in
+            // A close_notify that was read behind bytes is told by the next read alone.
+            deferred != nil || SSL_has_pending(ssl) == 1 || SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN != 0
+        } || socketMay
+    }
+
     /// What the handshake agreed on; nil before its end.
     package var negotiated: TLSNegotiated? { lock.withLock { _ in agreed } }
+
+    /// Whether the peer has proved to be this one as well: its certificate was checked, and names it.
+    package func covers(_ name: TLSPeerName) -> Bool {
+        guard case .client(let context, _, _, _) = side, context.configuration.verification == .full, name.isUsable else { return false }
+        return lock.withLock { _ in
+            guard agreed != nil, !isClosed, let certificate = SSL_get0_peer_certificate(ssl) else { return false }
+            return TLSVerification.matches(certificate, name)
+        }
+    }
 
     /// What the peer showed, its own certificate first, in DER; for a client.
     package var peerChain: [[UInt8]] { lock.withLock { _ in PEM.der(stack: SSL_get_peer_cert_chain(ssl)) } }

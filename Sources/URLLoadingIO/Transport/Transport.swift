@@ -28,6 +28,9 @@ package protocol Transport: AnyObject, Sendable {
     /// True if bytes, an end or an error wait to be read: an idle connection of which this is true
     /// must not be used again. Without asking the kernel it knows only what the poller has heard.
     func hasPendingInput(askingKernel: Bool) -> Bool
+    /// Asked after a read: false if there is nothing more until the slot hears of it, so that another read would only
+    /// find that out.
+    var mayHoldMore: Bool { get }
     /// The socket's other end, as far as it is known: behind a tunnel, the tunnel's.
     var remoteAddress: SocketAddress? { get }
     /// The socket's own end. Asks the kernel.
@@ -37,6 +40,7 @@ package protocol Transport: AnyObject, Sendable {
 }
 
 extension Transport {
+    package var mayHoldMore: Bool { true }
     package func endWriting() throws(IOFailure) -> Progress {
         finishWriting()
         return .moved(0)

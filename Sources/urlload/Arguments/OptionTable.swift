@@ -85,6 +85,11 @@ enum OptionTable {
         OptionRule(.limits, nil, "max-connections", "N", "connections per host, default 6; with -O that many URLs load at once") { (options, text) throws(UsageError) in
             options.maximumConnections = try OptionValue.count(text, "--max-connections", from: 1)
         },
+        OptionRule(.limits, nil, flag: "http1.1", "speak HTTP/1.1 only") { $0.httpVersions = .http1Only },
+        OptionRule(.limits, nil, flag: "http2", "let https servers choose HTTP/2 (default)") { $0.httpVersions = .automatic },
+        OptionRule(.limits, nil, flag: "http2-prior-knowledge", "speak HTTP/2 only, without asking; over http as well") {
+            $0.httpVersions = .http2PriorKnowledge
+        },
     ]
 
     private static let retries: [OptionRule] = [

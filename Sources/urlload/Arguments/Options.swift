@@ -43,6 +43,7 @@ struct Options: Sendable {
     var idleTimeout: Duration?
     var totalTimeout: Duration?
     var maximumConnections: Int?
+    var httpVersions = Configuration.HTTPVersions.automatic
 
     var way = WayOptions()
 

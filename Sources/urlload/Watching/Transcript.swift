@@ -37,6 +37,10 @@ struct Transcript: Sendable {
         case .closed(let connection):
             let rest = conversations.removeValue(forKey: connection).map(rules.leftOver) ?? []
             return rest + ["* connection \(connection) closed"]
+        case .frame(let line, let isSent, let connection):
+            return rules.showsBodies ? turn(to: connection) + [(isSent ? "> " : "< ") + line] : []
+        case .head(let line, let headers, let isSent, let connection):
+            return turn(to: connection) + rules.head(line, headers).map { (isSent ? "> " : "< ") + $0 }
         case .sent(let bytes, let connection):
             return turn(to: connection) + rules.sent(bytes, connection, &conversations[connection, default: Conversation()])
         case .received(let bytes, let connection):
@@ -78,6 +82,15 @@ extension Transcript.Rules {
 
     func received(_ bytes: [UInt8], _ conversation: inout Transcript.Conversation) -> [String] {
         tell(bytes, "< ", &conversation.received)
+    }
+
+    /// A head of HTTP/2, which has no lines of its own.
+    func head(_ line: String, _ headers: Headers) -> [String] {
+        let lines = [line] + headers.map { "\($0.name): \($0.value)" }
+        return lines.flatMap { line in
+            let bytes = Array("\(line)\r\n".utf8)
+            return TranscriptText.lines(showsSecrets ? bytes : Self.hidingSecret(bytes))
+        }
     }
 
     private func tell(_ bytes: [UInt8], _ mark: String, _ direction: inout Transcript.Direction) -> [String] {

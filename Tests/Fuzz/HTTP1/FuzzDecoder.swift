@@ -6,7 +6,7 @@ private struct Outcome: Equatable {
 }
 
 func fuzzDecoder(_ bytes: [UInt8], rule: UInt8) {
-    for coding in ["gzip", "deflate", "gzip, deflate, gzip"] {
+    for coding in ["gzip", "deflate", "br", "zstd", "gzip, deflate, gzip", "zstd, br"] {
         let whole = run(coding, bytes, pieces: max(1, bytes.count), room: 4096)
         let cut = run(coding, bytes, pieces: Int(rule % 16) + 1, room: Int(rule / 16) + 1)
         promise(whole.violation == cut.violation, "any cut ends the same")

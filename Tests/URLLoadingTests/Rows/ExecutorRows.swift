@@ -26,7 +26,7 @@ struct ExecutorRows {
         configuration.wireTap = { event in
             switch event {
             case .sent, .received, .connected: threads.note()
-            case .closed: break
+            case .closed, .frame, .head: break
             }
         }
         var decisions = Decisions()

@@ -1,0 +1,159 @@
+// Places on connections that loads share. See `SharedState` for who gets which.
+
+import URLLoadingIO
+
+/// What a lease gives: a connection of one's own, or a place on one.
+enum LeasedConnection: Sendable {
+    case own(HTTP1Connection)
+    case shared(HTTP2Connection)
+}
+
+extension HTTP2Connection {
+    fileprivate func isAlike(_ other: Route) -> Bool {
+        !isRetired && route.way.isDirect && route.origin.isSecure == other.origin.isSecure && route.origin.port == other.origin.port && route != other
+    }
+}
+
+extension ConnectionPool {
+    typealias Sharing = SharedState<HTTP2Connection>
+
+    /// Whether the server of a route may choose HTTP/2.
+    func mayShare(_ route: Route) -> Bool {
+        guard route.forwarder == nil else { return false }
+        return switch versions {
+        case .automatic: route.origin.isSecure && !connector.isScripted
+        case .http1Only: false
+        case .http2PriorKnowledge: true
+        }
+    }
+
+    /// A connection for one exchange, whichever version of HTTP its server chooses.
+    func lease(
+        _ route: Route, _ control: LoadControl, fresh: Bool, over access: NetworkAccess = .open,
+        _ record: TransactionRecord? = nil
+    ) async throws(LoadError) -> LeasedConnection {
+        guard mayShare(route) else { return try await leaseOwn(route, control, fresh: fresh, over: access, record) }
+        var waiter: Sharing.Waiter?
+        while true {
+            let lease = withSharing { sharing in
+                sharing.lease(route, after: waiter, enter: { $0.enter() }, makeWaiter: Self.makeSharingWaiter)
+            }
+            waiter = nil
+            switch lease {
+            case .use(let connection):
+                // What came while nobody read: a GOAWAY, an end.
+                connection.lookIfIdle()
+                guard connection.isRetired else {
+                    connection.probeIfRestedLong()
+                    return .shared(connection)
+                }
+                leave(connection)
+            case .alone: return try await leaseOwn(route, control, fresh: fresh, over: access, record)
+            case .connect: return try await leaseFirst(route, control, fresh: fresh, over: access, record)
+            case .wait(let new):
+                try await turn(of: new, route, control)
+                waiter = new
+            }
+        }
+    }
+
+    private func leaseFirst(
+        _ route: Route, _ control: LoadControl, fresh: Bool, over access: NetworkAccess, _ record: TransactionRecord?
+    ) async throws(LoadError) -> LeasedConnection {
+        do throws(LoadError) {
+            var addresses: [SocketAddress]?
+            if mayCoalesce(route) {
+                let found = try await connector.allowedAddresses(of: route.origin, control, access, record)
+                if let other = coalesce(route, found) { return .shared(other) }
+                addresses = found
+            }
+            let leased = try await leaseOwn(route, control, fresh: fresh, over: access, record, isFirst: true, at: addresses)
+            if case .own = leased { wake(withSharing { $0.connectedAlone(route) }) }
+            return leased
+        } catch {
+            let isOwnFault = control.stopReason == nil
+            wake(withSharing { $0.failedToConnect(route, isOwnFault: isOwnFault) })
+            throw error
+        }
+    }
+
+    /// There are connections of other hosts that might serve this one.
+    private func mayCoalesce(_ route: Route) -> Bool {
+        guard versions == .automatic, route.way.isDirect, connector.hasAddresses(route.origin), case .name = route.origin.host.kind else { return false }
+        return withSharing { $0.mayCoalesce(route) && $0.connections.contains { $0.isAlike(route) } }
+    }
+
+    /// A place on a connection to one of these addresses whose server has proved to be this one as well
+    /// (RFC 9113 §9.1.1).
+    private func coalesce(_ route: Route, _ addresses: [SocketAddress]) -> HTTP2Connection? {
+        let name = TLSPeerName(route.origin.host)
+        let candidates = withSharing { $0.connections }.filter { connection in
+            guard connection.isAlike(route), let remote = connection.transport.remoteAddress, addresses.contains(remote) else { return false }
+            return (connection.transport as? TLSTransport)?.covers(name) == true
+        }
+        guard let other = candidates.first(where: { $0.enter() }) else { return nil }
+        wake(withSharing { $0.coalesced(other, of: other.route, route) })
+        return other
+    }
+
+    /// The server of a route wants HTTP/1.1, in spite of its choice. Returns whether it can have it.
+    func speakHTTP1(_ route: Route) -> Bool {
+        guard versions == .automatic else { return false }
+        withSharing { $0.requiresHTTP1(route) }
+        return true
+    }
+
+    /// The server of a route wants no requests on a connection (RFC 9110 §15.5.20).
+    func leave(_ connection: HTTP2Connection, for route: Route) {
+        guard connection.route != route else { return connection.retire() }
+        withSharing { $0.part(connection, from: route) }
+    }
+
+    /// A connection was made that others may share; its maker has a place on it.
+    func share(_ connection: HTTP2Connection, isFirst: Bool) {
+        _ = connection.enter()
+        wake(withSharing { isFirst ? $0.connected(connection, connection.route) : $0.add(connection, connection.route) })
+    }
+
+    /// A place is given back.
+    func leave(_ connection: HTTP2Connection) {
+        let isLast = connection.leave()
+        let closes = isLast && (connection.isRetired || !keepsConnections || withSharing { $0.isDraining })
+        let woken = withSharing { sharing in
+            let next = sharing.placeIsFree(connection, connection.route)
+            if connection.isRetired || closes { sharing.remove(connection, connection.route) }
+            return next
+        }
+        wake(woken)
+        if closes { connection.close() } else if isLast { scheduleReaping() }
+    }
+
+    func closeIdleShared(_ isUnwanted: (HTTP2Connection) -> Bool) {
+        let old = withSharing { sharing in sharing.removeAll { $0.streamCount == 0 && isUnwanted($0) } }
+        for connection in old { connection.close() }
+    }
+
+    private func wake(_ waiters: [Sharing.Waiter]) {
+        for waiter in waiters { waiter.slot.wake() }
+    }
+
+    @Sendable private static func makeSharingWaiter() -> Sharing.Waiter {
+        Sharing.Waiter(slot: Poller.shared.borrowSlot(), priority: Task.currentPriority.rawValue)
+    }
+
+    private func turn(of waiter: Sharing.Waiter, _ route: Route, _ control: LoadControl) async throws(LoadError) {
+        control.attach(waiter.slot)
+        defer {
+            control.detach(waiter.slot)
+            Poller.shared.returnSlot(waiter.slot)
+        }
+        while true {
+            if let reason = control.stopReason {
+                wake(withSharing { $0.abandon(waiter, route) })
+                throw LoadError(reason, phase: .connecting)
+            }
+            if withSharing({ _ in waiter.isCalled }) { return }
+            await Poller.shared.park(waiter.slot, until: control)
+        }
+    }
+}

@@ -1,0 +1,50 @@
+// What was received and not consumed. Large pieces of bodies refer to the buffer they were read into, small ones are
+// copied: a peer that sends single bytes must not make each of them keep a whole buffer.
+
+import URLLoadingIO
+
+struct HTTP2Input {
+    private var storage = ChunkStorage(capacity: HTTP2Input.smallestBuffer)
+    private var unread = 0..<0
+    private var capacity = HTTP2Input.smallestBuffer
+    /// Since the reader last waited.
+    var receivedInTurn = 0
+
+    /// More than one frame of the largest size: frames are consumed whole.
+    private static let smallestBuffer = 32 * 1024
+    private static let largestBuffer = 256 * 1024
+    /// Pieces of bodies smaller than this are copied.
+    private static let smallPiece = 4096
+
+    var bytes: UnsafeRawBufferPointer { storage.bytes(unread) }
+
+    func last(_ count: Int) -> UnsafeRawBufferPointer { storage.bytes(unread.upperBound - count..<unread.upperBound) }
+
+    func chunk(_ range: Range<Int>) -> Chunk {
+        let place = unread.lowerBound + range.lowerBound..<unread.lowerBound + range.upperBound
+        guard range.count >= Self.smallPiece else { return Chunk(copying: storage.bytes(place)) }
+        return Chunk(storage: storage, range: place)
+    }
+
+    mutating func received(_ count: Int, filled: Bool) {
+        unread = unread.lowerBound..<unread.upperBound + count
+        receivedInTurn += count
+        if filled { capacity = min(capacity * 2, Self.largestBuffer) }
+    }
+
+    mutating func consume(_ count: Int) { unread = unread.lowerBound + count..<unread.upperBound }
+
+    /// Room behind what is unread, for at least what is missing of a frame.
+    mutating func makeRoom() -> UnsafeMutableRawBufferPointer {
+        let isOurs = isKnownUniquelyReferenced(&storage)
+        if isOurs, unread.isEmpty { unread = 0..<0 }
+        if isOurs, storage.capacity >= capacity, unread.upperBound < storage.capacity {
+            return storage.room(from: unread.upperBound)
+        }
+        let new = isOurs && storage.capacity >= capacity ? storage : ChunkStorage(capacity: max(capacity, unread.count * 2))
+        new.base.copyMemory(from: storage.base + unread.lowerBound, byteCount: unread.count)
+        unread = 0..<unread.count
+        storage = new
+        return new.room(from: unread.upperBound)
+    }
+}

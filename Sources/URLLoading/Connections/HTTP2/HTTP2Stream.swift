@@ -1,0 +1,90 @@
+// What lies between the task that reads a connection and the one whose stream it is. Touched under the connection's
+// lock, but for the slot.
+
+import URLLoadingIO
+import URLLoadingWire
+
+final class HTTP2Stream: @unchecked Sendable {
+    /// Where its task waits while another reads the connection.
+    let slot: PollSlot
+    let urgency: Int
+    var number: Int32 = 0
+    var inbox = HTTP2Inbox()
+    /// Something has happened that its task has not seen.
+    var hasNews = false
+    /// Its task waits on `slot`.
+    var isWaiting = false
+    /// In the line of those who may read next.
+    var place: Int?
+    /// It was woken by news, and its task has not run yet.
+    var wasWoken = false
+    /// The answer has come to its end.
+    var isComplete = false
+    var hasSentAll: Bool
+    /// The codec knows it no more.
+    var isOver = false
+    /// What the peer may have on its way, and what was taken of it in all.
+    var window: Int32
+    var taken: Int64 = 0
+
+    static let widestWindow: Int32 = 4 << 20
+
+    init(slot: PollSlot, urgency: Int, window: Int32, hasBody: Bool) {
+        self.slot = slot
+        self.urgency = urgency
+        self.window = window
+        hasSentAll = !hasBody
+    }
+}
+
+/// What has arrived for a stream and was not taken. Bounded by its window, its limits on heads and their number.
+struct HTTP2Inbox {
+    var informational: [HTTP1ResponseHead] = []
+    var head: HTTP1ResponseHead?
+    var chunks: [Chunk] = []
+    var trailers: Headers?
+    var failure: HTTP2Failure?
+    /// Bytes of the request's body that have gone out.
+    var sent = 0
+    var hasSentAll = false
+    /// Of the response, without frames.
+    var dataCount = 0
+}
+
+/// Why a stream comes to no good end.
+enum HTTP2Failure: Sendable {
+    case io(IOFailure)
+    case wire(WireViolation)
+    /// The peer closed the connection.
+    case closed
+    /// The peer ended the stream.
+    case reset(HTTP2ErrorCode)
+    /// The peer has not looked at the request, and will not.
+    case unprocessed
+
+    func loadError(_ phase: LoadError.Phase, hasBegun: Bool) -> LoadError {
+        switch self {
+        case .io(let failure): LoadError(failure, phase)
+        case .wire(let violation): LoadError(violation, phase)
+        case .closed where hasBegun: LoadError(.truncated, phase: phase, party: .peer, detail: "the connection was closed")
+        case .closed: LoadError(.connectionLost, phase: phase, party: .peer, detail: "closed without an answer")
+        case .reset(let code): LoadError(.streamReset, phase: phase, party: .peer, detail: "\(code)")
+        case .unprocessed: LoadError(.connectionLost, phase: phase, party: .peer, detail: "the request was not processed")
+        }
+    }
+
+    var isUnprocessed: Bool {
+        switch self {
+        case .unprocessed: true
+        case .wire(let violation): violation.code == .http2NoStream
+        default: false
+        }
+    }
+
+    var isLostConnection: Bool {
+        switch self {
+        case .io, .closed: true
+        default: false
+        }
+    }
+}

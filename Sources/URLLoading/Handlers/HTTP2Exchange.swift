@@ -1,0 +1,293 @@
+// One request and its answer on one stream of a shared connection. Whatever happens, `release` ends the stream and
+// gives its place back, at the latest when the exchange is dropped. One task at a time uses it.
+
+import FoundationEssentials
+import URLLoadingIO
+import URLLoadingWire
+
+final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
+    let owner: Load
+    var load: Load? { owner }
+    let connection: HTTP2Connection
+    let stream: HTTP2Stream
+    private let url: URL
+    private let route: Route
+    private(set) var record: TransactionRecord?
+    private(set) var head: HTTPHead?
+    private(set) var expectedLength: Int64?
+    private(set) var trailers = Headers()
+    /// What of the request has not gone out; see `HTTP2Exchange+Sending`.
+    var sending = HTTP2Sending()
+
+    private var decoding: BodyDecoding?
+    private var rest = PendingChunk()
+    private var hasEnded = false
+    private var isReleased = false
+    private let wasUsed: Bool
+
+    // What was taken from the stream.
+    private var chunks: [Chunk] = []
+    private var nextChunk = 0
+    private var used = 0
+    private var answer: HTTP1ResponseHead?
+    private var end: Headers?
+    private var failure: HTTP2Failure?
+    private var hasHeard = false
+    var traffic = HTTP1Traffic()
+
+    var phase = LoadError.Phase.sending
+    var headIsHere: Bool { answer != nil || head != nil }
+    var answerStatus: Status? { answer?.status }
+    var hasFailed: Bool { failure != nil }
+
+    /// - Parameter connection: a place on it is taken.
+    init(_ connection: HTTP2Connection, _ load: Load, _ request: PreparedRequest, over route: Route, _ record: TransactionRecord?) {
+        self.connection = connection
+        owner = load
+        url = request.request.url
+        self.route = route
+        wasUsed = connection.streamsBegun > 0
+        stream = HTTP2Stream(
+            slot: Poller.shared.borrowSlot(), urgency: Task.currentPriority.urgency, window: HTTP2Limits().streamWindow,
+            hasBody: request.body != nil)
+        load.attach(stream.slot)
+        self.record = record
+        record?.lease(connection.facts, connection.route, isReused: wasUsed, isHTTP2: true)
+    }
+
+    deinit { release() }
+
+    var failedStale: Bool { wasUsed && !hasHeard && owner.stopReason == nil && failure?.isLostConnection == true }
+    var failedUnprocessed: Bool { owner.stopReason == nil && failure?.isUnprocessed == true }
+    func fallsBack() -> Bool {
+        guard case .reset(.http11Required)? = failure, owner.stopReason == nil else { return false }
+        return owner.core.pool.speakHTTP1(route)
+    }
+    var isShared: Bool { true }
+    func leaveConnection() { owner.core.pool.leave(connection, for: route) }
+    func note(_ error: LoadError) { record?.error = error }
+
+    /// Sends the request and waits for the head of the answer.
+    func start(_ request: PreparedRequest) async throws(LoadError) {
+        record?.mark(.requestStart)
+        let message = HTTP2Request(request, urgency: stream.urgency)
+        traffic.headSize = message.size
+        traffic.sent = Int64(traffic.headSize)
+        do throws(LoadError) {
+            try connection.begin(message, stream, hasBody: request.body != nil)
+        } catch {
+            if stream.number == 0, connection.isRetired { failure = .unprocessed }
+            throw error
+        }
+        tell("\(message.method.rawValue) \(String(decoding: message.path, as: UTF8.self)) HTTP/2", message.headers, isSent: true)
+        if let body = request.body { sending.body = body } else { record?.mark(.requestEnd) }
+        if request.expectsContinue, try await !mayContinue() { cut() }
+        while true {
+            if let answer { return try receive(answer, request) }
+            phase = isSending ? .sending : .waiting
+            try await step()
+        }
+    }
+
+    private func tell(_ line: String, _ headers: Headers, isSent: Bool) {
+        connection.tap?(.head("stream \(stream.number): \(line)", headers, isSent: isSent, connection: connection.identifier))
+    }
+
+    private func receive(_ answer: HTTP1ResponseHead, _ request: PreparedRequest) throws(LoadError) {
+        phase = .receiving
+        // Who refuses wants no more of it (RFC 9110 §15); who accepts may answer while he reads.
+        if isSending, answer.status.kind != .successful { cut() }
+        if request.decodesContent { decoding = try BodyDecoding(answer.headers, owner.core.configuration.limits) }
+        if decoding == nil { expectedLength = length(of: answer, request.request.method) }
+        head = HTTPHead(answer)
+        traffic.isInBody = true
+        record?.response = response
+    }
+
+    private func length(of answer: HTTP1ResponseHead, _ method: Method) -> Int64? {
+        if method == .head || answer.status.forbidsContent || (end != nil && chunks.isEmpty) { return 0 }
+        return answer.headers[.contentLength].flatMap { Int64($0) }
+    }
+
+    var response: Response { Response(url: url, expectedLength: expectedLength, http: head) }
+
+    // MARK: Waiting
+
+    /// Looks at what has come, and waits if that is nothing. What can be sent goes out.
+    private func step(countingIdle countsIdle: Bool = true) async throws(LoadError) {
+        if owner.isSuspended { await owner.untilResumed() }
+        if let reason = owner.stopReason { throw LoadError(reason, phase: phase) }
+        if takeNews() { return }
+        if let failure { throw failure.loadError(phase, hasBegun: hasHeard) }
+        switch try pump() {
+        case .wantsFile(let reader, let offset, let count): try await fetch(reader, offset, count)
+        case .waitsForPiece: await connection.wait(for: stream, owner, countsIdle: false)
+        case .idle: await connection.wait(for: stream, owner)
+        }
+    }
+
+    /// Returns whether anything of the answer has come.
+    func takeNews() -> Bool {
+        let inbox = connection.take(stream, used: used)
+        used = 0
+        if inbox.sent > 0 {
+            sending.queued -= inbox.sent
+            traffic.sent += Int64(inbox.sent)
+            traffic.content += Int64(inbox.sent)
+            owner.sent(inbox.sent)
+        }
+        if inbox.hasSentAll {
+            sending.hasEnded = true
+            if let record, !record.has(.requestEnd) { record.mark(.requestEnd) }
+        }
+        for head in inbox.informational {
+            hasHeard = true
+            sending.mayGoOn = sending.mayGoOn || head.status == .continue
+            owner.informed(head)
+            tell("HTTP/2 \(head.status.code)", head.headers, isSent: false)
+        }
+        if let head = inbox.head {
+            tell("HTTP/2 \(head.status.code)", head.headers, isSent: false)
+            hasHeard = true
+            answer = head
+            record?.mark(.responseStart)
+            traffic.receivedHead += Int64(head.headers.size)
+        }
+        if !inbox.chunks.isEmpty {
+            if nextChunk == chunks.count { (chunks, nextChunk) = (inbox.chunks, 0) } else { chunks += inbox.chunks }
+            traffic.receivedBody += Int64(inbox.dataCount)
+        }
+        if let trailers = inbox.trailers { end = trailers }
+        if failure == nil { failure = inbox.failure }
+        return inbox.head != nil || !inbox.chunks.isEmpty || inbox.trailers != nil || !inbox.informational.isEmpty
+    }
+
+    /// Waits for the word to go on, but not for ever: many servers never give it.
+    private func mayContinue() async throws(LoadError) -> Bool {
+        phase = .waiting
+        let deadline = owner.clock.now() &+ LoadControl.nanoseconds(connection.continueTimeout)
+        owner.clock.schedule(stream.slot, at: deadline)
+        owner.clock.schedule(connection.transport.slot, at: deadline)
+        while true {
+            if owner.isSuspended { await owner.untilResumed() }
+            if let reason = owner.stopReason { throw LoadError(reason, phase: .waiting) }
+            _ = takeNews()
+            if let failure { throw failure.loadError(.waiting, hasBegun: hasHeard) }
+            if answer != nil { return false }
+            if sending.mayGoOn || owner.clock.now() >= deadline { return true }
+            await connection.wait(for: stream, owner, until: deadline)
+        }
+    }
+
+    // MARK: The body
+
+    func buffered(atMost most: Int) throws(LoadError) -> BodyPiece? {
+        guard !hasEnded else { return .end }
+        if rest.chunk == nil {
+            switch try decoded() {
+            case .chunk(let chunk)? where chunk.count <= most: return .chunk(chunk)
+            case .chunk(let chunk)?: rest.chunk = chunk
+            case .end?:
+                hasEnded = true
+                record?.mark(.responseEnd)
+                trailers = end ?? Headers()
+                return .end
+            case nil: return nil
+            }
+        }
+        return rest.take(atMost: most)
+    }
+
+    private func decoded() throws(LoadError) -> BodyPiece? {
+        guard let decoding else { return count(try piece()) }
+        while true {
+            if let chunk = try decoding.next() { return count(.chunk(chunk)) }
+            switch try piece() {
+            case .chunk(let input)?: decoding.feed(input)
+            case .end?:
+                try decoding.finish()
+                return .end
+            case nil: return nil
+            }
+        }
+    }
+
+    private func piece() throws(LoadError) -> BodyPiece? {
+        if nextChunk == chunks.count, end == nil, failure == nil { _ = takeNews() }
+        if nextChunk < chunks.count {
+            let chunk = chunks[nextChunk]
+            nextChunk += 1
+            if nextChunk == chunks.count { (chunks, nextChunk) = ([], 0) }
+            used += chunk.count
+            return .chunk(chunk)
+        }
+        if end != nil { return .end }
+        if let failure { throw failure.loadError(phase, hasBegun: hasHeard) }
+        return nil
+    }
+
+    private func count(_ piece: BodyPiece?) -> BodyPiece? {
+        if let record, case .chunk(let chunk)? = piece { record.decoded += Int64(chunk.count) }
+        return piece
+    }
+
+    func fill(atMost most: Int) async throws(LoadError) {
+        // Taken already, beside the sending.
+        while nextChunk == chunks.count, end == nil { try await step() }
+    }
+
+    // MARK: The end
+
+    /// Ends the exchange. An answer that was not read to its end is told off; the connection stays.
+    func release() {
+        guard !isReleased else { return }
+        isReleased = true
+        hasEnded = true
+        cut()
+        connection.end(stream)
+        owner.detach(stream.slot)
+        Poller.shared.returnSlot(stream.slot)
+        if let record {
+            record.traffic = traffic
+            owner.emission?.add(record)
+        }
+        record = nil
+        owner.core.pool.leave(connection)
+    }
+}
+
+extension HTTP2Request {
+    fileprivate init(_ request: PreparedRequest, urgency: Int) {
+        let target = request.destination.target
+        let fields = switch request.fields {
+        case .defaults(let prepared): prepared.headers
+        case .own(let headers): headers
+        }
+        self.init(
+            method: request.request.method, scheme: target.origin.scheme, authority: target.hostField, path: target.originForm,
+            headers: fields, framing: request.framing, urgency: urgency)
+    }
+
+    /// As RFC 9113 6.5.2 counts fields; what is sent is compressed.
+    fileprivate var size: Int { authority.count + path.count + method.rawValue.utf8.count + scheme.utf8.count + 4 * 32 + headers.size }
+}
+
+extension Headers {
+    fileprivate var size: Int {
+        var size = 0
+        forEachRaw { size += $0.count + $1.count + 32 }
+        return size
+    }
+}
+
+extension TaskPriority {
+    /// RFC 9218 4.1: 0 is the most urgent, 3 what everybody has.
+    fileprivate var urgency: Int {
+        switch rawValue {
+        case ..<TaskPriority.utility.rawValue: 6
+        case ..<TaskPriority.medium.rawValue: 5
+        case TaskPriority.medium.rawValue: 3
+        default: 1
+        }
+    }
+}

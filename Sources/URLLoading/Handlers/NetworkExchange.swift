@@ -1,0 +1,26 @@
+// An exchange with a server: what `HTTPHandler` needs of it, whichever version of HTTP it speaks.
+
+import URLLoadingIO
+import URLLoadingWire
+
+protocol NetworkExchange: Exchange {
+    /// Sends the request and waits for the head of the answer.
+    func start(_ request: PreparedRequest) async throws(LoadError)
+    /// A failure that only says that the peer had closed a kept connection before we used it.
+    var failedStale: Bool { get }
+    /// The peer has not looked at the request, and will not: nothing speaks against sending it again.
+    var failedUnprocessed: Bool { get }
+    /// The peer says that it must be asked in HTTP/1.1, and is from now on.
+    func fallsBack() -> Bool
+    /// Others use its connection. If the server says that it is none for this request, another is made.
+    var isShared: Bool { get }
+    func leaveConnection()
+    /// What became of it, for the metrics.
+    func note(_ error: LoadError)
+    /// The proxy that answers in the origin's place; `nil` if the origin does.
+    var forwarder: Proxy? { get }
+}
+
+extension NetworkExchange {
+    var forwarder: Proxy? { nil }
+}

@@ -1,0 +1,95 @@
+// Everything nghttp2 calls. Each finds its codec behind the user data, copies what it was shown, and returns: no
+// callback calls out, and none may call nghttp2 back to send or receive.
+
+import URLLoadingCNghttp2
+
+enum HTTP2Callbacks {
+    /// The same for all sessions, which copy it; made once and never freed.
+    nonisolated(unsafe) static let table: OpaquePointer? = {
+        var made: OpaquePointer?
+        guard nghttp2_session_callbacks_new(&made) == 0, let made else { return nil }
+        nghttp2_session_callbacks_set_on_begin_headers_callback(made) { _, frame, context in
+            guard let frame, let codec = codecBehind(context) else { return 0 }
+            codec.section = HTTP2Section(stream: frame.pointee.hd.stream_id)
+            return 0
+        }
+        nghttp2_session_callbacks_set_on_header_callback(made) { _, frame, name, nameLength, value, valueLength, _, context in
+            guard let frame, let codec = codecBehind(context) else { return 0 }
+            let name = UnsafeRawBufferPointer(start: name, count: nameLength)
+            let value = UnsafeRawBufferPointer(start: value, count: valueLength)
+            return codec.receive(field: name, value, on: frame.pointee.hd.stream_id) ? 0 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue
+        }
+        // nghttp2 would drop such a field and go on; RFC 9113 8.2.1 calls the message malformed.
+        nghttp2_session_callbacks_set_on_invalid_header_callback(made) { _, frame, _, _, _, _, _, context in
+            guard let frame, let codec = codecBehind(context) else { return 0 }
+            codec.refuse(.http2MalformedMessage, "RFC 9113 8.2.1", frame.pointee.hd.stream_id)
+            return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue
+        }
+        nghttp2_session_callbacks_set_on_data_chunk_recv_callback(made) { _, _, stream, bytes, count, context in
+            if let codec = codecBehind(context), let bytes, count > 0 { codec.receive(data: bytes, count, on: stream) }
+            return 0
+        }
+        nghttp2_session_callbacks_set_on_frame_recv_callback(made) { _, frame, context in
+            if let frame, let codec = codecBehind(context) { codec.received(frame) }
+            return 0
+        }
+        nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(made) { _, frame, error, context in
+            guard let frame, let codec = codecBehind(context), frame.pointee.hd.stream_id > 0 else { return 0 }
+            codec.refuse(.http2MalformedMessage, "RFC 9113 8.1.1", frame.pointee.hd.stream_id)
+            return 0
+        }
+        nghttp2_session_callbacks_set_on_frame_send_callback(made) { _, frame, context in
+            guard let frame, let codec = codecBehind(context), Int32(frame.pointee.hd.type) == Int32(NGHTTP2_GOAWAY.rawValue) else { return 0 }
+            let code = HTTP2ErrorCode(rawValue: frame.pointee.goaway.error_code)
+            if code != .noError { codec.ended(with: code) }
+            return 0
+        }
+        nghttp2_session_callbacks_set_on_frame_not_send_callback(made) { _, frame, _, context in
+            guard let frame, let codec = codecBehind(context), Int32(frame.pointee.hd.type) == Int32(NGHTTP2_HEADERS.rawValue) else { return 0 }
+            codec.notSent(frame.pointee.hd.stream_id)
+            return 0
+        }
+        nghttp2_session_callbacks_set_on_stream_close_callback(made) { _, stream, error, context in
+            codecBehind(context)?.closed(stream, HTTP2ErrorCode(rawValue: error))
+            return 0
+        }
+        return made
+    }()
+
+    /// Where the body of a request comes from: the codec's queue.
+    static var bodyProvider: nghttp2_data_provider {
+        var provider = nghttp2_data_provider()
+        provider.read_callback = { _, stream, buffer, count, flags, _, context in
+            guard let codec = codecBehind(context), let buffer, let flags else { return Int(NGHTTP2_ERR_CALLBACK_FAILURE.rawValue) }
+            return codec.fill(UnsafeMutableRawBufferPointer(start: buffer, count: count), flags, stream)
+        }
+        return provider
+    }
+
+    static func options(_ limits: HTTP2Limits) -> OpaquePointer? {
+        var made: OpaquePointer?
+        guard nghttp2_option_new(&made) == 0, let made else { return nil }
+        nghttp2_option_set_no_auto_window_update(made, 1)
+        nghttp2_option_set_no_closed_streams(made, 1)
+        nghttp2_option_set_peer_max_concurrent_streams(made, 100)
+        // Frames come whole and are counted before.
+        nghttp2_option_set_max_continuations(made, limits.continuationCount + 1)
+        nghttp2_option_set_max_outbound_ack(made, limits.idleFrameCount + 1)
+        return made
+    }
+}
+
+private func codecBehind(_ context: UnsafeMutableRawPointer?) -> HTTP2Codec? {
+    context.map { Unmanaged<HTTP2Codec>.fromOpaque($0).takeUnretainedValue() }
+}
+
+/// A head or trailers while their fields arrive.
+struct HTTP2Section {
+    var stream: Int32 = 0
+    var status: Status?
+    var headers = Headers()
+    /// As RFC 9113 6.5.2 counts.
+    var size = 0
+
+    init(stream: Int32 = 0) { self.stream = stream }
+}

@@ -1,0 +1,141 @@
+// What the callbacks do: nothing but change the codec's own state and append events.
+
+import URLLoadingCNghttp2
+
+extension HTTP2Codec {
+    /// Returns false if the message is refused.
+    func receive(field name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, on stream: Int32) -> Bool {
+        guard section.stream == stream, streams[stream] != nil else { return true }
+        section.size += name.count + value.count + 32
+        guard section.size <= limits.headSize else { return refuse(.headTooLarge, "RFC 9113 6.5.2", stream) }
+        if name.first == UInt8(ascii: ":") {
+            // nghttp2 has seen to it that it is the only one, comes first and has three digits.
+            guard name.matches(":status", in: 0..<name.count), let status = Self.status(value) else {
+                return refuse(.http2MalformedMessage, "RFC 9113 8.3.2", stream)
+            }
+            section.status = status
+            return true
+        }
+        guard section.headers.count < limits.fieldCount else { return refuse(.tooManyFields, "RFC 9113 6.5.2", stream) }
+        section.headers.appendRaw(name: name, value: value)
+        return true
+    }
+
+    private static func status(_ value: UnsafeRawBufferPointer) -> Status? {
+        guard value.count == 3, value.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        return Status(value.reduce(0) { $0 * 10 + Int($1 - 0x30) })
+    }
+
+    /// Notes why nghttp2 ends a stream now.
+    @discardableResult
+    func refuse(_ code: WireViolation.Code, _ section: String, _ stream: Int32) -> Bool {
+        if streams[stream]?.violation == nil { streams[stream]?.violation = .remote(code, section) }
+        return false
+    }
+
+    func receive(data bytes: UnsafePointer<UInt8>, _ count: Int, on stream: Int32) {
+        guard let inputBase else { return }
+        let start = UnsafeRawPointer(bytes) - inputBase
+        // Nobody's any more: it takes up no room with us.
+        guard streams[stream] != nil else {
+            arrived(count)
+            return
+        }
+        add(.data(stream, start..<start + count))
+    }
+
+    func received(_ frame: UnsafePointer<nghttp2_frame>) {
+        let header = frame.pointee.hd
+        let isLast = header.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
+        switch Int32(header.type) {
+        case Int32(NGHTTP2_HEADERS.rawValue): receivedHeaders(header.stream_id, isLast)
+        case Int32(NGHTTP2_DATA.rawValue):
+            if isLast { end(header.stream_id, Headers()) }
+        case Int32(NGHTTP2_SETTINGS.rawValue):
+            if header.flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) != 0 { return add(.settingsAcknowledged) }
+            let limit = nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)
+            add(.concurrency(Int(limit)))
+        case Int32(NGHTTP2_PING.rawValue):
+            if header.flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) != 0 { add(.pong) }
+        case Int32(NGHTTP2_GOAWAY.rawValue):
+            add(.goAway(HTTP2ErrorCode(rawValue: frame.pointee.goaway.error_code)))
+        case Int32(NGHTTP2_RST_STREAM.rawValue):
+            let code = HTTP2ErrorCode(rawValue: frame.pointee.rst_stream.error_code)
+            guard streams.removeValue(forKey: header.stream_id) != nil else { return }
+            add(code == .refusedStream ? .unprocessed(header.stream_id) : .reset(header.stream_id, code))
+        default: break
+        }
+    }
+
+    private func receivedHeaders(_ stream: Int32, _ isLast: Bool) {
+        guard section.stream == stream, streams[stream] != nil else { return }
+        let section = section
+        self.section = HTTP2Section()
+        if let status = section.status {
+            let head = HTTP1ResponseHead(status: status, reason: "", version: .http2, headers: section.headers)
+            if status.kind == .informational { return receivedInformational(head, stream) }
+            streams[stream]?.hasHead = true
+            add(.response(stream, head))
+            if isLast { end(stream, Headers()) }
+        } else {
+            end(stream, section.headers)
+        }
+    }
+
+    private func receivedInformational(_ head: HTTP1ResponseHead, _ stream: Int32) {
+        streams[stream]?.informationalCount += 1
+        guard let count = streams[stream]?.informationalCount, count <= limits.informationalCount else {
+            streams[stream] = nil
+            nghttp2_submit_rst_stream(session, 0, stream, HTTP2ErrorCode.enhanceYourCalm.rawValue)
+            return add(.violation(stream, .remote(.tooManyInformational, "RFC 9110 15.2")))
+        }
+        add(.informational(stream, head))
+    }
+
+    private func end(_ stream: Int32, _ trailers: Headers) {
+        guard streams[stream]?.hasHead == true else { return }
+        streams[stream]?.hasHead = false
+        add(.end(stream, trailers: trailers))
+    }
+
+    /// nghttp2 forgets a stream: both sides have ended, or one has ended it for both.
+    func closed(_ stream: Int32, _ code: HTTP2ErrorCode) {
+        guard let state = streams.removeValue(forKey: stream) else { return }
+        if let violation = state.violation { return add(.violation(stream, violation)) }
+        switch code {
+        case .noError: break
+        // After a GOAWAY nghttp2 closes what the peer has not looked at with this code.
+        case .refusedStream: add(.unprocessed(stream))
+        default: add(.violation(stream, .remote(.http2MalformedMessage, "RFC 9113 8.1.1")))
+        }
+    }
+
+    /// The request has not gone out, and will not.
+    func notSent(_ stream: Int32) {
+        if streams.removeValue(forKey: stream) != nil { add(.unprocessed(stream)) }
+    }
+
+    /// Fills a DATA frame.
+    func fill(_ buffer: UnsafeMutableRawBufferPointer, _ flags: UnsafeMutablePointer<UInt32>, _ stream: Int32) -> Int {
+        guard streams[stream] != nil else {
+            // Ended meanwhile; its RST_STREAM is on its way.
+            return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
+        }
+        let count = streams[stream]?.take(into: buffer) ?? 0
+        if count > 0 { add(.sent(stream, count)) }
+        guard streams[stream]?.queued == 0 else { return count }
+        guard streams[stream]?.hasEnded == true else {
+            guard count == 0 else { return count }
+            streams[stream]?.isDeferred = true
+            return Int(NGHTTP2_ERR_DEFERRED.rawValue)
+        }
+        flags.pointee |= UInt32(NGHTTP2_DATA_FLAG_EOF.rawValue)
+        if let trailers = streams[stream]?.trailers {
+            flags.pointee |= UInt32(NGHTTP2_DATA_FLAG_NO_END_STREAM.rawValue)
+            trailers.withFields { _ = nghttp2_submit_trailer(session, stream, $0, $1) }
+        }
+        streams[stream]?.isSending = false
+        add(.sentAll(stream))
+        return count
+    }
+}

@@ -1,0 +1,113 @@
+// A request's fields in the form nghttp2 takes: names in lower case, pseudo fields first, none that belongs to an
+// HTTP/1 connection (RFC 9113 8.2.2, 8.3.1).
+
+import URLLoadingCNghttp2
+
+struct HTTP2FieldList {
+    private var bytes: [UInt8] = []
+    private var entries: [Entry] = []
+
+    private struct Entry {
+        var name: Range<Int>
+        var value: Range<Int>
+        var isSecret: Bool
+    }
+
+    /// The fields of a request; throws what HTTP/1 refuses to send as well.
+    init(_ request: HTTP2Request) throws(WireViolation) {
+        guard request.method.isValid else { throw .local(.malformedMethod, "RFC 9110 9.1") }
+        // A tunnel has no path and no scheme (RFC 9113 8.5): it is no load.
+        guard request.method != .connect else { throw .local(.illegalState, "RFC 9113 8.5") }
+        guard !request.path.isEmpty, request.path.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+            throw .local(.malformedTarget, "RFC 9113 8.3.1")
+        }
+        try HTTP1FieldCheck.fields(request.headers)
+        let host = try HTTP1FieldCheck.host(request.headers, else: request.authority)
+        let framing = try HTTP1FieldCheck.framing(
+            request.framing, request.headers, unlessSet: request.method.anticipatesContent ? 0 : nil)
+
+        append(":method", request.method.rawValue)
+        append(":scheme", request.scheme)
+        add(":authority".utf8, host)
+        add(":path".utf8, request.path)
+        append(request.headers)
+        if case .length(let length) = framing { append("content-length", "\(length)") }
+        // Who sets the field himself knows better; the default needs no words (RFC 9218 4).
+        if request.urgency != 3, !request.headers.contains("priority") { append("priority", "u=\(request.urgency)") }
+    }
+
+    /// Trailers: neither pseudo fields nor those that come too late.
+    init(trailers: Headers) throws(WireViolation) {
+        try HTTP1FieldCheck.trailers(trailers)
+        append(trailers)
+    }
+
+    var isEmpty: Bool { entries.isEmpty }
+
+    /// What it takes on the wire at most.
+    var size: Int { entries.reduce(0) { $0 + $1.name.count + $1.value.count + 32 } }
+
+    private mutating func append(_ headers: Headers) {
+        let named = Self.namedByConnection(headers)
+        headers.forEachRaw { name, value in
+            guard !Self.isConnectionSpecific(name, value), !named.contains(where: { name.elementsEqual($0.utf8) { $0.lowered == $1 } })
+            else { return }
+            add(name, value)
+        }
+    }
+
+    private mutating func append(_ name: String, _ value: String) { add(name.utf8, Array(value.utf8)) }
+
+    private mutating func add(_ name: some Collection<UInt8>, _ value: some Collection<UInt8>) {
+        let start = bytes.count
+        for byte in name { bytes.append(byte.lowered) }
+        let middle = bytes.count
+        bytes.append(contentsOf: value)
+        entries.append(Entry(name: start..<middle, value: middle..<bytes.count, isSecret: isSecret(start..<middle, value.count)))
+    }
+
+    /// RFC 7541 7.1.3: what can be guessed by its compressed size goes into no table.
+    private func isSecret(_ name: Range<Int>, _ valueCount: Int) -> Bool {
+        bytes.withUnsafeBytes { bytes in
+            bytes.matches("authorization", in: name) || bytes.matches("proxy-authorization", in: name)
+                || (valueCount < 20 && bytes.matches("cookie", in: name))
+        }
+    }
+
+    private static let connectionSpecific: [StaticString] = [
+        "host", "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade", "content-length", "http2-settings",
+    ]
+
+    /// Host is :authority and Content-Length is ours; the others speak of a connection that is not there.
+    private static func isConnectionSpecific(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool {
+        if name.matches("te", in: 0..<name.count) { return !value.matches("trailers", in: 0..<value.count) }
+        return connectionSpecific.contains { name.matches($0, in: 0..<name.count) }
+    }
+
+    private static func namedByConnection(_ headers: Headers) -> [String] {
+        guard headers.contains(.connection) else { return [] }
+        return headers.values(of: .connection).flatMap { $0.split(separator: ",") }
+            .map { String($0.filter { $0 != " " && $0 != "\t" }).lowercased() }
+    }
+
+    /// For tests: values are secrets.
+    var lines: [String] {
+        entries.map { String(decoding: bytes[$0.name], as: UTF8.self) + "=" + String(decoding: bytes[$0.value], as: UTF8.self) }
+    }
+
+    /// Lends the fields as nghttp2 wants them; it copies them.
+    func withFields<R>(_ body: (UnsafeMutablePointer<nghttp2_nv>?, Int) -> R) -> R {
+        var bytes = bytes
+        return bytes.withUnsafeMutableBufferPointer { bytes in
+            // Never empty when there are entries: each has a name.
+            guard let base = bytes.baseAddress else { return body(nil, 0) }
+            var list = entries.map { entry in
+                nghttp2_nv(
+                    name: base + entry.name.lowerBound, value: base + entry.value.lowerBound, namelen: entry.name.count,
+                    valuelen: entry.value.count,
+                    flags: entry.isSecret ? UInt8(NGHTTP2_NV_FLAG_NO_INDEX.rawValue) : UInt8(NGHTTP2_NV_FLAG_NONE.rawValue))
+            }
+            return list.withUnsafeMutableBufferPointer { body($0.baseAddress, $0.count) }
+        }
+    }
+}

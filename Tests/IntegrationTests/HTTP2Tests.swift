@@ -1,0 +1,84 @@
+import FoundationEssentials
+import Testing
+import URLLoading
+
+/// HTTP/2 as others speak it: nginx, Apache and nghttpd, chosen over TLS and known in the clear.
+@Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(2)))
+struct HTTP2Tests {
+    private static let servers = ["NGINX_H2", "APACHE_H2", "NGHTTPD", "NGINX_H2C", "APACHE_H2C", "NGHTTPD_H2C"]
+
+    private func configuration(_ server: String) -> Configuration {
+        var configuration = Servers.configuration
+        if server.hasSuffix("C") { configuration.httpVersions = .http2PriorKnowledge }
+        return configuration
+    }
+
+    @Test(arguments: servers)
+    func get(_ server: String) async throws {
+        try await withSession(configuration(server)) { session in
+            for _ in 0..<3 {
+                let (data, response) = try await session.data(from: Servers.url(server, "/1k.txt"))
+                #expect(response.http?.status == .ok && response.http?.version == .http2)
+                #expect(data == Servers.numbers(128))
+            }
+            let (large, _) = try await session.data(from: Servers.url(server, "/1m.bin"))
+            #expect(large.count == 1_000_000)
+            let (_, missing) = try await session.data(from: Servers.url(server, "/nope"))
+            #expect(missing.http?.status.code == 404)
+            #expect(session.connectionsDescription.contains("h2 "))
+        }
+    }
+
+    @Test(arguments: servers)
+    func manyAtOnce(_ server: String) async throws {
+        try await withSession(configuration(server)) { session in
+            let url = try Servers.url(server, "/1m.bin")
+            try await withThrowingTaskGroup(of: Int.self) { group in
+                for _ in 0..<60 { group.addTask { try await session.data(from: url).0.count } }
+                for try await count in group { #expect(count == 1_000_000) }
+            }
+        }
+    }
+
+    @Test(arguments: servers)
+    func head(_ server: String) async throws {
+        try await withSession(configuration(server)) { session in
+            let request = Request(url: try Servers.url(server, "/1m.bin"), method: .head)
+            let (data, response) = try await session.data(for: request)
+            #expect(data.isEmpty && response.http?.headers[.contentLength] == "1000000")
+        }
+    }
+
+    @Test(arguments: ["NGHTTPD", "NGHTTPD_H2C"])
+    func echo(_ server: String) async throws {
+        try await withSession(configuration(server)) { session in
+            let body = Servers.numbers(100_000)
+            let request = Request(url: try Servers.url(server, "/"), method: .post, body: .data(body))
+            let (data, _) = try await session.data(for: request)
+            #expect(data == body)
+        }
+    }
+
+    @Test func serversWithoutItAreSpokenToAsBefore() async throws {
+        try await withSession(Servers.configuration) { session in
+            let (_, response) = try await session.data(from: Servers.url("NGINX_TLS", "/1k.txt"))
+            #expect(response.http?.version == .http11)
+        }
+        var only = Servers.configuration
+        only.httpVersions = .http1Only
+        try await withSession(only) { session in
+            let (_, response) = try await session.data(from: Servers.url("NGINX_H2", "/1k.txt"))
+            #expect(response.http?.version == .http11)
+        }
+    }
+
+    @Test("what is asked for with HTTP/2 alone and answered with HTTP/1.1")
+    func priorKnowledgeOfOthers() async throws {
+        var configuration = Servers.configuration
+        configuration.httpVersions = .http2PriorKnowledge
+        try await withSession(configuration) { session in
+            let error = try await failure(session, Request(url: try Servers.url("NGINX", "/1k.txt")))
+            #expect(error.reason == .notHTTP2 || error.reason == .connectionLost, "\(error)")
+        }
+    }
+}

@@ -1,0 +1,24 @@
+// The examples of docs/guides/http2.md, compiled and run. Whoever changes one changes it here too.
+
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingTesting
+
+@Suite(.timeLimit(.minutes(1)))
+struct HTTP2GuideTests {
+    @Test func choosing() async throws {
+        var configuration = Configuration.ephemeral
+        configuration.httpVersions = .automatic
+        configuration.httpVersions = .http1Only
+        configuration.httpVersions = .http2PriorKnowledge
+        try await withHTTP2TestServer { server in
+            server.route("/") { _ in .ok("two") }
+            let url = server.url("/")
+            try await withSession(configuration) { session in
+                let (data, response) = try await session.data(from: url)
+                #expect(response.http?.version == .http2 && data.count == 3)
+            }
+        }
+    }
+}

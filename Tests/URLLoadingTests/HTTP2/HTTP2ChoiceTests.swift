@@ -1,0 +1,211 @@
+import FoundationEssentials
+import Synchronization
+import Testing
+import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Which version of HTTP is spoken, and on how many connections.
+@Suite(.timeLimit(.minutes(1)))
+struct HTTP2ChoiceTests {
+    /// An HTTP/2 server over TLS, and a configuration that trusts it and finds every name here.
+    nonisolated(nonsending) private func withSecureHTTP2<R>(
+        _ options: TestCertificateOptions = .init(), protocols: [String] = ["h2"],
+        _ use: nonisolated(nonsending) (HTTP2TestServer, Configuration) async throws -> R
+    ) async throws -> R {
+        let authority = try TestCertificateAuthority(commonName: "Test root")
+        let identity = try authority.issue(options)
+        var tls = TestOrigin.TLS(certificatePEM: identity.certificatePEM, keyPEM: identity.keyPEM)
+        tls.applicationProtocols = protocols
+        var client = Configuration.ephemeral
+        client.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
+        client.resolver = RecordingResolver()
+        return try await withHTTP2TestServer(.init(tls: tls)) { try await use($0, client) }
+    }
+
+    @Test("security 56: h2 is spoken where it was chosen")
+    func chosen() async throws {
+        try await withSecureHTTP2 { server, configuration in
+            server.route("/") { _ in .ok("two") }
+            try await withSession(configuration) { session in
+                let task = session.dataTask(from: server.url("/"))
+                task.resume()
+                let (data, response) = try await (task.value, task.response)
+                #expect(response.http?.version == .http2 && data == Data("two".utf8))
+                let metrics = try await task.metrics
+                #expect(metrics.transactions.first?.protocolName == "h2")
+            }
+        }
+    }
+
+    @Test func loadsWaitForTheFirstHandshake() async throws {
+        try await withSecureHTTP2 { server, configuration in
+            server.route("/") { _ in .ok("two") }
+            try await withSession(configuration) { session in
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for _ in 0..<50 { group.addTask { try await session.expect(server.url("/"), "two") } }
+                    try await group.waitForAll()
+                }
+            }
+            #expect(server.counts.accepted == 1)
+        }
+    }
+
+    @Test func http1ServersGetAsManyConnectionsAsBefore() async throws {
+        try await withSecureOrigin { origin, configuration in
+            origin.route("/") { _ in .ok("one") }
+            try await withSession(configuration) { session in
+                for _ in 0..<2 {
+                    try await withThrowingTaskGroup(of: Void.self) { group in
+                        for _ in 0..<20 { group.addTask { try await session.expect(origin.url("/"), "one") } }
+                        try await group.waitForAll()
+                    }
+                }
+                let (_, response) = try await session.data(from: origin.url("/"))
+                #expect(response.http?.version == .http11)
+            }
+            #expect(origin.counts.mostOpen > 1 && origin.counts.mostOpen <= 6)
+        }
+    }
+
+    @Test("through a tunnel: loads share one, and other ways have connections of their own", arguments: [Proxy.Kind.http, .socks5])
+    func tunnelled(_ kind: Proxy.Kind) async throws {
+        try await withSecureHTTP2 { server, configuration in
+            server.route("/*") { _ in .ok("two") }
+            try await withTestProxy(.init(kind == .http ? .http : .socks)) { proxy in
+                var configuration = configuration
+                configuration.proxies = .fixed([try proxy.address()])
+                try await withSession(configuration) { session in
+                    for number in 0..<3 {
+                        let (data, response) = try await session.data(from: server.url("/\(number)"))
+                        #expect(response.http?.version == .http2 && data == Data("two".utf8))
+                    }
+                    #expect(proxy.connections == 1 && server.counts.accepted == 1)
+                }
+                configuration.proxies = .none
+                try await withSession(configuration) { session in
+                    _ = try await session.data(from: server.url("/"))
+                    #expect(proxy.connections == 1)
+                }
+            }
+        }
+    }
+
+    @Test func http1OnlyDoesNotOfferMore() async throws {
+        try await withSecureHTTP2(protocols: ["h2", "http/1.1"]) { server, configuration in
+            var configuration = configuration
+            configuration.httpVersions = .http1Only
+            configuration.idleTimeout = .seconds(50)
+            server.script { peer in #expect(peer.tls?.applicationProtocol == "http/1.1") }
+            try await withSession(configuration) { session in
+                _ = try? await session.data(from: server.url("/"))
+            }
+            #expect(server.counts.accepted >= 1)
+        }
+    }
+
+    @Test("security 56: HTTP/1.1 chosen and HTTP/2 spoken is an error")
+    func otherThanChosen() async throws {
+        try await withSecureHTTP2(protocols: ["http/1.1"]) { server, configuration in
+            server.route("/") { _ in .ok("two") }
+            try await withSession(configuration) { session in
+                // The server hangs up on what it does not understand.
+                await expectFailure(.connectionLost) { try await session.data(from: server.url("/")) }
+            }
+        }
+    }
+
+    @Test("security 55: a connection serves another host if its certificate and its address do")
+    func coalescing() async throws {
+        let names = TestCertificateOptions(names: ["localhost", "*.host.test"])
+        try await withSecureHTTP2(names) { server, configuration in
+            server.route("/") { request in .ok(request.headers[.host] ?? "-") }
+            try await withSession(configuration) { session in
+                for host in ["a.host.test", "b.host.test", "localhost", "a.host.test"] {
+                    try await session.expect(url("https://\(host):\(server.port)/"), "\(host):\(server.port)")
+                }
+                #expect(server.counts.accepted == 1)
+                await expectFailure(.certificateNameMismatch) { try await session.data(from: url("https://other.example:\(server.port)/")) }
+            }
+        }
+    }
+
+    @Test("security 55: 421 is asked again on a connection of its own")
+    func misdirected() async throws {
+        let names = TestCertificateOptions(names: ["localhost", "*.host.test"])
+        try await withSecureHTTP2(names) { server, configuration in
+            server.route("/") { request in
+                request.connection == 1 && request.headers[.host]?.hasPrefix("b.") == true
+                    ? .init(status: .misdirectedRequest) : .ok("\(request.connection)")
+            }
+            try await withSession(configuration) { session in
+                try await session.expect(url("https://a.host.test:\(server.port)/"), "1")
+                try await session.expect(url("https://b.host.test:\(server.port)/"), "2")
+                try await session.expect(url("https://a.host.test:\(server.port)/"), "1")
+                try await session.expect(url("https://b.host.test:\(server.port)/"), "2")
+            }
+            #expect(server.counts.accepted == 2)
+        }
+    }
+
+    @Test("HTTP_1_1_REQUIRED: asked again in HTTP/1.1, and from then on")
+    func http1Required() async throws {
+        try await withSecureHTTP2(protocols: ["h2", "http/1.1"]) { server, configuration in
+            server.script { peer in
+                guard peer.tls?.applicationProtocol == "h2" else { return }
+                try await peer.start()
+                let request = try await peer.expectRequest()
+                try await peer.reset(request.stream, .http11Required)
+                await peer.untilClosed()
+            }
+            try await withSession(configuration) { session in
+                // Nobody speaks it there: the connection is closed.
+                for _ in 0..<2 { await expectFailure(.connectionLost) { try await session.data(from: server.url("/")) } }
+            }
+            #expect(server.counts.accepted == 3)
+        }
+    }
+
+    @Test func eventsAndMetrics() async throws {
+        let recorder = EventRecorder()
+        try await withHTTP2(.init(), { $0.observers = [recorder] }) { server, session in
+            server.route("/") { _ in .ok(.bytes(bytes(70_000)), headers: ["X-A": "1"]).after(.init(.earlyHints)) }
+            let request = Request(url: server.url("/"), method: .post, body: .data(Data(bytes(300_000))))
+            for _ in 0..<2 { _ = try await session.data(for: request) }
+            let transactions = recorder.loads.compactMap { $0.metrics?.transactions.first }
+            #expect(transactions.map(\.protocolName) == ["h2", "h2"] && transactions.map(\.isReusedConnection) == [false, true])
+            for transaction in transactions {
+                #expect(transaction.requestContentBytes == 300_000 && transaction.responseBodyBytes == 70_000)
+                #expect(transaction.requestHeaders["host"] == nil && transaction.requestHeaders["content-length"] == "300000")
+                #expect(transaction.requestEnd != nil && transaction.responseStart != nil && transaction.responseEnd != nil)
+            }
+        }
+    }
+
+    @Test func failureOfTheFirstIsNotThatOfTheOthers() async throws {
+        try await withSecureHTTP2 { server, configuration in
+            server.route("/") { _ in .ok("two") }
+            server.script(onConnection: 1) { peer in peer.abort() }
+            try await withSession(configuration) { session in
+                let outcomes = await withTaskGroup(of: Bool.self) { group in
+                    for _ in 0..<10 { group.addTask { (try? await session.data(from: server.url("/"))) != nil } }
+                    return await group.reduce(into: [Bool]()) { $0.append($1) }
+                }
+                #expect(outcomes.count { $0 } >= 9)
+            }
+        }
+    }
+
+    @Test func cancellingTheFirstLeavesTheOthers() async throws {
+        try await withSecureHTTP2 { server, configuration in
+            server.route("/") { _ in .ok("two") }
+            try await withSession(configuration) { session in
+                let first = Task { try await session.data(from: server.url("/")) }
+                first.cancel()
+                _ = try? await first.value
+                try await session.expect(server.url("/"), "two")
+            }
+        }
+    }
+}

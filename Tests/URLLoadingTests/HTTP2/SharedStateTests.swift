@@ -1,0 +1,94 @@
+import Testing
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+@testable import URLLoading
+
+/// Who connects, who waits, and that nobody waits for ever.
+@Suite struct SharedStateTests {
+    final class Token: Sendable {}
+    typealias State = SharedState<Token>
+    let route: Route
+    let slot = Poller.shared.borrowSlot()
+
+    init() throws { route = Route(origin: try Origin(scheme: "https", host: Origin.Host("a.example"))) }
+
+    private func lease(_ state: inout State, _ waiter: State.Waiter? = nil, priority: UInt8 = 21, enter: (Token) -> Bool = { _ in true }) -> State.Lease {
+        state.lease(route, after: waiter, enter: enter) { State.Waiter(slot: slot, priority: priority) }
+    }
+
+    private func waiter(_ lease: State.Lease) throws -> State.Waiter {
+        guard case .wait(let waiter) = lease else { throw Unexpectedly("\(lease)") }
+        return waiter
+    }
+
+    @Test func theFirstConnectsAndTheOthersShare() throws {
+        var state = State(perHost: 6)
+        guard case .connect = lease(&state) else { throw Unexpectedly("no connect") }
+        let waiting = try (0..<3).map { _ in try waiter(lease(&state)) }
+        let woken = state.connected(Token(), route)
+        #expect(woken.count == 3 && waiting.allSatisfy { $0.isCalled })
+        for waiter in waiting {
+            guard case .use = lease(&state, waiter) else { throw Unexpectedly("no use") }
+        }
+    }
+
+    @Test func http1IsRemembered() throws {
+        var state = State(perHost: 6)
+        guard case .connect = lease(&state) else { throw Unexpectedly("no connect") }
+        let other = try waiter(lease(&state))
+        #expect(state.connectedAlone(route).count == 1)
+        for waiter in [other, nil] {
+            guard case .alone = lease(&state, waiter) else { throw Unexpectedly("not alone") }
+        }
+        // It has changed its mind.
+        _ = state.add(Token(), route)
+        guard case .use = lease(&state) else { throw Unexpectedly("no use") }
+    }
+
+    @Test func aFailureIsNotShared() throws {
+        var state = State(perHost: 6)
+        _ = lease(&state)
+        let waiting = try (0..<3).map { _ in try waiter(lease(&state)) }
+        #expect(state.failedToConnect(route, isOwnFault: true).count == 3)
+        for waiter in waiting {
+            guard case .connect = lease(&state, waiter) else { throw Unexpectedly("no connect") }
+        }
+        for _ in 0..<3 { _ = state.failedToConnect(route, isOwnFault: true) }
+        #expect(state.isEmpty)
+    }
+
+    @Test func whoIsCancelledLeavesTheConnectingToTheNext() throws {
+        var state = State(perHost: 6)
+        _ = lease(&state)
+        let waiting = try (0..<3).map { _ in try waiter(lease(&state)) }
+        let woken = state.failedToConnect(route, isOwnFault: false)
+        #expect(woken.count == 1 && woken.first === waiting[0])
+        // He goes away as well, having been called.
+        #expect(state.abandon(waiting[0], route).first === waiting[1])
+        guard case .connect = lease(&state, waiting[1]) else { throw Unexpectedly("no connect") }
+        _ = state.abandon(waiting[2], route)
+        #expect(state.connected(Token(), route).isEmpty)
+    }
+
+    @Test func theUrgentFirst() throws {
+        var state = State(perHost: 1)
+        _ = lease(&state)
+        let token = Token()
+        _ = state.connected(token, route)
+        let waiting = try [21, 9, 25, 21].map { try waiter(lease(&state, priority: $0, enter: { _ in false })) }
+        let order = (0..<4).compactMap { _ in state.next(route).first }
+        #expect(order.map { next in waiting.firstIndex { $0 === next } } == [2, 0, 3, 1])
+    }
+
+    @Test func fullConnectionsGetCompanyUpToTheLimit() throws {
+        var state = State(perHost: 2)
+        for _ in 0..<2 {
+            guard case .connect = lease(&state, enter: { _ in false }) else { throw Unexpectedly("no connect") }
+            _ = state.connected(Token(), route)
+        }
+        _ = try waiter(lease(&state, enter: { _ in false }))
+        #expect(state.removeAll { _ in true }.count == 2)
+    }
+}
