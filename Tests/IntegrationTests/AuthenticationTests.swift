@@ -24,7 +24,9 @@ struct AuthenticationTests {
         var all: [ProtectionSpace] { spaces.withLock { $0 } }
     }
 
-    @Test(arguments: [("NGINX", "/basic/", "zone"), ("APACHE", "/basic/", "a \"zone\""), ("APACHE", "/digest/", "dzone"), ("APACHE_TLS", "/digest/", "dzone")])
+    @Test(arguments: [("NGINX", "/basic/", "zone"), ("APACHE", "/basic/", "a \"zone\""), ("APACHE", "/digest/", "dzone"), ("APACHE_TLS", "/digest/", "dzone"),
+        ("NGINX_H2", "/basic/", "zone"), ("APACHE_H2", "/digest/", "dzone"),
+    ])
     func origins(_ server: String, _ path: String, _ realm: String) async throws {
         let asked = AskedSpaces()
         let session = Session(Servers.configuration, decisions: Self.decisions(asked))
