@@ -7,13 +7,17 @@ enum Command {
         if arguments.isEmpty { return await Demonstration.run() }
         if arguments[0] == "tour" { return await Tour.run(Array(arguments.dropFirst())) }
         if arguments[0] == "tls" { return await TLSCommand.run(Array(arguments.dropFirst())) }
-        let options: Options
+        var options: Options
         do throws(UsageError) { options = try ArgumentParser.parse(arguments) } catch {
             return usage(error.words)
         }
         if options.wantsHelp { return print(Help.text) }
         if options.wantsVersion { return print(Help.version + "\n") }
         if options.urls.isEmpty { return usage("no URL") }
+        if options.login.needsPassword, let user = options.login.user {
+            guard let password = PasswordPrompt.ask("Password of \(user): ") else { return usage("-u needs a password, and there is no terminal to ask for it") }
+            options.login.password = password
+        }
         return await load(options)
     }
 

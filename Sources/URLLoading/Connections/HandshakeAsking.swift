@@ -17,7 +17,7 @@ struct HandshakeAsking {
 
     private func trust(_ found: TLSTrust, _ asking: HandshakeDecision) async throws(LoadError) {
         let trust = ServerTrust(found)
-        var challenge = Challenge(space: space("ServerTrust"))
+        var challenge = Challenge(space: space(.serverTrust))
         challenge.serverTrust = trust
         switch try await control.ask(asking.decision, challenge) {
         case .accept(trust): transport.answer(trusts: true)
@@ -43,7 +43,7 @@ struct HandshakeAsking {
 
     private func identify(_ issuers: [[UInt8]], _ asking: HandshakeDecision) async throws(LoadError) {
         let proposed = transport.proposedIdentity
-        var challenge = Challenge(space: space("ClientCertificate"))
+        var challenge = Challenge(space: space(.clientCertificate))
         challenge.clientCertificate = ClientCertificateRequest(issuers: issuers, proposed: proposed.map { ClientIdentity($0) })
         switch try await control.ask(asking.decision, challenge) {
         case .present(let identity): transport.answer(identity: identity.identity)
@@ -55,7 +55,7 @@ struct HandshakeAsking {
         }
     }
 
-    private func space(_ method: String) -> ProtectionSpace {
+    private func space(_ method: Challenge.Method) -> ProtectionSpace {
         ProtectionSpace(
             host: peer.name.description, port: Int(peer.port), scheme: "https", method: method, isProxy: peer.role == .proxy)
     }

@@ -1,7 +1,15 @@
-/// Somebody wants to know who we are.
+/// Somebody wants to know who we are, or has shown who he is.
 ///
-/// Protocol handlers ask with ``ProtocolClient/decide(_:)``. `http` and `https` do not ask yet: a 401
-/// or 407 is the response (RFC 9110 §11).
+/// `http` and `https` ask when a server answers 401, or a proxy 407 (RFC 9110 §11): once for each way to
+/// authenticate that the response offers and this library knows, the strongest first. Protocol handlers ask with
+/// ``ProtocolClient/decide(_:)``.
+///
+/// ```swift
+/// decisions.challenge = Decision { challenge in
+///     guard challenge.previousFailureCount == 0 else { return .performDefaultHandling }
+///     return .use(Credential(user: "ada", password: try await vault.password(of: challenge.space.host)))
+/// }
+/// ```
 public struct Challenge: Sendable {
     /// What is protected, and how.
     public let space: ProtectionSpace
@@ -9,59 +17,60 @@ public struct Challenge: Sendable {
     public internal(set) var serverTrust: ServerTrust?
     /// What the server wants to know, if the method is `ClientCertificate`: who we are.
     public internal(set) var clientCertificate: ClientCertificateRequest?
-    /// What the one who asks would use, if the decision is ``ChallengeDecision/performDefaultHandling``.
+    /// What the one who asks would use, if the decision is ``ChallengeDecision/performDefaultHandling``. After a
+    /// failure it is what was refused; nobody uses that again without being told to.
     public let proposedCredential: Credential?
-    /// How many credentials were refused before, at least 0.
+    /// How many credentials were refused before in this load, at least 0.
     public let previousFailureCount: Int
-    /// The response that refused the last.
+    /// The response that asks, or that refused the last.
     public let failureResponse: Response?
+    /// Why the last credential could not even be tried, if it was so.
+    public let error: LoadError?
 
     public init(
         space: ProtectionSpace, proposedCredential: Credential? = nil, previousFailureCount: Int = 0,
-        failureResponse: Response? = nil
+        failureResponse: Response? = nil, error: LoadError? = nil
     ) {
         self.space = space
         self.proposedCredential = proposedCredential
         self.previousFailureCount = previousFailureCount
         self.failureResponse = failureResponse
-    }
-}
-
-/// A part of a server that one credential opens (RFC 9110 §11.5).
-public struct ProtectionSpace: Sendable, Hashable {
-    public let host: String
-    public let port: Int
-    /// The scheme of its URLs, such as `https`.
-    public let scheme: String
-    public let realm: String?
-    /// The name of the authentication scheme, such as `Basic`; of a handler's own, any other.
-    public let method: String
-    /// It is a proxy that asks.
-    public let isProxy: Bool
-
-    public init(
-        host: String, port: Int, scheme: String, realm: String? = nil, method: String, isProxy: Bool = false
-    ) {
-        self.host = host
-        self.port = port
-        self.scheme = scheme
-        self.realm = realm
-        self.method = method
-        self.isProxy = isProxy
-    }
-}
-
-/// What proves who we are. Its description shows no secret.
-public struct Credential: Sendable, Hashable, CustomStringConvertible {
-    public let user: String
-    public let password: String
-
-    public init(user: String, password: String) {
-        self.user = user
-        self.password = password
+        self.error = error
     }
 
-    public var description: String { "credential of \(user)" }
+    /// A way to authenticate: the name of an authentication scheme (RFC 9110 §11.1), or of a handler's own. Compared
+    /// without regard to case.
+    public struct Method: Sendable, Hashable, ExpressibleByStringLiteral, CustomStringConvertible {
+        public let name: String
+
+        public init(_ name: String) { self.name = name }
+        public init(stringLiteral name: String) { self.init(name) }
+
+        /// User and password, readable by whoever reads the request (RFC 7617).
+        public static let basic = Method("Basic")
+        /// A proof that the password is known (RFC 7616).
+        public static let digest = Method("Digest")
+        /// A token (RFC 6750).
+        public static let bearer = Method("Bearer")
+        /// Kerberos (RFC 4559).
+        public static let negotiate = Method("Negotiate")
+        /// Of a ``CredentialStore``: whichever is asked for.
+        public static let any = Method("*")
+        /// The older way of Windows.
+        public static let ntlm = Method("NTLM")
+
+        /// Whether a server is to be trusted.
+        public static let serverTrust = Method("ServerTrust")
+        /// A certificate of ours.
+        public static let clientCertificate = Method("ClientCertificate")
+
+        /// Asked of the session's decision first, of the load's own if there is none; all others the other way round.
+        var isForSession: Bool { [.negotiate, .ntlm, .serverTrust, .clientCertificate].contains(self) }
+
+        public var description: String { name }
+        public static func == (a: Method, b: Method) -> Bool { a.name.lowercased() == b.name.lowercased() }
+        public func hash(into hasher: inout Hasher) { hasher.combine(name.lowercased()) }
+    }
 }
 
 /// What to do with a challenge.

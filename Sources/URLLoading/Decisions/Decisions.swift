@@ -54,8 +54,8 @@ public struct Decisions: Sendable {
     public var redirect: Decision<Redirect, RedirectDecision>?
     /// Asked when the response is known and nothing of its body was read. By default it is taken.
     public var response: Decision<Response, ResponseDisposition>?
-    /// Asked when a ``ProtocolHandler`` wants a credential. Default handling if there is none. `http` and
-    /// `https` do not ask yet.
+    /// Asked when a server, a proxy or a ``ProtocolHandler`` wants a credential. By default what the URL, the
+    /// session's store or its netrc file has for it is used; if there is nothing, the response is the result.
     public var challenge: Decision<Challenge, ChallengeDecision>?
     /// Asked for the body of a request whose body is ``RequestBody/demanded``: when it is sent, and again
     /// each time it is sent again. Without one such a request is refused when it is made.
@@ -83,6 +83,8 @@ public struct BodyDemand: Sendable {
         case expectationFailed
         /// A try has failed, and ``RetryPolicy`` wants another.
         case retry
+        /// The server or a proxy wanted a credential, and gets one now (RFC 9110 §11).
+        case challenge
     }
     /// The request it is for.
     public let request: Request

@@ -38,6 +38,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     /// A failure that only says that the peer had closed an idle connection before we used it.
     var failedStale: Bool { connection.exchanges > 1 && !connection.hasReceived && owner.stopReason == nil }
 
+    var forwarder: Proxy? { connection.forwarder }
     var failedUnprocessed: Bool { false }
     func fallsBack() -> Bool { false }
     var isShared: Bool { false }

@@ -21,9 +21,11 @@ struct HTTPHandler: DirectHandler {
         do throws(LoadError) {
             var retries = RetryPlan(hop.request, isRepeated: attempt > 1)
             var prepared = try await prepare(hop, for: load, retries)
+            var talk = load.core.authenticator.isInUse ? try await talk(hop, for: load, prepared) : nil
             while true {
+                if let talk { await talk.authorize(&prepared) }
                 record = load.emission?.begin(prepared)
-                let exchange = try await lease(prepared, for: load, fresh: retries.wantsFresh, record)
+                let exchange = try await lease(prepared, for: load, fresh: retries.wantsFresh, record, hop, &talk)
                 record = nil
                 if let error = await failure(of: exchange, prepared) {
                     let isStale = exchange.failedStale, isUnprocessed = exchange.failedUnprocessed || exchange.fallsBack()
@@ -32,7 +34,12 @@ struct HTTPHandler: DirectHandler {
                     guard retries.retry(after: error, isStale: isStale, isUnprocessed: isUnprocessed) else { throw error }
                 } else {
                     let status = exchange.head?.status
-                    guard retries.retry(after: status, prepared, isShared: exchange.isShared) else { return exchange }
+                    if !retries.retry(after: status, prepared, isShared: exchange.isShared) {
+                        guard talk != nil || exchange.isChallenge,
+                            try await answers(exchange, prepared, hop, for: load, &talk)
+                        else { return exchange }
+                        retries.isChallenged = true
+                    }
                     // Before its place is given back.
                     if status == .misdirectedRequest { exchange.leaveConnection() }
                     exchange.release()
@@ -69,13 +76,14 @@ struct HTTPHandler: DirectHandler {
 
     @inline(never)
     private static func lease(
-        _ request: PreparedRequest, for load: Load, fresh: Bool, _ record: TransactionRecord?
+        _ request: PreparedRequest, for load: Load, fresh: Bool, _ record: TransactionRecord?, _ hop: Load.Hop,
+        _ talk: inout AuthenticationTalk?
     ) async throws(LoadError) -> any NetworkExchange {
         let proxies = load.core.proxies, route = request.destination.route
         guard !proxies.isDirect else { return try await lease(request, over: route, for: load, fresh: fresh, record) }
         return try await proxies.first(to: route.origin, request.request.url, for: load) { (way) throws(LoadError) in
-            let route = Route(origin: route.origin, way: way.authorized(by: request.proxyAuthorization))
-            return try await lease(request, over: route, for: load, fresh: fresh, record)
+            let way = way.authorized(by: request.proxyAuthorization)
+            return try await lease(request, route.origin, through: way, for: load, fresh: fresh, record, hop, &talk)
         }
     }
 
@@ -107,6 +115,21 @@ struct HTTPHandler: DirectHandler {
             }
             load.emission?.begin(bodyLength: request.body.map(\.length) ?? 0)
             return HTTP2Exchange(connection, load, request, over: route, record)
+        }
+    }
+
+    /// One that a caller's decision may open goes on from there; see `HTTPHandler+Authentication`.
+    static func lease(
+        _ request: PreparedRequest, _ origin: Origin, through way: ProxyChain, for load: Load, fresh: Bool,
+        _ record: TransactionRecord?, _ hop: Load.Hop, _ talk: inout AuthenticationTalk?
+    ) async throws(LoadError) -> any NetworkExchange {
+        while true {
+            let way = talk?.opened(way) ?? way
+            do throws(LoadError) {
+                return try await lease(request, over: Route(origin: origin, way: way), for: load, fresh: fresh, record)
+            } catch {
+                guard try await answers(error, way, request, hop, for: load, &talk) else { throw error }
+            }
         }
     }
 

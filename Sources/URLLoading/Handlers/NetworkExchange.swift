@@ -17,4 +17,10 @@ protocol NetworkExchange: Exchange {
     func leaveConnection()
     /// What became of it, for the metrics.
     func note(_ error: LoadError)
+    /// The proxy that answers in the origin's place; `nil` if the origin does.
+    var forwarder: Proxy? { get }
+}
+
+extension NetworkExchange {
+    var forwarder: Proxy? { nil }
 }

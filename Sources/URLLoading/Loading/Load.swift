@@ -214,7 +214,9 @@ class Load: LoadControl, @unchecked Sendable {
     }
 
     final func decide(_ challenge: Challenge) async throws(LoadError) -> ChallengeDecision {
-        guard let decision = decisions?.challenge ?? core.decisions?.challenge else { return .performDefaultHandling }
+        let (own, shared) = (decisions?.challenge, core.decisions?.challenge)
+        guard let decision = challenge.space.method.isForSession ? shared ?? own : own ?? shared
+        else { return .performDefaultHandling }
         return try await ask(decision, challenge)
     }
 

@@ -47,7 +47,9 @@ struct PreparedRequest: Sendable {
     func forwarded(by proxy: Proxy) -> PreparedRequest {
         var request = self
         request.isForwarded = true
-        guard let authorization = proxy.authorizationField else { return request }
+        guard let authorization = proxy.authorizationField(
+            self.request.method.rawValue, destination.target.absoluteForm, body: bodyBytes)
+        else { return request }
         var headers = switch fields {
         case .defaults(let prepared): prepared.headers
         case .own(let headers): headers
@@ -55,6 +57,29 @@ struct PreparedRequest: Sendable {
         headers.append(.proxyAuthorization, authorization)
         request.fields = .own(headers)
         return request
+    }
+
+    /// Says who asks; `nil` says nothing any more.
+    mutating func setAuthorization(_ value: String?) {
+        var headers: Headers
+        switch fields {
+        case .defaults(let prepared):
+            guard value != nil else { return }
+            headers = prepared.headers
+        case .own(let own): headers = own
+        }
+        headers[.authorization] = value
+        fields = .own(headers)
+    }
+
+    /// The body, if it can be known before it is sent.
+    var bodyBytes: [UInt8]? {
+        guard let body else { return [] }
+        if case .data(let data) = body { return Array(data) } else { return nil }
+    }
+    var knowsBody: Bool {
+        guard let body else { return true }
+        if case .data = body { return true } else { return false }
     }
 
     /// What its request line asks for.

@@ -14,6 +14,9 @@ struct RetryPlan {
     /// The server does not know what `Expect` asks for.
     private(set) var dropsExpectation = false
 
+    /// A challenge has been answered.
+    var isChallenged = false
+
     private let isRepeated: Bool
 
     /// - Parameter isRepeated: it was sent before, for another reason.
@@ -51,7 +54,9 @@ struct RetryPlan {
     }
 
     /// Why a body is made again; `nil` for the first time.
-    var cause: BodyDemand.Cause? { dropsExpectation ? .expectationFailed : wantsFresh || refusals > 0 || wasMisdirected ? .staleConnection : isRepeated ? .retry : nil }
+    var cause: BodyDemand.Cause? {
+        isChallenged ? .challenge : dropsExpectation ? .expectationFailed : wantsFresh || refusals > 0 || wasMisdirected ? .staleConnection : isRepeated ? .retry : nil
+    }
 }
 
 extension LoadError {

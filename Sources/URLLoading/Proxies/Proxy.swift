@@ -93,7 +93,19 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
     /// Whether requests are said to it in HTTP.
     var isHTTP: Bool { kind == .http || kind == .https }
 
-    /// The value of Proxy-Authorization (RFC 7617); `nil` without credentials.
+    /// What a challenge of its has led to, in place of user and password. Told apart in the pool.
+    var login: Login?
+
+    /// User and password, for challenges; `nil` without.
+    var credential: Credential? { user.map { Credential(user: $0, password: password ?? "", persistence: .none) } }
+
+    /// The value of Proxy-Authorization for a request (RFC 7617, or as it wanted); `nil` without credentials.
+    func authorizationField(_ method: String, _ target: [UInt8], body: @autoclosure () -> [UInt8]? = []) -> String? {
+        guard authorization == nil, let login else { return authorizationField }
+        return login.authorization(method, target, body: body())
+    }
+
+    /// The same without a challenge.
     var authorizationField: String? {
         if let authorization { return authorization }
         guard isHTTP, user != nil || password != nil else { return nil }

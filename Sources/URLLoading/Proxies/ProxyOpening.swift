@@ -45,7 +45,7 @@ struct ProxyOpening {
         var codec = HTTP1Codec(role: .client, limits: HTTP1Limits(configuration.limits))
         let authority = Array("\(host.authority):\(port)".utf8)
         var headers = Headers()
-        if let authorization = proxy.authorizationField { headers.append(.proxyAuthorization, authorization) }
+        if let authorization = proxy.authorizationField("CONNECT", authority) { headers.append(.proxyAuthorization, authorization) }
         if let userAgent = configuration.userAgent { headers.append(.userAgent, userAgent) }
         var request: [UInt8] = []
         do throws(WireViolation) {

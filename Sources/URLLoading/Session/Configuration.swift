@@ -204,6 +204,11 @@ public struct Configuration: Sendable {
     /// Which requests go through a proxy: by default those that the environment says.
     public var proxies = ProxyPolicy.environment
 
+    // MARK: Authentication
+
+    /// How loads prove who they are, and where from.
+    public var authentication = Authentication()
+
     // MARK: Security
 
     /// What a secure connection must fulfil.

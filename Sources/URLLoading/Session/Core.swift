@@ -16,6 +16,7 @@ final class Core: Sendable {
     let abandoned = AbandonedCount()
     let handlers: HandlerLine
     let proxies: ProxyPlan
+    let authenticator: Authenticator
 
     init(_ configuration: Configuration, _ decisions: Decisions?, isShared: Bool) {
         self.configuration = configuration
@@ -24,6 +25,7 @@ final class Core: Sendable {
         defaultFields = DefaultFields(configuration)
         handlers = HandlerLine(configuration)
         proxies = ProxyPlan(configuration.proxies, configuration.addressOverrides)
+        authenticator = Authenticator(configuration)
         let pool = ConnectionPool(configuration)
         self.pool = pool
         registry = LoadRegistry(configuration.clock) { pool.drain() }

@@ -325,6 +325,17 @@ int csys_file_create(const char *path) {
     return result(open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
 }
 
+int csys_file_lock(const char *path) {
+    int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (descriptor < 0) return -errno;
+    int outcome;
+    do outcome = flock(descriptor, LOCK_EX); while (outcome < 0 && errno == EINTR);
+    if (outcome == 0) return descriptor;
+    int error = errno;
+    close(descriptor);
+    return -error;
+}
+
 int csys_file_reopen(const char *path, csys_file_info *info) {
     int descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (descriptor < 0) return -errno;
@@ -347,8 +358,8 @@ ssize_t csys_file_write(int descriptor, const void *bytes, size_t count, int64_t
 }
 
 int csys_file_truncate(int descriptor, int64_t size) { return result(ftruncate(descriptor, size)); }
-int csys_file_lock(int descriptor) { return result(flock(descriptor, LOCK_EX | LOCK_NB)); }
-int csys_file_unlock(int descriptor) { return result(flock(descriptor, LOCK_UN)); }
+int csys_file_claim(int descriptor) { return result(flock(descriptor, LOCK_EX | LOCK_NB)); }
+int csys_file_unclaim(int descriptor) { return result(flock(descriptor, LOCK_UN)); }
 int csys_file_sync(int descriptor) { return result(fsync(descriptor)); }
 int csys_file_rename(const char *from, const char *to) { return result(rename(from, to)); }
 int csys_file_rename_unless_exists(const char *from, const char *to) {

@@ -62,13 +62,13 @@ package final class FileWriter: Sendable {
     /// if it is complete and somebody's.
     package func claim() -> Bool {
         guard !isClaimed.exchange(true, ordering: .acquiring) else { return false }
-        if !isDelivered.load(ordering: .acquiring), csys_file_lock(descriptor) >= 0 { return true }
+        if !isDelivered.load(ordering: .acquiring), csys_file_claim(descriptor) >= 0 { return true }
         isClaimed.store(false, ordering: .releasing)
         return false
     }
 
     package func unclaim() {
-        _ = csys_file_unlock(descriptor)
+        _ = csys_file_unclaim(descriptor)
         isClaimed.store(false, ordering: .releasing)
     }
 

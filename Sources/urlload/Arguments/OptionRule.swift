@@ -7,6 +7,7 @@ struct OptionRule: Sendable {
         case request = "Request"
         case redirects = "Redirects"
         case way = "The way"
+        case login = "Who asks"
         case security = "Security"
         case limits = "Limits"
         case retries = "Further tries"

@@ -47,6 +47,8 @@ struct Options: Sendable {
 
     var way = WayOptions()
 
+    var login = LoginOptions()
+
     // Further tries.
     var retries = 0
     var retriesRefused = false

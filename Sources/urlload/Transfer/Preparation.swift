@@ -23,6 +23,7 @@ extension Configuration {
         if let policy = try? options.way.policy() { proxies = policy }
         addressOverrides = AddressOverrides(options.way.overrides)
         networkInterface = options.way.interface
+        authentication = options.login.settings(options.urls.compactMap { AddressText.url($0) })
         retryPolicy = RetryPolicy(options)
         if retryPolicy != nil { observers = [RetryNotes(screen: screen)] }
         if options.trace != .off { wireTap = { screen.show($0) } }

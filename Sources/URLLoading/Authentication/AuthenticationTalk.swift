@@ -1,0 +1,306 @@
+// What one request says and hears of authentication, from its first sending to the answer that is delivered. It exists
+// for requests that meet a challenge, or are known to meet one.
+//
+// Rule 1: what is said to the origin and what to a proxy have nothing in common (RFC 9110 §11.7).
+// Rule 2: without a decision no way is taken that is weaker than the one that failed.
+
+import FoundationEssentials
+import URLLoadingIO
+import URLLoadingWire
+
+final class AuthenticationTalk: @unchecked Sendable {
+    // Unchecked: used by the load's own task.
+
+    /// One of the two who may ask.
+    struct Side {
+        var login: Login?
+        /// The number of the bearer token that was sent.
+        var issue: Int?
+        var hasRenewedToken = false
+        var failures = 0
+        var refused: [Credential] = []
+    }
+    var origin = Side()
+    var proxy = Side()
+    /// Which proxy it was.
+    var proxyPlace: Authenticator.Place?
+    private let load: Load
+    private let authenticator: Authenticator
+    /// The request has an Authorization of its caller's.
+    private let isCallers: Bool
+    private let place: Authenticator.Place
+    private let destination: Destination
+    private let path: String
+    /// From the URL.
+    private let given: Credential?
+    private var rounds = 0
+    /// Of answers to challenges, whatever they are: more than any server needs, and what a decision that never gives
+    /// up comes to.
+    private static let mostRounds = 12
+
+    init(_ hop: Load.Hop, _ load: Load, _ destination: Destination) {
+        self.load = load
+        self.destination = destination
+        authenticator = load.core.authenticator
+        place = Authenticator.Place(destination.route.origin)
+        path = String(decoding: destination.target.originForm.prefix { $0 != UInt8(ascii: "?") }, as: UTF8.self)
+        isCallers = hop.request.headers.contains(.authorization)
+            || (!hop.isForeign && load.core.configuration.headers.contains(.authorization))
+        given = Self.credential(of: hop, load, destination)
+    }
+
+    /// `user:password@` of the caller's URL; of one that led elsewhere, or came from a server elsewhere, nothing.
+    private static func credential(of hop: Load.Hop, _ load: Load, _ destination: Destination) -> Credential? {
+        guard !hop.isForeign else { return nil }
+        var target = destination.target
+        if target.user == nil, hop.followed > 0, case .success(let first) = load.original.destination { target = first.target }
+        guard let user = target.user else { return nil }
+        if target.password == nil, let known = load.core.authenticator.netrcCredential("\(target.origin.host)", user) { return known }
+        return Credential(user: user, password: target.password ?? "", persistence: .none)
+    }
+
+    // MARK: Before a request is sent
+
+    /// What is said unasked.
+    func begin() async throws(LoadError) {
+        guard !isCallers else { return }
+        if let bearer = authenticator.bearer, bearer.serves(destination.route.origin) {
+            take(try await bearer.token(for: load))
+        } else {
+            origin.login = authenticator.login(at: place, path: path, url: given)
+        }
+    }
+
+    private func take(_ issue: BearerKeeper.Issue?) {
+        guard let issue else { return }
+        origin.login = Login(
+            .bearer(realm: nil), place.space(.bearer(realm: nil)), .bearer(issue.token, persistence: .none), isOfURL: false, path: path)
+        origin.issue = issue.generation
+    }
+
+    /// Says who asks, in the words of this sending.
+    func authorize(_ request: inout PreparedRequest) async {
+        guard !isCallers else { return }
+        if origin.login?.isTicket == true {
+            // A token is good for one request: servers remember those they have seen.
+            let token: [UInt8]?
+            if let made = ticketToken { token = made } else { token = await makeTicketToken() }
+            ticketToken = nil
+            return request.setAuthorization(token.map { "Negotiate " + Data($0).base64EncodedString() })
+        }
+        request.setAuthorization(origin.login?.authorization(
+            request.request.method.rawValue, destination.target.originForm, body: request.bodyBytes))
+    }
+
+    private var ticketToken: [UInt8]?
+
+    private func makeTicketToken() async -> [UInt8]? {
+        guard case .name = destination.route.origin.host.kind else { return nil }
+        return await TicketLibrary.shared?.token(for: "HTTP", on: place.host, load)
+    }
+
+    /// Negotiate asks nobody: there is a ticket in this user's cache, or there is not (checklist 70).
+    private func ticket(_ space: ProtectionSpace) async -> Login? {
+        guard !space.isProxy, !hasTriedTicket else { return nil }
+        hasTriedTicket = true
+        ticketToken = await makeTicketToken()
+        guard ticketToken != nil else { return nil }
+        return Login(.negotiate, space, Credential(user: "", password: ""), isOfURL: false, path: path)
+    }
+    private var hasTriedTicket = false
+
+    /// The way with what is known to open its proxies.
+    func opened(_ way: ProxyChain) -> ProxyChain {
+        guard way.proxies.contains(where: \.isHTTP) else { return way }
+        return ProxyChain(way.proxies.map { proxy in
+            guard proxy.isHTTP, proxy.authorization == nil else { return proxy }
+            let place = Authenticator.Place(proxy)
+            // What this load was told goes before what is remembered.
+            let own = place == proxyPlace ? self.proxy.login : nil
+            guard let login = own ?? remembered(for: proxy, place) else { return proxy }
+            var opened = proxy
+            opened.login = login
+            return opened
+        })
+    }
+
+    private func remembered(for proxy: Proxy, _ place: Authenticator.Place) -> Login? {
+        if let own = proxy.credential, let login = authenticator.login(at: place, path: "/", url: own) { return login }
+        return authenticator.login(at: place, path: "/", url: nil)
+    }
+
+    // MARK: After an answer
+
+    /// Whether the request is to be sent again, with what is known now.
+    func hear(_ exchange: any NetworkExchange, _ head: HTTPHead, _ request: PreparedRequest) async throws(LoadError) -> Bool {
+        knowsBody = request.knowsBody
+        if let forwarder = exchange.forwarder {
+            if head.status == .proxyAuthenticationRequired {
+                return try await challenged(by: forwarder, head, exchange.response) { exchange.setResting($0) }
+            }
+            forwarder.login?.learn(from: head)
+        }
+        await accepted(&proxy)
+        guard !isCallers else { return false }
+        guard head.status == .unauthorized else {
+            origin.login?.learn(from: head)
+            // A 407 of somebody who is no proxy of ours says nothing.
+            if head.status != .proxyAuthenticationRequired { await accepted(&origin) }
+            return false
+        }
+        exchange.setResting(true)
+        defer { exchange.setResting(false) }
+        if let again = try await renewToken(exchange.response) { return again }
+        guard let login = try await answer(origin, place, head, exchange.response) else { return false }
+        origin.login = login
+        return true
+    }
+
+    private var knowsBody = true
+
+    /// A proxy on the way refused to open a tunnel.
+    func hear(_ error: LoadError, _ way: ProxyChain) async throws(LoadError) -> Bool {
+        knowsBody = true
+        guard error.reason == .proxyAuthenticationRequired, let failure = error.proxyFailure, let head = failure.head,
+            let proxy = way.proxies.first(where: { $0.isHTTP && $0 == failure.proxy })
+        else { return false }
+        let response = Response(url: load.original.url, http: head)
+        return try await challenged(by: proxy, head, response) { _ in }
+    }
+
+    private func challenged(
+        by proxy: Proxy, _ head: HTTPHead, _ response: Response, _ rest: (Bool) -> Void
+    ) async throws(LoadError) -> Bool {
+        // A field of the caller's is his to put right.
+        guard proxy.authorization == nil else { return false }
+        let place = Authenticator.Place(proxy)
+        if place != proxyPlace { (self.proxy, proxyPlace) = (Side(), place) }
+        self.proxy.login = proxy.login
+        let given = proxy.credential
+        // Sent unasked as Basic already.
+        if proxy.login == nil, self.proxy.refused.isEmpty { basicRefused = given }
+        rest(true)
+        defer { rest(false) }
+        guard let login = try await answer(self.proxy, place, head, response, given) else { return false }
+        self.proxy.login = login
+        return true
+    }
+    /// Of a proxy's own credential: refused as Basic, perhaps good for Digest.
+    private var basicRefused: Credential?
+
+    private func accepted(_ side: inout Side) async {
+        guard let login = side.login, side.issue == nil else { return }
+        side.login = nil
+        await remember(login)
+    }
+
+    private func remember(_ login: Login) async {
+        let persistence = login.credential.persistence
+        guard persistence != .none || login.isOfURL else { return }
+        guard authenticator.remember(login), persistence != .none, login.isAnswer else { return }
+        let authenticator = authenticator
+        _ = await BlockingThreads.files.call(load) { authenticator.keep(login.credential, for: login.space) }
+    }
+
+    // MARK: Answering
+
+    /// `nil` if it was no token that was refused.
+    private func renewToken(_ response: Response) async throws(LoadError) -> Bool? {
+        guard let issue = origin.issue, let bearer = authenticator.bearer else { return nil }
+        guard !origin.hasRenewedToken else { return false }
+        origin.hasRenewedToken = true
+        let next = try await bearer.token(after: issue, refusal: response, for: load)
+        take(next)
+        return next != nil
+    }
+
+    /// The login to try next; `nil` if the response is the result.
+    private func answer(
+        _ before: Side, _ place: Authenticator.Place, _ head: HTTPHead, _ response: Response, _ own: Credential? = nil
+    ) async throws(LoadError) -> Login? {
+        guard rounds < Self.mostRounds else { return nil }
+        rounds += 1
+        let offers = AuthenticationOffer.make(head, isProxy: place.isProxy, allowed: authenticator.settings.methods)
+            .filter { knowsBody || !$0.needsBody }
+        guard !offers.isEmpty else { return nil }
+        var side = before
+        defer { if place.isProxy { proxy = side } else { origin = side } }
+        if let used = side.login {
+            if used.renew(from: offers) { return used }
+            side.login = nil
+            side.failures += 1
+            side.refused.append(used.credential)
+            if used.isTicket { hasTriedTicket = true }
+            authenticator.forget(used)
+        } else if let own = basicRefused {
+            basicRefused = nil
+            side.failures += 1
+            if case .basic? = offers.first { side.refused.append(own) }
+        }
+        // Another load may have found out meanwhile.
+        if let newer = authenticator.login(at: place, path: place.isProxy ? "/" : path, url: place.isProxy ? own : given),
+            offers.contains(where: { $0.method == newer.space.method && $0.realm == newer.space.realm }),
+            !side.refused.contains(where: { $0.proves(sameAs: newer.credential) })
+        { return newer }
+        return try await choose(offers, &side, place, response, own ?? (place.isProxy ? nil : given))
+    }
+
+    private func choose(
+        _ offers: [AuthenticationOffer], _ side: inout Side, _ place: Authenticator.Place, _ response: Response,
+        _ given: Credential?
+    ) async throws(LoadError) -> Login? {
+        var asks = true
+        for offer in offers {
+            let space = place.space(offer)
+            if case .negotiate = offer {
+                if let login = await ticket(space) { return login }
+                continue
+            }
+            var failure: LoadError?
+            asking: while true {
+                let proposed = try await propose(offer, space, given)
+                let isRefused = proposed.map { proposed in side.refused.contains { $0.proves(sameAs: proposed) } } ?? false
+                var decision = ChallengeDecision.performDefaultHandling
+                if asks {
+                    decision = try await load.decide(Challenge(
+                        space: space, proposedCredential: proposed, previousFailureCount: side.failures,
+                        failureResponse: response, error: failure))
+                }
+                switch decision {
+                case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
+                case .rejectProtectionSpace: break asking
+                case .accept, .present:
+                    throw LoadError(.badDecision, phase: .deciding, party: .local, detail: "a credential is wanted")
+                case .performDefaultHandling:
+                    asks = false
+                    guard let proposed else { break asking }
+                    guard !isRefused, !authenticator.isWeaker(offer, at: place) else { return nil }
+                    if let login = Login(offer, space, proposed, isOfURL: proposed == given, path: path) { return login }
+                    break asking
+                case .use(let credential):
+                    if let login = Login(offer, space, credential, isOfURL: false, path: path, isAnswer: true) { return login }
+                    rounds += 1
+                    guard rounds < Self.mostRounds else { return nil }
+                    side.failures += 1
+                    failure = LoadError(
+                        .badDecision, phase: .deciding, party: .local, detail: "\(space.method) cannot say this credential")
+                }
+            }
+        }
+        return nil
+    }
+
+    private func propose(
+        _ offer: AuthenticationOffer, _ space: ProtectionSpace, _ given: Credential?
+    ) async throws(LoadError) -> Credential? {
+        if let given, given.token == nil { if case .bearer = offer { return nil } else { return given } }
+        let authenticator = authenticator
+        let found = await BlockingThreads.files.call(load) { () -> Credential? in
+            if let stored = authenticator.credential(for: space) { return stored }
+            if space.isProxy || space.method == .bearer { return nil }
+            return authenticator.netrcCredential(space.host, nil)
+        }
+        guard let found else { throw LoadError(load.stopReason ?? .cancelled, phase: .deciding) }
+        return found
+    }
+}

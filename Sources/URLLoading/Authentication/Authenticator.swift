@@ -1,0 +1,117 @@
+// What a session knows of who it is, and to whom: logins that were accepted, and where credentials come from.
+// A load that meets no challenge looks at one flag.
+
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+final class Authenticator: Sendable {
+    /// Something may be said unasked.
+    var isInUse: Bool { flag.load(ordering: .relaxed) }
+    private let flag: Atomic<Bool>
+    private let known = Lock(Known())
+    let settings: Configuration.Authentication
+    /// Of the session alone.
+    private let memory: CredentialStore
+    private let permanent: CredentialStore?
+    private let netrc: NetrcReader?
+    let bearer: BearerKeeper?
+
+    /// Who is spoken to.
+    struct Place: Hashable, Sendable {
+        let host: String
+        let port: Int
+        let scheme: String
+        let isProxy: Bool
+
+        init(_ origin: Origin) {
+            (host, port, scheme, isProxy) = ("\(origin.host)", Int(origin.port), origin.scheme, false)
+        }
+
+        init(_ proxy: Proxy) {
+            (host, port, scheme, isProxy) = ("\(proxy.host)", Int(proxy.port), proxy.kind.rawValue, true)
+        }
+
+        init(_ space: ProtectionSpace) {
+            (host, port, scheme, isProxy) = (space.host, space.port, space.scheme, space.isProxy)
+        }
+
+        func space(_ offer: AuthenticationOffer) -> ProtectionSpace {
+            ProtectionSpace(host: host, port: port, scheme: scheme, realm: offer.realm, method: offer.method, isProxy: isProxy)
+        }
+    }
+
+    private struct Known: Sendable {
+        var logins: [Place: [Login]] = [:]
+        /// Of the strongest way that was ever taken to a place: no weaker one is taken unasked (security 65).
+        var strengths: [Place: Int] = [:]
+    }
+    /// A server that gives every path a realm of its own does not fill the memory.
+    private static let mostPerPlace = 32
+
+    init(_ configuration: Configuration) {
+        settings = configuration.authentication
+        memory = settings.credentials ?? CredentialStore()
+        permanent = settings.credentials == nil && !configuration.isEphemeral ? .standard : nil
+        netrc = settings.netrc.map { NetrcReader($0) }
+        bearer = settings.bearer.map { BearerKeeper($0) }
+        flag = Atomic(settings.bearer != nil)
+    }
+
+    // MARK: Logins
+
+    /// What a request gets unasked: of the logins that cover its path the one that covers it most closely.
+    /// - Parameter url: the credential in the request's URL; with one, no other is good for it.
+    func login(at place: Place, path: String, url: Credential?) -> Login? {
+        guard isInUse else { return nil }
+        return known.withLock { known in
+            let fitting = (known.logins[place] ?? []).filter { login in
+                if let url { return login.isOfURL && login.credential.proves(sameAs: url) }
+                return !login.isOfURL
+            }
+            return fitting.compactMap { login in login.coverage(of: path).map { (login, $0) } }.max { $0.1 < $1.1 }?.0
+        }
+    }
+
+    /// Returns false if it was known.
+    func remember(_ login: Login) -> Bool {
+        let isNew = known.withLock { known in
+            let place = Place(login.space)
+            var logins = known.logins[place] ?? []
+            if logins.contains(login) { return false }
+            logins.removeAll { $0.space == login.space && $0.paths == login.paths && $0.isOfURL == login.isOfURL }
+            if logins.count == Self.mostPerPlace { logins.removeFirst() }
+            known.logins[place] = logins + [login]
+            known.strengths[place] = max(known.strengths[place] ?? 0, login.strength)
+            return true
+        }
+        flag.store(true, ordering: .relaxed)
+        return isNew
+    }
+
+    func forget(_ login: Login) {
+        known.withLock { $0.logins[Place(login.space)]?.removeAll { $0 === login } }
+    }
+
+    /// Whether a stronger way was taken to this place before.
+    func isWeaker(_ offer: AuthenticationOffer, at place: Place) -> Bool {
+        known.withLock { offer.strength > 0 && offer.strength < $0.strengths[place] ?? 0 }
+    }
+
+    // MARK: Credentials
+
+    /// What is stored for a space. May read a file.
+    func credential(for space: ProtectionSpace) -> Credential? {
+        memory.credential(for: space) ?? permanent?.credential(for: space)
+    }
+
+    /// What the netrc file has for a host; `nil` without one. May read it.
+    func netrcCredential(_ host: String, _ user: String?) -> Credential? { netrc?.credential(for: host, user: user) }
+
+    /// Keeps an accepted credential as it wants to be kept. May write a file.
+    func keep(_ credential: Credential, for space: ProtectionSpace) {
+        if credential.persistence == .permanent, let permanent { permanent.set(credential, for: space) } else {
+            memory.set(credential, for: space)
+        }
+    }
+}

@@ -1,0 +1,140 @@
+// One token for all loads of a session, and one closure at a time that gets the next.
+
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+final class BearerKeeper: Sendable {
+    private struct State: Sendable {
+        var token: String?
+        /// Counts the tokens there were, so that a load knows whether the one it was refused with is still the last.
+        var generation = 0
+        var refresh: Refresh?
+    }
+    private let tokens: BearerTokens
+    private let state: Lock<State>
+
+    init(_ tokens: BearerTokens) {
+        self.tokens = tokens
+        state = Lock(State(token: tokens.token))
+    }
+
+    func serves(_ origin: Origin) -> Bool { tokens.origins.contains(origin) }
+
+    /// A token, and its number.
+    typealias Issue = (token: String, generation: Int)
+
+    /// The token there is, or a new one if there is none.
+    func token(for load: Load) async throws(LoadError) -> Issue? {
+        try await token(after: nil, refusal: nil, for: load)
+    }
+
+    /// - Parameter refused: the number of a token that is good for nothing any more; `nil` takes the one there is.
+    /// - Returns: `nil` if there is none, and no way to get one.
+    func token(after refused: Int?, refusal: Response?, for load: Load) async throws(LoadError) -> Issue? {
+        let (issue, refresh) = state.withLock { state -> (Issue?, Refresh?) in
+            if let token = state.token, state.generation != refused { return ((token, state.generation), nil) }
+            guard let work = tokens.refresh else { return (nil, nil) }
+            let refresh = state.refresh ?? Refresh(load.abandoned)
+            if state.refresh == nil {
+                state.refresh = refresh
+                refresh.start { [weak self] in
+                    let result = await Result { try await work(refusal) }
+                    self?.finish(refresh, result)
+                    return result
+                }
+            }
+            refresh.enter()
+            return (nil, refresh)
+        }
+        guard let refresh else { return issue }
+        let outcome = await refresh.wait(for: load)
+        if refresh.leave() { state.withLock { if $0.refresh === refresh { $0.refresh = nil } } }
+        switch outcome {
+        case nil: throw LoadError(load.stopReason ?? .cancelled, phase: .deciding)
+        case .failure(let error)?:
+            throw LoadError(.decisionFailed, phase: .deciding, party: .local, detail: "the refresh of a token", underlying: error)
+        case .success(let token)?:
+            let generation = state.withLock { $0.generation }
+            return (token, generation)
+        }
+    }
+
+    private func finish(_ refresh: Refresh, _ result: Result<String, any Error>) {
+        state.withLock { state in
+            guard state.refresh === refresh else { return }
+            state.refresh = nil
+            guard case .success(let token) = result else { return }
+            state.token = token
+            state.generation += 1
+        }
+    }
+}
+
+/// A run of the closure, and those who wait for it.
+private final class Refresh: Sendable {
+    private struct State: Sendable {
+        var result: Result<String, any Error>?
+        var task: Task<Void, Never>?
+        var slots: [PollSlot] = []
+        var waiting = 0
+        var isAbandoned = false
+    }
+    private let state = Lock(State())
+    private let abandoned: AbandonedCount
+
+    init(_ abandoned: AbandonedCount) { self.abandoned = abandoned }
+
+    func start(_ work: @escaping @Sendable () async -> Result<String, any Error>) {
+        let task = Task {
+            let result = await work()
+            let (slots, isAbandoned) = self.state.withLock { state in
+                state.result = result
+                state.task = nil
+                return (state.slots, state.isAbandoned)
+            }
+            if isAbandoned { self.abandoned.add(-1) }
+            for slot in slots { slot.wake() }
+        }
+        state.withLock { if $0.result == nil { $0.task = task } }
+    }
+
+    func enter() { state.withLock { $0.waiting += 1 } }
+
+    /// `nil` if the load was stopped first.
+    func wait(for load: LoadControl) async -> Result<String, any Error>? {
+        let slot = Poller.shared.borrowSlot()
+        load.attach(slot)
+        state.withLock { $0.slots.append(slot) }
+        defer {
+            state.withLock { state in state.slots.removeAll { $0 === slot } }
+            load.detach(slot)
+            Poller.shared.returnSlot(slot)
+        }
+        while load.stopReason == nil {
+            if let result = state.withLock({ $0.result }) { return result }
+            await Poller.shared.park(slot, until: load)
+        }
+        return nil
+    }
+
+    /// The last to leave cancels what still runs; true if so.
+    func leave() -> Bool {
+        let task = state.withLock { state -> Task<Void, Never>? in
+            state.waiting -= 1
+            guard state.waiting == 0, state.result == nil, let task = state.task else { return nil }
+            state.isAbandoned = true
+            return task
+        }
+        guard let task else { return false }
+        abandoned.add(1)
+        task.cancel()
+        return true
+    }
+}
+
+extension Result where Failure == any Error {
+    fileprivate init(_ work: () async throws -> Success) async {
+        do { self = .success(try await work()) } catch { self = .failure(error) }
+    }
+}

@@ -1,0 +1,41 @@
+public import FoundationEssentials
+
+extension Configuration {
+    /// How the loads of a session prove who they are: where credentials come from when nobody is asked
+    /// (``Decisions/challenge``), and which ways to authenticate may be gone.
+    ///
+    /// ```swift
+    /// configuration.authentication.credentials = CredentialStore()
+    /// configuration.authentication.methods = [.digest, .negotiate]   // never a password in the clear
+    /// configuration.authentication.netrc = .standard
+    /// ```
+    /// A request that has an Authorization field of its own is its caller's to authenticate: nobody is asked, and a
+    /// 401 to it is its response.
+    public struct Authentication: Sendable {
+        /// Where credentials are looked for, and kept. `nil`, the default: in the session's memory, and, unless it is
+        /// ephemeral, in ``CredentialStore/standard``.
+        public var credentials: CredentialStore?
+        /// The ways that may be gone; `nil` for all that are known.
+        public var methods: Set<Challenge.Method>?
+        /// A file of users and passwords, as `ftp` and `curl` read it; `nil`, the default, for none.
+        public var netrc: Netrc?
+        /// Tokens for some origins, and how to get new ones; `nil` for none.
+        public var bearer: BearerTokens?
+
+        public init() {}
+    }
+}
+
+/// A file of users and passwords by host: `machine example.org login ada password secret`.
+///
+/// Read once per session, when a server first asks for what nobody else knows. An entry is good for servers of that
+/// name, on any port, and for no proxy. One without a password is none; the password may be anywhere in the entry.
+public struct Netrc: Sendable, Hashable {
+    let path: String?
+
+    /// The file that `NETRC` names, or `~/.netrc`.
+    public static let standard = Netrc(path: nil)
+
+    /// - Parameter url: a `file` URL.
+    public static func file(_ url: URL) -> Netrc { Netrc(path: url.path(percentEncoded: false)) }
+}

@@ -1,0 +1,80 @@
+// The permanent part of a `CredentialStore`: one JSON file, read anew at each call, changed under a lock that other
+// processes respect, and replaced in one step.
+
+import FoundationEssentials
+import URLLoadingIO
+
+final class CredentialFile: Sendable {
+    private let path: String
+
+    init(_ path: String) { self.path = path }
+
+    static var standardURL: URL {
+        let home = Environment.value("HOME") ?? "/"
+        // XDG Base Directory Specification: a path that is not absolute is to be ignored.
+        let state = Environment.value("XDG_STATE_HOME").flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home + "/.local/state"
+        return URL(filePath: state + "/url-loading/credentials.json")
+    }
+
+    private struct Record: Codable {
+        var host: String
+        var port: Int
+        var scheme: String
+        var realm: String?
+        var method: String
+        var isProxy: Bool
+        var user: String
+        var password: String
+        var token: String?
+    }
+    /// More than any user has.
+    private static let mostBytes: Int64 = 4 << 20
+
+    /// A file that is not there, not ours alone, or not to be understood is empty.
+    func read() -> CredentialTable {
+        var table = CredentialTable()
+        guard let (file, size) = try? FileWriter.reopen(path), size <= Self.mostBytes else { return table }
+        var bytes = [UInt8](repeating: 0, count: Int(size))
+        let count = bytes.withUnsafeMutableBytes { room in (try? file.read(into: room, at: 0)) ?? 0 }
+        guard let records = try? JSONDecoder().decode([Record].self, from: Data(bytes[..<count])) else { return table }
+        for record in records {
+            let space = ProtectionSpace(
+                host: record.host, port: record.port, scheme: record.scheme, realm: record.realm,
+                method: Challenge.Method(record.method), isProxy: record.isProxy)
+            let credential = record.token.map { Credential.bearer($0, persistence: .permanent) }
+                ?? Credential(user: record.user, password: record.password, persistence: .permanent)
+            table.set(credential, for: space)
+        }
+        return table
+    }
+
+    /// Returns whether it was written.
+    @discardableResult
+    func change(_ change: (inout CredentialTable) -> Void) -> Bool {
+        let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+        try? FileManager.default.createDirectory(
+            atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        guard let lock = FileLock(path + ".lock") else { return false }
+        defer { withExtendedLifetime(lock) {} }
+        var table = read()
+        change(&table)
+        return (try? write(table, in: folder)) != nil
+    }
+
+    private func write(_ table: CredentialTable, in folder: String) throws {
+        let records = table.credentials.sorted { "\($0.key)" < "\($1.key)" }.flatMap { space, credentials in
+            credentials.map { credential in
+                Record(
+                    host: space.host, port: space.port, scheme: space.scheme, realm: space.realm, method: space.method.name,
+                    isProxy: space.isProxy, user: credential.user, password: credential.password, token: credential.token)
+            }
+        }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .prettyPrinted]
+        let data = try encoder.encode(records)
+        let file = try FileWriter.create(in: folder, prefix: ".credentials-")
+        try Array(data).withUnsafeBytes { bytes in try file.write(bytes, at: 0) }
+        try file.synchronize()
+        try file.move(from: file.path, to: path, replacing: true, synchronizes: true)
+    }
+}

@@ -1,0 +1,145 @@
+// A credential that opens a protection space, and what of it changes from request to request: the nonce of Digest and
+// how often it was used. Shared by all loads that use it, so that no count is used twice.
+
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+final class Login: Sendable {
+    let space: ProtectionSpace
+    let credential: Credential
+    /// It came with a URL, and goes with those URLs alone.
+    let isOfURL: Bool
+    /// A decision gave it, so it may have to be kept.
+    let isAnswer: Bool
+    /// Of the method it was accepted by.
+    let strength: Int
+    /// What the paths of requests begin with that get it unasked.
+    let paths: [String]
+    private enum Scheme: Sendable { case fixed(String), digest, negotiate }
+    private let scheme: Scheme
+    private let digest: Lock<DigestUse?>
+
+    private struct DigestUse: Sendable {
+        var challenge: DigestChallenge
+        var count: UInt32 = 0
+        var cnonce = Login.random()
+    }
+
+    /// `nil` if the credential cannot be said in that way.
+    init?(_ offer: AuthenticationOffer, _ space: ProtectionSpace, _ credential: Credential, isOfURL: Bool, path: String, isAnswer: Bool = false) {
+        switch offer {
+        case .basic:
+            guard credential.token == nil, let value = BasicAuthorization.value(user: credential.user, password: credential.password)
+            else { return nil }
+            scheme = .fixed(value)
+            digest = Lock(nil)
+            // RFC 7617 §2.2.
+            paths = [String(path[..<(path.lastIndex(of: "/").map { path.index(after: $0) } ?? path.endIndex)])]
+        case .bearer:
+            guard let token = credential.token, let value = BearerAuthorization.value(token: token) else { return nil }
+            scheme = .fixed(value)
+            digest = Lock(nil)
+            paths = ["/"]
+        case .digest(let challenge):
+            guard credential.token == nil, Self.kind(challenge.hash).hex([]) != nil else { return nil }
+            scheme = .digest
+            digest = Lock(DigestUse(challenge: challenge))
+            paths = Self.paths(challenge.domain, space)
+        case .negotiate:
+            scheme = .negotiate
+            digest = Lock(nil)
+            paths = ["/"]
+        }
+        self.space = space
+        self.credential = credential
+        self.isOfURL = isOfURL
+        self.isAnswer = isAnswer
+        strength = offer.strength
+    }
+
+    /// RFC 7616 §3.3: the whole origin unless `domain` says where. What it says of other origins is nothing to us
+    /// (security 8).
+    private static func paths(_ domain: [String], _ space: ProtectionSpace) -> [String] {
+        guard !domain.isEmpty, !space.isProxy else { return ["/"] }
+        return domain.prefix(32).compactMap { text in
+            if text.hasPrefix("/"), !text.hasPrefix("//") { return text }
+            guard let target = try? Target(text), target.origin.scheme == space.scheme,
+                "\(target.origin.host)" == space.host, Int(target.origin.port) == space.port
+            else { return nil }
+            return String(decoding: target.originForm, as: UTF8.self)
+        }
+    }
+
+    /// Its token is made for each request, by whoever may block.
+    var isTicket: Bool { if case .negotiate = scheme { true } else { false } }
+
+    /// The value of Authorization or Proxy-Authorization for one request.
+    /// - Parameter body: of the request, if it is known before it is sent. Asked for only where it is proved too.
+    /// - Returns: `nil` if this request cannot be proved that way.
+    func authorization(_ method: String, _ target: [UInt8], body: @autoclosure () -> [UInt8]?) -> String? {
+        if case .fixed(let value) = scheme { return value }
+        let use = digest.withLock { use -> DigestUse? in
+            guard use != nil else { return nil }
+            use?.count &+= 1
+            // With -sess it is part of the key that belongs to the nonce.
+            if use?.challenge.isSession == false { use?.cnonce = Self.random() }
+            return use
+        }
+        guard let use else { return nil }
+        return DigestAuthorization(
+            use.challenge, user: credential.user, password: credential.password, cnonce: use.cnonce, count: use.count,
+            hash: { Self.kind($0).hex($1) ?? "" }
+        ).value(method: method, target: target, body: use.challenge.needsBody ? body() : nil)
+    }
+
+    /// What an answer says of the next request (RFC 7616 §3.5).
+    func learn(from head: HTTPHead) {
+        guard case .digest = scheme,
+            let text = head.headers[space.isProxy ? .proxyAuthenticationInfo : .authenticationInfo],
+            let nonce = AuthenticationChallenge.information(text)?["nextnonce"]
+        else { return }
+        digest.withLock { use in
+            guard var challenge = use?.challenge, challenge.nonce != nonce else { return }
+            challenge.nonce = nonce
+            use = DigestUse(challenge: challenge)
+        }
+    }
+
+    /// The nonce was too old: the same credential goes on with another. Returns false if that is not what is offered.
+    func renew(from offers: [AuthenticationOffer]) -> Bool {
+        for case .digest(let challenge) in offers where challenge.isStale && challenge.realm == space.realm {
+            let isSame = digest.withLock { use in
+                guard let old = use?.challenge, old.hash == challenge.hash else { return false }
+                if old.nonce != challenge.nonce { use = DigestUse(challenge: challenge) }
+                return true
+            }
+            if isSame { return true }
+        }
+        return false
+    }
+
+    /// How much of a path is covered; `nil` if none of it is.
+    func coverage(of path: String) -> Int? {
+        paths.filter { path == $0 || path.hasPrefix($0.hasSuffix("/") ? $0 : $0 + "/") }.map(\.utf8.count).max()
+    }
+
+    private static func kind(_ hash: DigestChallenge.Hash) -> DigestHash {
+        switch hash {
+        case .md5: .md5
+        case .sha256: .sha256
+        case .sha512_256: .sha512_256
+        }
+    }
+
+    /// 128 bits of the system's generator.
+    private static func random() -> String {
+        let words = (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))
+        return String(words.0, radix: 36) + String(words.1, radix: 36)
+    }
+}
+
+extension Login: Hashable {
+    static func == (a: Login, b: Login) -> Bool { a === b }
+    func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}

@@ -1,0 +1,130 @@
+// netrc(5): words parted by blanks; the first machine that fits counts, `default` fits every one. What follows
+// `macdef` up to an empty line is skipped.
+
+import FoundationEssentials
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+final class NetrcReader: Sendable {
+    private let netrc: Netrc
+    private let entries = Lock<[NetrcEntry]?>(nil)
+
+    init(_ netrc: Netrc) { self.netrc = netrc }
+
+    /// Blocks while it is read for the first time. A file that is not there, or too large, is empty.
+    func credential(for host: String, user: String?) -> Credential? {
+        let entries = self.entries.withLock { entries in
+            if let entries { return entries }
+            let read = NetrcEntry.parse(Self.read(netrc.path ?? Self.standardPath))
+            entries = read
+            return read
+        }
+        guard let entry = entries.first(where: { $0.fits(host, user) }), let password = entry.password else { return nil }
+        return Credential(user: user ?? entry.login ?? "", password: password)
+    }
+
+    private static var standardPath: String {
+        Environment.value("NETRC") ?? (Environment.value("HOME") ?? "") + "/.netrc"
+    }
+
+    private static func read(_ path: String) -> String {
+        guard let reader = try? FileReader(path: path), reader.kind == .file, reader.size <= 1 << 20,
+            let data = try? Data(contentsOf: URL(filePath: path))
+        else { return "" }
+        return String(decoding: data, as: UTF8.self)
+    }
+}
+
+struct NetrcEntry: Sendable, Hashable {
+    /// `nil` for every host.
+    var machine: String?
+    var login: String?
+    var password: String?
+
+    func fits(_ host: String, _ user: String?) -> Bool {
+        guard machine.map({ $0.lowercased() == host.lowercased() }) ?? true, password != nil else { return false }
+        return user == nil || login == nil || login == user
+    }
+
+    static func parse(_ text: String) -> [NetrcEntry] {
+        var words = NetrcWords(text)
+        var entries: [NetrcEntry] = []
+        while let word = words.next() {
+            switch word {
+            case "machine":
+                guard let name = words.next() else { return entries }
+                entries.append(NetrcEntry(machine: name))
+            case "default": entries.append(NetrcEntry())
+            case "macdef": words.skipMacro()
+            case "login", "password", "account":
+                guard let value = words.next() else { return entries }
+                guard var entry = entries.popLast() else { continue }
+                if word == "login" { entry.login = value }
+                if word == "password" { entry.password = value }
+                entries.append(entry)
+            default: continue
+            }
+        }
+        return entries
+    }
+}
+
+/// Words as curl reads them: quotes may hold blanks, a backslash in them `\n`, `\r`, `\t` or any other character; a word
+/// that begins with "#" hides the rest of its line.
+private struct NetrcWords {
+    private let text: [UInt8]
+    private var position = 0
+
+    init(_ text: String) { self.text = Array(text.utf8) }
+
+    mutating func next() -> String? {
+        while position < text.count {
+            let byte = text[position]
+            if byte == UInt8(ascii: "#") { skipLine() } else if Self.isBlank(byte) { position += 1 } else { break }
+        }
+        guard position < text.count else { return nil }
+        if text[position] == UInt8(ascii: "\"") { return quoted() }
+        let start = position
+        while position < text.count, !Self.isBlank(text[position]) { position += 1 }
+        return String(decoding: text[start..<position], as: UTF8.self)
+    }
+
+    private mutating func quoted() -> String? {
+        var word: [UInt8] = []
+        position += 1
+        while position < text.count {
+            var byte = text[position]
+            position += 1
+            if byte == UInt8(ascii: "\"") { return String(decoding: word, as: UTF8.self) }
+            if byte == UInt8(ascii: "\\"), position < text.count {
+                byte = switch text[position] {
+                case UInt8(ascii: "n"): 0x0A
+                case UInt8(ascii: "r"): 0x0D
+                case UInt8(ascii: "t"): 0x09
+                default: text[position]
+                }
+                position += 1
+            }
+            word.append(byte)
+        }
+        return nil
+    }
+
+    mutating func skipMacro() {
+        var isEmpty = false
+        while position < text.count {
+            if text[position] == 0x0A {
+                if isEmpty { return }
+                isEmpty = true
+            } else if text[position] != 0x0D { isEmpty = false }
+            position += 1
+        }
+    }
+
+    private mutating func skipLine() {
+        while position < text.count, text[position] != 0x0A { position += 1 }
+    }
+
+    private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
+}

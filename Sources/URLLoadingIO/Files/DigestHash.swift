@@ -1,0 +1,19 @@
+import URLLoadingCOpenSSL
+
+/// The hashes that HTTP authentication is made of (RFC 7616 §3.2).
+package enum DigestHash: Sendable {
+    case md5, sha256, sha512_256
+
+    /// Hexadecimal digits in lower case; `nil` where OpenSSL does not do it, as MD5 under a policy.
+    package func hex(_ bytes: [UInt8]) -> String? {
+        let kind = switch self {
+        case .md5: EVP_md5()
+        case .sha256: EVP_sha256()
+        case .sha512_256: EVP_sha512_256()
+        }
+        var result = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
+        var count: UInt32 = 0
+        guard EVP_Digest(bytes, bytes.count, &result, &count, kind, nil) == 1 else { return nil }
+        return result[..<Int(count)].map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+    }
+}

@@ -1,0 +1,37 @@
+/// RFC 7617, in UTF-8 whatever the server says of a charset (§2.1: there is no other).
+package enum BasicAuthorization {
+    /// The value of Authorization or Proxy-Authorization; `nil` where user or password cannot be said: a colon in the
+    /// user's name, a control character in either (§2).
+    package static func value(user: String, password: String) -> String? {
+        guard !user.utf8.contains(UInt8(ascii: ":")) else { return nil }
+        let text = Array("\(user):\(password)".utf8)
+        guard !text.contains(where: { $0 < 0x20 || $0 == 0x7F }) else { return nil }
+        return "Basic " + Base64.encode(text)
+    }
+}
+
+/// RFC 6750 §2.1.
+package enum BearerAuthorization {
+    /// `nil` if it is no token68.
+    package static func value(token: String) -> String? {
+        let isToken = token.utf8.allSatisfy { $0.isAlpha || $0.isDigit || "-._~+/=".utf8.contains($0) }
+        return isToken && !token.isEmpty ? "Bearer " + token : nil
+    }
+}
+
+/// RFC 4648 §4.
+enum Base64 {
+    static func encode(_ bytes: [UInt8]) -> String {
+        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+        var text: [UInt8] = []
+        text.reserveCapacity((bytes.count + 2) / 3 * 4)
+        for start in stride(from: 0, to: bytes.count, by: 3) {
+            let group = bytes[start..<min(start + 3, bytes.count)]
+            let bits = group.reduce(0) { $0 << 8 | UInt32($1) } << UInt32(8 * (3 - group.count))
+            for place in 0..<4 {
+                text.append(place <= group.count ? alphabet[Int(bits >> UInt32(18 - 6 * place)) & 63] : UInt8(ascii: "="))
+            }
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+}

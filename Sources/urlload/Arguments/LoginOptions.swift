@@ -1,0 +1,70 @@
+// What the command line says of who asks. With curl's names; but a password is sent when a server asks for it, and
+// not before.
+
+import FoundationEssentials
+import URLLoading
+
+struct LoginOptions: Sendable, Hashable {
+    var user: String?
+    /// `nil`: to be asked for.
+    var password: String?
+    var token: String?
+    var methods: Set<Challenge.Method>?
+    var netrc: Netrc?
+
+    var needsPassword: Bool { user != nil && password == nil }
+
+    /// `USER[:PASSWORD]`.
+    mutating func take(user text: String) {
+        let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        (user, password) = (parts[0], parts.count > 1 ? parts[1] : nil)
+    }
+
+    mutating func allow(_ method: Challenge.Method) { methods = (methods ?? []).union([method]) }
+
+    /// For the servers that the command line names, and for no others that they lead to.
+    func settings(_ urls: [URL]) -> Configuration.Authentication {
+        var settings = Configuration.Authentication()
+        settings.methods = methods
+        settings.netrc = netrc
+        if let user {
+            let store = CredentialStore()
+            for url in urls {
+                guard let space = try? ProtectionSpace(server: url) else { continue }
+                store.set(Credential(user: user, password: password ?? ""), for: space)
+            }
+            settings.credentials = store
+        }
+        if let token { settings.bearer = try? BearerTokens(for: urls.map(\.absoluteString), token: token) }
+        return settings
+    }
+}
+
+extension OptionTable {
+    static let login: [OptionRule] = [
+        OptionRule(.login, "u", "user", "USER[:PASSWORD]", "who asks, for the servers of the URLs; a password left out is asked for") {
+            $0.login.take(user: $1)
+        },
+        OptionRule(.login, nil, flag: "basic", "with Basic alone: the password is readable on the way") { $0.login.allow(.basic) },
+        OptionRule(.login, nil, flag: "digest", "with Digest alone") { $0.login.allow(.digest) },
+        OptionRule(.login, nil, flag: "negotiate", "with the Kerberos ticket in your cache alone") { $0.login.allow(.negotiate) },
+        OptionRule(.login, nil, flag: "anyauth", "with the strongest way the server offers (default)") { $0.login.methods = nil },
+        OptionRule(.login, nil, "oauth2-bearer", "TOKEN", "send this token to the servers of the URLs") { (options, text) throws(UsageError) in
+            options.login.token = try OptionValue.token(text)
+        },
+        OptionRule(.login, nil, "bearer", "TOKEN", "the same") { (options, text) throws(UsageError) in
+            options.login.token = try OptionValue.token(text)
+        },
+        OptionRule(.login, "n", flag: "netrc", "users and passwords from ~/.netrc, or the file that NETRC names") { $0.login.netrc = .standard },
+        OptionRule(.login, nil, "netrc-file", "FILE", "the same from FILE") { $0.login.netrc = .file(URL(filePath: $1)) },
+    ]
+}
+
+extension OptionValue {
+    /// The words leave it out: it is a secret.
+    static func token(_ text: String) throws(UsageError) -> String {
+        let isToken = text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ",") && $0 != UInt8(ascii: "\"") }
+        guard isToken, !text.isEmpty else { throw UsageError("a token has letters, digits and -._~+/= in it, and nothing else") }
+        return text
+    }
+}

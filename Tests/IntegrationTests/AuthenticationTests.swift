@@ -1,0 +1,65 @@
+import FoundationEssentials
+import Synchronization
+import Testing
+import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Basic and Digest as nginx, Apache and squid speak them.
+@Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(1)))
+struct AuthenticationTests {
+    private static func decisions(_ asked: AskedSpaces, _ password: String = "pw") -> Decisions {
+        var decisions = Decisions()
+        decisions.challenge = Decision { challenge in
+            asked.add(challenge.space)
+            return challenge.previousFailureCount == 0 ? .use(Credential(user: "u", password: password)) : .performDefaultHandling
+        }
+        return decisions
+    }
+
+    private final class AskedSpaces: Sendable {
+        private let spaces = Lock<[ProtectionSpace]>([])
+        func add(_ space: ProtectionSpace) { spaces.withLock { $0.append(space) } }
+        var all: [ProtectionSpace] { spaces.withLock { $0 } }
+    }
+
+    @Test(arguments: [("NGINX", "/basic/", "zone"), ("APACHE", "/basic/", "a \"zone\""), ("APACHE", "/digest/", "dzone"), ("APACHE_TLS", "/digest/", "dzone"),
+        ("NGINX_H2", "/basic/", "zone"), ("APACHE_H2", "/digest/", "dzone"),
+    ])
+    func origins(_ server: String, _ path: String, _ realm: String) async throws {
+        let asked = AskedSpaces()
+        let session = Session(Servers.configuration, decisions: Self.decisions(asked))
+        for _ in 0..<4 {
+            let (data, _) = try await session.data(from: try Servers.url(server, path + "1k.txt?a=b"))
+            #expect(data == Servers.numbers(128))
+        }
+        #expect(asked.all.map(\.realm) == [realm])
+        let wrong = Session(Servers.configuration, decisions: Self.decisions(AskedSpaces(), "no"))
+        let (_, response) = try await wrong.data(from: try Servers.url(server, path + "1k.txt"))
+        #expect(response.http?.status == .unauthorized)
+    }
+
+    @Test func `a nonce of Apache's becomes stale`() async throws {
+        let asked = AskedSpaces()
+        let session = Session(Servers.configuration, decisions: Self.decisions(asked))
+        let target = try Servers.url("APACHE", "/digest/1k.txt")
+        _ = try await session.data(from: target)
+        // The nonce's life is the server's to measure, in whole seconds.
+        try await Task.sleep(for: .milliseconds(2100))
+        let (data, _) = try await session.data(from: target)
+        #expect(data == Servers.numbers(128) && asked.all.count == 1)
+    }
+
+    @Test(arguments: ["NGINX", "NGINX_TLS"]) func `squid, asked and answered`(_ origin: String) async throws {
+        let asked = AskedSpaces()
+        var configuration = Servers.configuration
+        configuration.proxies = .fixed([try Proxy(Servers.text("SQUID_CLOSED", ""))])
+        let session = Session(configuration, decisions: Self.decisions(asked))
+        for _ in 0..<2 {
+            let (data, _) = try await session.data(from: try ProxyTests.renamed(origin, "/1k.txt"))
+            #expect(data == Servers.numbers(128))
+        }
+        #expect(asked.all.map(\.isProxy) == [true] && asked.all.first?.realm == "proxies")
+    }
+}

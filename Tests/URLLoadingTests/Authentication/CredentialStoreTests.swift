@@ -1,0 +1,100 @@
+import FoundationEssentials
+import Testing
+@testable import URLLoading
+import URLLoadingIO
+
+/// What is kept, where, and for whom: checklist 2, 3, 86; and netrc files (security 10).
+@Suite struct CredentialStoreTests {
+    private let space = ProtectionSpace(host: "a.test", port: 80, scheme: "http", realm: "r", method: .basic)
+
+    private func withFolder(_ use: (URL) throws -> Void) throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "credentials-\(UInt64.random(in: 0 ... .max))")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try use(folder)
+    }
+
+    @Test func memory() {
+        let store = CredentialStore()
+        let ada = Credential(user: "ada", password: "1"), ben = Credential(user: "ben", password: "2")
+        #expect(!store.set(Credential(user: "x", password: "", persistence: .none), for: space))
+        store.set(ada, for: space)
+        store.set(ben, for: space)
+        #expect(store.credential(for: space) == ben && store.credentials(for: space) == [ben, ada])
+        store.set(Credential(user: "ada", password: "3"), for: space)
+        #expect(store.credential(for: space)?.password == "3" && store.credentials(for: space).count == 2)
+        store.remove(ada, for: space)
+        #expect(store.all == [space: [ben]])
+        store.removeAll()
+        #expect(store.all.isEmpty && !store.set(Credential(user: "p", password: "", persistence: .permanent), for: space))
+        #expect("\(store)" == "1 protection spaces")
+    }
+
+    @Test func `permanent credentials are in a file of their owner's, and nothing else is`() throws {
+        try withFolder { folder in
+            let file = folder.appending(path: "deep/credentials.json")
+            let store = CredentialStore(file: file)
+            #expect(store.credential(for: space) == nil && !FileManager.default.fileExists(atPath: folder.path()))
+            store.set(Credential(user: "mem", password: "m3mory"), for: space)
+            #expect(!FileManager.default.fileExists(atPath: file.path()))
+            #expect(store.set(Credential(user: "ada", password: "k\u{E9}pt", persistence: .permanent), for: space))
+            let mode = try FileManager.default.attributesOfItem(atPath: file.path())[.posixPermissions] as? Int
+            #expect(mode == 0o600)
+            let text = String(decoding: try Data(contentsOf: file), as: UTF8.self)
+            #expect(!text.contains("m3mory"))
+            let other = CredentialStore(file: file)
+            #expect(other.credential(for: space)?.password == "k\u{E9}pt" && other.credential(for: space)?.persistence == .permanent)
+            other.remove(Credential(user: "ada", password: ""), for: space)
+            #expect(store.credentials(for: space).map(\.user) == ["mem"])
+            try Data("no json".utf8).write(to: file)
+            #expect(other.all.isEmpty && other.set(.bearer("t", persistence: .permanent), for: space))
+            #expect(CredentialStore(file: file).credential(for: space)?.token == "t")
+        }
+    }
+
+    @Test func `many at once lose nothing`() async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "credentials-\(UInt64.random(in: 0 ... .max))")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let file = folder.appending(path: "c.json"), space = space
+        await withTaskGroup(of: Void.self) { group in
+            for index in 0..<16 {
+                group.addTask { _ = CredentialStore(file: file).set(Credential(user: "u\(index)", password: "", persistence: .permanent), for: space) }
+            }
+        }
+        #expect(CredentialStore(file: file).credentials(for: space).count == 16)
+        let left = try FileManager.default.contentsOfDirectory(atPath: folder.path()).sorted()
+        #expect(left == ["c.json", "c.json.lock"])
+    }
+
+    @Test func netrc() throws {
+        let text = """
+            # machine hidden.test login no password no
+            machine a.test login ada password "s 3\\"cret" # said
+            machine b.test
+              password first
+              login ben
+            macdef init
+            machine c.test login no password no
+
+            machine a.test login other password two
+            machine empty.test login nobody
+            default login any password thing
+            """
+        let entries = NetrcEntry.parse(text)
+        #expect(entries.map(\.machine) == ["a.test", "b.test", "a.test", "empty.test", nil])
+        try withFolder { folder in
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            let file = folder.appending(path: "netrc")
+            try Data(text.utf8).write(to: file)
+            let reader = NetrcReader(.file(file))
+            func found(_ host: String, _ user: String? = nil) -> String? {
+                reader.credential(for: host, user: user).map { "\($0.user) \($0.password)" }
+            }
+            #expect(found("A.TEST") == "ada s 3\"cret" && found("a.test", "other") == "other two" && found("b.test") == "ben first")
+            // Without a password it is no entry, and the next that fits counts.
+            #expect(found("empty.test") == "any thing" && found("elsewhere.test") == "any thing")
+            #expect(NetrcReader(.file(folder.appending(path: "none"))).credential(for: "a.test", user: nil) == nil)
+        }
+        #expect(NetrcEntry.parse("machine") == [] && NetrcEntry.parse("login x password y") == [])
+        #expect(NetrcEntry.parse("machine a password") == [NetrcEntry(machine: "a")])
+    }
+}

@@ -1,0 +1,60 @@
+// The examples of docs/guides/authentication.md, compiled and run. Whoever changes one changes it here too.
+
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingTesting
+
+@Suite(.timeLimit(.minutes(1)))
+struct AuthenticationGuideTests {
+    private struct Vault: Sendable {
+        func password(of host: String) async throws -> String { "secret" }
+    }
+    private struct Account: Sendable {
+        func newToken() async throws -> String { "t1" }
+    }
+
+    @Test("a decision")
+    func decision() async throws {
+        let gate = Gate([.digest("SHA-256", qop: "auth")], password: "secret"), vault = Vault(), configuration = Configuration.ephemeral
+        try await withTestOrigin { origin in
+            origin.route("/*") { gate.answer($0) }
+            var decisions = Decisions()
+            decisions.challenge = Decision { challenge in
+                guard challenge.previousFailureCount == 0 else { return .performDefaultHandling }
+                return .use(Credential(user: "ada", password: try await vault.password(of: challenge.space.host)))
+            }
+            let session = Session(configuration, decisions: decisions)
+            try await session.expect(origin.url(), "in")
+        }
+    }
+
+    @Test("a store")
+    func store() async throws {
+        let gate = Gate([.digest("MD5", qop: "auth")], password: "secret")
+        try await withTestOrigin { origin in
+            origin.route("/*") { gate.answer($0) }
+            let url = origin.url()
+            var configuration = Configuration.ephemeral
+            let store = CredentialStore()
+            store.set(Credential(user: "ada", password: "secret"), for: try ProtectionSpace(server: url))
+            configuration.authentication.credentials = store
+            configuration.authentication.netrc = .standard
+            configuration.authentication.methods = [.digest]
+            try await Session(configuration).expect(url, "in")
+        }
+    }
+
+    @Test("tokens")
+    func tokens() async throws {
+        let gate = Gate([.bearer]), account = Account(), saved = "old"
+        try await withTestOrigin { origin in
+            origin.route("/*") { gate.answer($0) }
+            var configuration = Configuration.ephemeral
+            configuration.authentication.bearer = try BearerTokens(for: [origin.url().absoluteString], token: saved) { refusal in
+                try await account.newToken()
+            }
+            try await Session(configuration).expect(origin.url(), "in")
+        }
+    }
+}

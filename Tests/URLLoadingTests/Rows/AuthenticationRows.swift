@@ -1,0 +1,354 @@
+import FoundationEssentials
+import Synchronization
+import Testing
+@testable import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Challenges and what comes of them: checklist 71-79, 83-87; security 8, 14, 65, 66.
+@Suite(.timeLimit(.minutes(1))) struct AuthenticationRows {
+    static let right = Credential(user: "ada", password: "s3cret")
+    static let wrong = Credential(user: "ada", password: "wr0ng")
+
+    /// An origin whose every path is behind the gate.
+    private func withGate(_ gate: Gate, _ use: (TestOrigin) async throws -> Void) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/*") { gate.answer($0) }
+            try await use(origin)
+        }
+        #expect(gate.faults == [])
+    }
+
+    private static let schemes: [Gate.Kind] = [
+        .basic, .digest("MD5", qop: "auth"), .digest("MD5", qop: nil), .digest("MD5-sess", qop: "auth"), .digest("SHA-256", qop: "auth,auth-int"),
+        .digest("SHA-256-sess", qop: "auth"), .digest("SHA-512-256", qop: "auth"), .digest("SHA-256", qop: "auth-int"),
+    ]
+
+    @Test(arguments: 0..<8) func `checklist 74, 78, 79: every scheme, then unasked, on one connection`(_ index: Int) async throws {
+        let gate = Gate([Self.schemes[index]])
+        try await withGate(gate) { origin in
+            let log = ChallengeLog()
+            let session = Session(.ephemeral, decisions: .challenged(log) { _ in .use(Self.right) })
+            try await session.expect(Request(url: origin.url("/dir/a?b=c"), method: .post, body: .data(Data("text".utf8))), "in")
+            try await session.expect(origin.url("/dir/b"), "in")
+            try await session.expect(origin.url("/dir/c/d"), "in")
+            #expect(log.withLock { $0.count } == 1 && gate.seen.count == 4 && gate.seen[0] == "-")
+            #expect(origin.counts.accepted == 1)
+            let challenge = try #require(log.withLock { $0.first })
+            #expect(challenge.space.realm == "zone" && challenge.space.port == Int(origin.port) && challenge.space.scheme == "http")
+            #expect(challenge.failureResponse?.http?.status == .unauthorized && challenge.previousFailureCount == 0)
+            #expect(!challenge.space.isProxy && challenge.proposedCredential == nil)
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func `checklist 83, 75: without a decision, or with one for default handling, the 401 is the response`() async throws {
+        let gate = Gate([.basic])
+        try await withGate(gate) { origin in
+            for decisions in [nil, Decisions.challenged(ChallengeLog()) { _ in .performDefaultHandling }] {
+                let session = Session(.ephemeral, decisions: decisions)
+                let (body, response) = try await session.data(from: origin.url())
+                #expect(response.http?.status == .unauthorized && String(decoding: body, as: UTF8.self) == "refused")
+                await expectEmpty(session)
+            }
+        }
+    }
+
+    @Test func `checklist 83: user and password of the URL, for that URL alone`() async throws {
+        for kind in [Gate.Kind.basic, .digest("SHA-256", qop: "auth")] {
+            let gate = Gate([kind], user: "a@b", password: "p:w é")
+            try await withGate(gate) { origin in
+                let session = Session(.ephemeral)
+                let named = try url("http://a%40b:p%3Aw%20%C3%A9@127.0.0.1:\(origin.port)/x")
+                for _ in 0..<2 { try await session.expect(named, "in") }
+                #expect(gate.seen.count == 3)
+                // Security 14: on the same connection, but not of that user.
+                let (_, response) = try await session.data(from: origin.url("/x"))
+                #expect(response.http?.status == .unauthorized && gate.seen.count == 4 && gate.seen[3] == "-")
+                await expectEmpty(session)
+            }
+        }
+    }
+
+    @Test func `checklist 72, 73: failures are counted, what was refused is proposed and not used by itself`() async throws {
+        let gate = Gate([.basic])
+        try await withGate(gate) { origin in
+            let log = ChallengeLog()
+            let session = Session(.ephemeral, decisions: .challenged(log) { challenge in
+                challenge.previousFailureCount < 3 ? (challenge.previousFailureCount == 0 ? .performDefaultHandling : .use(Self.wrong)) : .use(Self.right)
+            })
+            try await session.expect(try url("http://ada:wr0ng@127.0.0.1:\(origin.port)/"), "in")
+            #expect(log.withLock { $0.map(\.previousFailureCount) } == [0, 1, 2, 3])
+            #expect(log.withLock { $0.map { $0.proposedCredential?.password } } == ["wr0ng", "wr0ng", "wr0ng", "wr0ng"])
+            // One that never gives up is not asked for ever.
+            let stubborn = ChallengeLog()
+            let (_, response) = try await session.data(
+                for: Request(url: origin.url("/else")), decisions: .challenged(stubborn) { _ in .use(Self.wrong) })
+            #expect(response.http?.status == .ok)
+            let other = Session(.ephemeral)
+            let (_, refused) = try await other.data(for: Request(url: origin.url()), decisions: .challenged(stubborn) { _ in .use(Self.wrong) })
+            #expect(refused.http?.status == .unauthorized && stubborn.withLock { $0.count } == 12)
+            await expectEmpty(session)
+            await expectEmpty(other)
+        }
+    }
+
+    @Test func `checklist 76: rejected spaces, the strongest first`() async throws {
+        let gate = Gate([.basic, .digest("MD5", qop: "auth"), .bearer, .digest("SHA-256", qop: "auth")])
+        try await withGate(gate) { origin in
+            let log = ChallengeLog()
+            let session = Session(.ephemeral)
+            try await session.expect(origin.url(), "refused")
+            let (_, response) = try await session.data(for: Request(url: origin.url()), decisions: .challenged(log) { _ in .rejectProtectionSpace })
+            #expect(response.http?.status == .unauthorized)
+            #expect(log.withLock { $0.map(\.space.method) } == [.digest, .digest, .basic, .bearer])
+            let (_, second) = try await session.data(for: Request(url: origin.url()), decisions: .challenged(log) {
+                $0.space.method == .basic ? .use(Self.right) : .rejectProtectionSpace
+            })
+            #expect(second.http?.status == .ok && gate.seen.last?.hasPrefix("Basic") == true)
+            await expectEmpty(session)
+        }
+    }
+
+    @Test(arguments: Verb.allCases) func `checklist 77: cancelling ends the load`(_ verb: Verb) async throws {
+        try await withGate(Gate([.basic])) { origin in
+            let session = Session(.ephemeral)
+            await expectFailure(.cancelled, .local, .deciding) {
+                try await verb.run(session, Request(url: origin.url()), .challenged(ChallengeLog()) { _ in .cancel })
+            }
+            await expectEmpty(session)
+        }
+    }
+
+    @Test(arguments: [Ending.task, .invalidation, .resourceTimeout]) func `a load ended while it asks lets its socket go`(_ ending: Ending) async throws {
+        try await withGate(Gate([.basic])) { origin in
+            let session = Session(.patient)
+            let asked = Lock(false)
+            var decisions = Decisions()
+            decisions.challenge = Decision { _ in
+                asked.withLock { $0 = true }
+                try await Task.sleep(for: .seconds(3600))
+                return .cancel
+            }
+            let load = RunningLoad(session, ending.applied(to: Request(url: origin.url())), decisions: decisions)
+            // What ends by itself may do so before it has come that far.
+            while !ending.isTimeout, !asked.withLock({ $0 }) { try await Task.sleep(for: .microseconds(200)) }
+            ending.strike(load, session)
+            #expect(await load.reason == ending.reason)
+            try await origin.wait { $0.open == 0 }
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func `a credential that cannot be said is asked for again, with the error`() async throws {
+        try await withGate(Gate([.basic])) { origin in
+            let log = ChallengeLog()
+            let session = Session(.ephemeral, decisions: .challenged(log) { challenge in
+                challenge.error == nil ? .use(Credential(user: "a:b", password: "")) : .use(Self.right)
+            })
+            try await session.expect(origin.url(), "in")
+            #expect(log.withLock { $0.map { $0.error?.reason } } == [nil, .badDecision])
+            #expect(!"\(Self.right) \(String(reflecting: Self.right))".contains("s3cret"))
+            var text = ""
+            dump(Self.right, to: &text)
+            #expect(!text.contains("s3cret"))
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func `a stale nonce is no failure, nextnonce is taken`() async throws {
+        let gate = Gate([.digest("SHA-256", qop: "auth")])
+        try await withGate(gate) { origin in
+            let log = ChallengeLog()
+            let session = Session(.ephemeral, decisions: .challenged(log) { _ in .use(Self.right) })
+            try await session.expect(origin.url(), "in")
+            gate.newNonce("n1")
+            try await session.expect(origin.url(), "in")
+            try await session.expect(origin.url(), "in")
+            #expect(log.withLock { $0.count } == 1 && gate.seen.count == 5)
+            #expect(gate.seen[4].contains("nonce=\"n1.") && gate.seen[4].contains("nc=00000002"))
+            await expectEmpty(session)
+        }
+        let next = Gate([.digest("MD5", qop: "auth")], sendsNext: true)
+        try await withGate(next) { origin in
+            let session = Session(.ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(Self.right) })
+            for _ in 0..<3 { try await session.expect(origin.url(), "in") }
+            #expect(next.seen.map { $0.contains("nonce=\"n3\", ") } == [false, false, false, true] && next.seen[3].contains("nc=00000001"))
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func `parallel loads count one nonce`() async throws {
+        let gate = Gate([.digest("SHA-256", qop: "auth")])
+        try await withGate(gate) { origin in
+            let session = Session(.ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(Self.right) })
+            try await session.expect(origin.url(), "in")
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<64 { group.addTask { try await session.expect(origin.url(), "in") } }
+                try await group.waitForAll()
+            }
+            #expect(gate.seen.count == 66)
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func `checklist 85: bodies are made anew`() async throws {
+        let gate = Gate([.digest("MD5", qop: "auth")])
+        try await withGate(gate) { origin in
+            let session = Session(.ephemeral)
+            let made = Lock(0), causes = Lock<[BodyDemand.Cause]>([])
+            func decisions() -> Decisions {
+                var decisions = Decisions.challenged(ChallengeLog()) { _ in .use(Credential(user: "ada", password: "s3cret", persistence: .none)) }
+                decisions.newBody = Decision { demand in
+                    causes.withLock { $0.append(demand.cause) }
+                    return .data(Data("demanded".utf8))
+                }
+                return decisions
+            }
+            let stream = RequestBody.stream {
+                made.withLock { $0 += 1 }
+                return AsyncStream<[UInt8]> { $0.yield(Array("streamed".utf8)); $0.finish() }
+            }
+            for body in [stream, .demanded] {
+                let (_, response) = try await session.data(for: Request(url: origin.url(), method: .post, body: body), decisions: decisions())
+                #expect(response.http?.status == .ok)
+            }
+            #expect(made.withLock { $0 } == 2 && causes.withLock { $0 } == [.first, .challenge])
+            #expect(origin.requests.map { String(decoding: $0.body, as: UTF8.self) } == ["streamed", "streamed", "demanded", "demanded"])
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func `auth-int with a body that is not known before is not tried`() async throws {
+        let gate = Gate([.digest("SHA-256", qop: "auth-int"), .basic])
+        try await withGate(gate) { origin in
+            let log = ChallengeLog()
+            let session = Session(.ephemeral, decisions: .challenged(log) { _ in .use(Self.right) })
+            let body = RequestBody.stream { AsyncStream<[UInt8]> { $0.yield([1]); $0.finish() } }
+            try await session.expect(Request(url: origin.url(), method: .post, body: body), "in")
+            #expect(log.withLock { $0.map(\.space.method) } == [.basic])
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func `checklist 86: a credential for one load is not kept`() async throws {
+        let gate = Gate([.basic])
+        try await withGate(gate) { origin in
+            let session = Session(.ephemeral)
+            let once = Decisions.challenged(ChallengeLog()) { _ in .use(Credential(user: "ada", password: "s3cret", persistence: .none)) }
+            _ = try await session.data(for: Request(url: origin.url()), decisions: once)
+            try await session.expect(origin.url(), "refused")
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func `checklist 87: the store is searched, by space, then any method, then the server`() async throws {
+        let gate = Gate([.digest("MD5", qop: "auth"), .basic])
+        try await withGate(gate) { origin in
+            func space(_ realm: String?, _ method: Challenge.Method) -> ProtectionSpace {
+                ProtectionSpace(host: "127.0.0.1", port: Int(origin.port), scheme: "http", realm: realm, method: method)
+            }
+            for (spaces, isIn) in [([space("zone", .digest)], true), ([space("zone", .any)], true), ([space(nil, .any)], true), ([space("other", .digest)], false)] {
+                var configuration = Configuration.ephemeral
+                let store = CredentialStore()
+                for space in spaces { store.set(Self.right, for: space) }
+                configuration.authentication.credentials = store
+                let session = Session(configuration)
+                try await session.expect(origin.url(), isIn ? "in" : "refused")
+                await expectEmpty(session)
+            }
+        }
+    }
+
+    @Test func `security 65: no downgrade without a decision`() async throws {
+        let strong = Gate([.digest("SHA-256", qop: "auth")]), weak = Gate([.basic])
+        let isWeak = Lock(false)
+        try await withTestOrigin { origin in
+            origin.route("/*") { request in isWeak.withLock { $0 } ? weak.answer(request) : strong.answer(request) }
+            let session = Session(.ephemeral)
+            let named = try url("http://ada:s3cret@127.0.0.1:\(origin.port)/")
+            try await session.expect(named, "in")
+            isWeak.withLock { $0 = true }
+            try await session.expect(named, "refused")
+            #expect(weak.seen.allSatisfy { !$0.hasPrefix("Basic") })
+            let log = ChallengeLog()
+            let (_, response) = try await session.data(for: Request(url: named), decisions: .challenged(log) { _ in .use(Self.right) })
+            #expect(response.http?.status == .ok && log.withLock { $0.count } == 1)
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func `allowed methods alone`() async throws {
+        try await withGate(Gate([.basic, .bearer])) { origin in
+            var configuration = Configuration.ephemeral
+            configuration.authentication.methods = [.digest]
+            let log = ChallengeLog()
+            let session = Session(configuration, decisions: .challenged(log) { _ in .use(Self.right) })
+            try await session.expect(origin.url(), "refused")
+            #expect(log.withLock { $0.isEmpty })
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func `an Authorization of the caller's is his own`() async throws {
+        try await withGate(Gate([.basic])) { origin in
+            let log = ChallengeLog()
+            let session = Session(.ephemeral, decisions: .challenged(log) { _ in .use(Self.right) })
+            try await session.expect(origin.url(), "in")
+            try await session.expect(Request(url: origin.url(), headers: [.authorization: "Basic eDp5"]), "refused")
+            #expect(log.withLock { $0.count } == 1)
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func `security 1, 8: logins are their origin's alone`() async throws {
+        let first = Gate([.digest("MD5", qop: "auth")]), second = Gate([.digest("MD5", qop: "auth")])
+        try await withTestOrigin { b in
+            b.route("/*") { second.answer($0) }
+            try await withTestOrigin { a in
+                a.route("/*") { first.answer($0) }
+                a.route("/away") { _ in .redirect(b.url("/").absoluteString) }
+                a.route("/near") { _ in .redirect("/in") }
+                first.extraText.withLock { $0 = ", domain=\"/ \(b.url("/").absoluteString)\"" }
+                let session = Session(.ephemeral)
+                let named = "http://ada:s3cret@127.0.0.1:\(a.port)"
+                try await session.expect(try url(named + "/"), "in")
+                try await session.expect(try url(named + "/near"), "in")
+                try await session.expect(try url(named + "/away"), "refused")
+                #expect(second.seen == ["-"])
+                // Nor does a server elsewhere choose who we are.
+                a.route("/set") { _ in .redirect("http://ada:s3cret@127.0.0.1:\(b.port)/") }
+                try await session.expect(a.url("/set"), "refused")
+                #expect(second.seen == ["-", "-"])
+                await expectEmpty(session)
+            }
+        }
+    }
+
+    @Test func `RFC 7617 2.2: Basic is said unasked below its path alone`() async throws {
+        let gate = Gate([.basic])
+        try await withGate(gate) { origin in
+            let session = Session(.ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(Self.right) })
+            for path in ["/a/b", "/a/c/d", "/other"] { try await session.expect(origin.url(path), "in") }
+            #expect(gate.seen.map { $0 == "-" } == [true, false, false, true, false])
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func `a refusal that is long, or ends with its connection, costs the connection and no more`() async throws {
+        try await withTestOrigin { origin in
+            let gate = Gate([.basic])
+            for (path, body) in [("/long/", TestOrigin.Answer.Body.repeated(count: 1 << 20)), ("/close/", .untilClose(["refused"]))] {
+                origin.route(path) { request in
+                    var answer = gate.answer(request)
+                    if answer.status == .unauthorized { answer.body = body }
+                    return answer
+                }
+                let session = Session(.ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(Self.right) })
+                try await session.expect(origin.url(path), "in")
+                await expectEmpty(session)
+            }
+        }
+    }
+}

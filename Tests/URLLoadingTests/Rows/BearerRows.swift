@@ -1,0 +1,124 @@
+import FoundationEssentials
+import Synchronization
+import Testing
+@testable import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Tokens, renewed once for many; netrc in a session. Security 4, 10.
+@Suite(.timeLimit(.minutes(1))) struct BearerRows {
+    private struct Oops: Error {}
+
+    private func session(_ origin: TestOrigin, _ token: String?, _ refresh: (@Sendable (Response?) async throws -> String)?) throws -> Session {
+        var configuration = Configuration.ephemeral
+        configuration.authentication.bearer = try BearerTokens(for: [origin.url().absoluteString], token: token, refresh: refresh)
+        return Session(configuration)
+    }
+
+    @Test func `one refresh for all who wait`() async throws {
+        let gate = Gate([.bearer])
+        try await withTestOrigin { origin in
+            origin.route("/*") { gate.answer($0) }
+            let refusals = Refusals()
+            let session = try self.session(origin, "t0") { response in
+                refusals.add(response?.http?.status)
+                // All have been refused before there is a new one.
+                while gate.seen.count(where: { $0 == "Bearer t0" }) < 6 { try await Task.sleep(for: .microseconds(200)) }
+                return "t1"
+            }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<6 { group.addTask { try await session.expect(origin.url(), "in") } }
+                try await group.waitForAll()
+            }
+            try await session.expect(origin.url(), "in")
+            #expect(refusals.all == [.unauthorized] && gate.seen.count == 13)
+            await expectEmpty(session)
+        }
+    }
+
+    private final class Refusals: Sendable {
+        private let state = Lock<[Status?]>([])
+        func add(_ status: Status?) { state.withLock { $0.append(status) } }
+        var all: [Status?] { state.withLock { $0 } }
+    }
+
+    @Test func `no token yet, none that is good, none to be had`() async throws {
+        let gate = Gate([.bearer])
+        try await withTestOrigin { origin in
+            origin.route("/*") { gate.answer($0) }
+            let first = try session(origin, nil) { $0 == nil ? "t1" : "?" }
+            try await first.expect(origin.url(), "in")
+            #expect(gate.seen == ["Bearer t1"])
+            let bad = try session(origin, "x") { _ in "y" }
+            try await bad.expect(origin.url(), "refused")
+            #expect(gate.seen.suffix(2) == ["Bearer x", "Bearer y"])
+            let none = try session(origin, "x", nil)
+            try await none.expect(origin.url(), "refused")
+            let failing = try session(origin, "x") { _ in throw Oops() }
+            let error = await failure(.decisionFailed, .local, .deciding) { try await failing.data(from: origin.url()) }
+            #expect(error?.underlying is Oops)
+            for session in [first, bad, none, failing] { await expectEmpty(session) }
+        }
+        #expect((try? BearerTokens(for: ["ftp://a.test"])) == nil)
+    }
+
+    @Test func `a load that leaves does not take the refresh with it, the last does`() async throws {
+        let gate = Gate([.bearer])
+        try await withTestOrigin { origin in
+            origin.route("/*") { gate.answer($0) }
+            let isCancelled = Flag()
+            let session = try session(origin, "t0") { _ in
+                do { try await Task.sleep(for: .seconds(3600)) } catch { isCancelled.set() }
+                throw Oops()
+            }
+            let loads = (0..<2).map { _ in RunningLoad(session, Request(url: origin.url())) }
+            while gate.seen.count < 2 { try await Task.sleep(for: .microseconds(200)) }
+            loads[0].task.cancel()
+            #expect(await loads[0].reason == .cancelled)
+            #expect(!isCancelled.value)
+            loads[1].task.cancel()
+            #expect(await loads[1].reason == .cancelled)
+            while !isCancelled.value { try await Task.sleep(for: .microseconds(200)) }
+            while session.abandonedClosures != 0 { try await Task.sleep(for: .microseconds(200)) }
+            await expectEmpty(session)
+        }
+    }
+
+    private final class Flag: Sendable {
+        private let state = Lock(false)
+        func set() { state.withLock { $0 = true } }
+        var value: Bool { state.withLock { $0 } }
+    }
+
+    @Test func `security 4: the token is its origins' alone`() async throws {
+        try await withTestOrigin { other in
+            other.route("/") { _ in .ok("other") }
+            try await withTestOrigin { origin in
+                origin.route("/") { _ in .redirect(other.url().absoluteString) }
+                let session = try session(origin, "t1", nil)
+                try await session.expect(origin.url(), "other")
+                #expect(origin.requests.first?.headers[.authorization] == "Bearer t1" && other.requests.first?.headers[.authorization] == nil)
+                await expectEmpty(session)
+            }
+        }
+    }
+
+    @Test func `security 10: netrc speaks for its machine, when asked`() async throws {
+        let file = FileManager.default.temporaryDirectory.appending(path: "netrc-\(UInt64.random(in: 0 ... .max))")
+        try Data("machine 127.0.0.1 login ada password s3cret".utf8).write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        let gate = Gate([.basic])
+        try await withTestOrigin { origin in
+            origin.route("/*") { gate.answer($0) }
+            var configuration = Configuration.ephemeral
+            configuration.authentication.netrc = .file(file)
+            let session = Session(configuration)
+            try await session.expect(origin.url(), "in")
+            #expect(gate.seen.first == "-")
+            try await session.expect(try url("http://ada@127.0.0.1:\(origin.port)/"), "in")
+            try await session.expect(try url("http://other:x@127.0.0.1:\(origin.port)/"), "refused")
+            await expectEmpty(session)
+        }
+    }
+}

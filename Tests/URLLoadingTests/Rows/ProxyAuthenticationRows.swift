@@ -1,0 +1,114 @@
+import FoundationEssentials
+import Synchronization
+import Testing
+@testable import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Proxies that ask: checklist 88; security 5, 7, 17.
+@Suite(.timeLimit(.minutes(1))) struct ProxyAuthenticationRows {
+    @Test func `requests and tunnels: asked once, then unasked`() async throws {
+        try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { secure, base in
+            try await withTestOrigin { plain in
+                for origin in [plain, secure] { origin.route("/*") { _ in .ok("here") } }
+                try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
+                    for isSecure in [false, true] {
+                        let (configuration, _) = ProxyRows.client(.fixed([try proxy.address()]), base)
+                        let log = ChallengeLog()
+                        let session = Session(configuration, decisions: .challenged(log) { challenge in
+                            .use(Credential(user: "u", password: challenge.previousFailureCount == 0 ? "no" : "pw"))
+                        })
+                        let target = isSecure ? "https://origin.test:\(secure.port)/" : "http://plain.test:\(plain.port)/"
+                        for _ in 0..<2 { try await session.expect(try url(target), "here") }
+                        #expect(log.withLock { $0.map(\.previousFailureCount) } == [0, 1])
+                        let space = try #require(log.withLock { $0.first?.space })
+                        #expect(space.isProxy && space.realm == "test" && space.method == .basic && space.port == Int(proxy.port))
+                        // Security 5: nothing of it reaches an origin.
+                        for request in plain.requests + secure.requests { #expect(request.headers[.proxyAuthorization] == nil && request.headers[.authorization] == nil) }
+                        await expectEmpty(session)
+                    }
+                }
+            }
+        }
+    }
+
+    @Test func `security 7, 17: a new proxy gets nothing of the old one's`() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("here") }
+            try await withTestProxy(.init(.http, user: "u", password: "pw")) { first in
+                try await withTestProxy(.init(.http, user: "u", password: "pw")) { second in
+                    let way = Lock(try first.address())
+                    let (configuration, _) = ProxyRows.client(.decided { _ in [ProxyChain([way.withLock { $0 }])] })
+                    let session = Session(configuration)
+                    let target = try url("http://plain.test:\(origin.port)/")
+                    let (_, response) = try await session.data(
+                        for: Request(url: target), decisions: .challenged(ChallengeLog()) { _ in .use(Credential(user: "u", password: "pw")) })
+                    #expect(response.http?.status == .ok)
+                    let other = try second.address()
+                    way.withLock { $0 = other }
+                    let (_, refused) = try await session.data(from: target)
+                    #expect(refused.http?.status == .proxyAuthenticationRequired)
+                    #expect(second.asked.allSatisfy { $0.headers[.proxyAuthorization] == nil })
+                    await expectEmpty(session)
+                }
+            }
+        }
+    }
+
+    @Test func `a decision may cancel, or leave it`() async throws {
+        try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
+            let session = Session(ProxyRows.client(.fixed([try proxy.address()])).0)
+            for target in ["http://origin.test/", "https://origin.test/"] {
+                await expectFailure(.cancelled, .local, .deciding) {
+                    try await session.data(for: Request(url: try url(target)), decisions: .challenged(ChallengeLog()) { _ in .cancel })
+                }
+            }
+            await expectFailure(.proxyAuthenticationRequired) {
+                try await session.data(for: Request(url: try url("https://origin.test/")), decisions: .challenged(ChallengeLog()) { _ in .rejectProtectionSpace })
+            }
+            await expectEmpty(session)
+        }
+    }
+
+    /// An origin that plays the proxy: Digest, with what the proxy's own address says.
+    @Test func `a proxy with Digest gets what its address says`() async throws {
+        try await withTestOrigin { proxy in
+            let gate = Gate([.digest("MD5", qop: "auth"), .basic], user: "u", password: "pw", field: .proxyAuthorization)
+            proxy.route("*") { request in
+                var answer = gate.answer(request)
+                guard answer.status == .unauthorized else { return answer }
+                answer.status = .proxyAuthenticationRequired
+                var headers = Headers()
+                for value in answer.headers.values(of: .wwwAuthenticate) { headers.append(.proxyAuthenticate, value) }
+                answer.headers = headers
+                return answer
+            }
+            let address = try Proxy("http://u:wrong@127.0.0.1:\(proxy.port)"), right = try Proxy("http://u:pw@127.0.0.1:\(proxy.port)")
+            let digestOnly = Session(ProxyRows.client(.fixed([right])).0)
+            // Basic is sent unasked, as it always was, and is right.
+            try await digestOnly.expect(try url("http://origin.test/a"), "in")
+            let wrong = Session(ProxyRows.client(.fixed([address])).0)
+            let log = ChallengeLog()
+            let (_, response) = try await wrong.data(
+                for: Request(url: try url("http://origin.test/b")), decisions: .challenged(log) { challenge in
+                    challenge.previousFailureCount < 2 ? .performDefaultHandling : .use(Credential(user: "u", password: "pw"))
+                })
+            #expect(response.http?.status == .ok && gate.seen.last?.hasPrefix("Digest") == true)
+            #expect(log.withLock { $0.map(\.previousFailureCount) } == [1, 2])
+            await expectEmpty(digestOnly)
+            await expectEmpty(wrong)
+        }
+    }
+
+    @Test func `a 407 of an origin is a response, whoever decides`() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .status(.proxyAuthenticationRequired, headers: [.proxyAuthenticate: "Basic realm=x", .wwwAuthenticate: "Basic realm=x"]) }
+            let log = ChallengeLog()
+            let session = Session(.ephemeral, decisions: .challenged(log) { _ in .use(Credential(user: "u", password: "pw")) })
+            let (_, response) = try await session.data(from: origin.url())
+            #expect(response.http?.status == .proxyAuthenticationRequired && log.withLock { $0.isEmpty })
+            await expectEmpty(session)
+        }
+    }
+}
