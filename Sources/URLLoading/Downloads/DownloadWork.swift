@@ -16,6 +16,8 @@ final class DownloadWork: Sendable {
         var file: FileWriter?
         /// Bytes that are in the file for sure.
         var offset: Int64 = 0
+        /// Where the body must end, if that is known.
+        var end: Int64?
         /// What a token says besides; `nil` if the response cannot be resumed.
         var record: ResumeToken.Record?
         var response: Response?
@@ -58,8 +60,10 @@ final class DownloadWork: Sendable {
                 return (file, offset)
             }
         }
-        guard let (file, offset) = try opened?.get() else { return }
-        state.withLock { state in
+        guard case (let file, var offset)? = try opened?.get() else { return }
+        // The last byte is asked for once more: to nothing there is no answer that says whether it is the same.
+        if offset > 0, offset == token.record.length { offset -= 1 }
+        state.withLock { [offset] state in
             state.file = file
             state.offset = offset
             state.record = token.record
@@ -94,15 +98,21 @@ final class DownloadWork: Sendable {
         let folder = folders[0]
         let made = await BlockingThreads.files.call(.never) { () -> Result<FileWriter, IOFailure> in
             Result { () throws(IOFailure) in
-                guard let held else { return try FileWriter.create(in: folder, prefix: ResumeToken.prefix) }
-                try held.truncate(to: kept)
-                return held
+                if let held {
+                    try held.truncate(to: kept)
+                    return held
+                }
+                let new = try FileWriter.create(in: folder, prefix: ResumeToken.prefix)
+                guard new.claim() else { throw IOFailure(.stopped(.cancelled), .open) }
+                return new
             }
         }
         let file: FileWriter
         do {
             guard let made else { throw LoadError(.cancelled, phase: .receiving, party: .local) }
             file = try made.get()
+            // What was held, and is of no use.
+            if let other = state.withLock({ $0.file }), other !== file { other.unclaim() }
         } catch let error as IOFailure {
             throw LoadError(.cannotCreateFile, phase: .receiving, party: .system, detail: error.words)
         } catch {
@@ -111,11 +121,12 @@ final class DownloadWork: Sendable {
         // In our hands it goes with its last reference again.
         file.unkeep()
         let rest = response.expectedLength
-        let expected = plan == .append ? rest.map { $0 + kept } : rest
+        let expected = plan == .append ? response.http.flatMap(ResumePlan.end) : rest
         state.withLock { state in
             state.file = file
             state.offset = kept
             state.response = response
+            state.end = plan == .append ? expected : nil
             if plan != .append { state.record = response.http.flatMap { Self.record(request, $0, expected) } }
             if let expected { state.record?.length = expected }
         }
@@ -143,9 +154,11 @@ final class DownloadWork: Sendable {
     var expected: Int64? { state.withLock { $0.record?.length } }
 
     private static func record(_ request: Request, _ head: HTTPHead, _ length: Int64?) -> ResumeToken.Record? {
-        guard request.body == nil, let validator = ResumePlan.validator(of: head, method: request.method) else { return nil }
+        // A part of the caller's own choice is no beginning.
+        guard request.body == nil, !request.headers.contains(.range), let validator = ResumePlan.validator(of: head, method: request.method) else { return nil }
+        // Of other fields nobody can say that they are no secrets.
         let own = request.headers.filter { field in
-            !FieldName.personal.contains(field.name) && field.name != .range && field.name != .ifRange
+            [.accept, .acceptEncoding, .acceptLanguage, .userAgent].contains(field.name)
         }
         return ResumeToken.Record(
             url: request.url.withoutUserinfo.absoluteString, fields: own.map { [$0.name.description, $0.value] },
@@ -159,7 +172,7 @@ final class DownloadWork: Sendable {
     /// A cancellation waits for the piece that is being written: nothing may write to the file once somebody
     /// else goes on with it.
     func receive(_ exchange: any Exchange, _ control: LoadControl) async throws(LoadError) -> Saved {
-        let (held, offset) = state.withLock { ($0.file, $0.offset) }
+        let (held, offset, end) = state.withLock { ($0.file, $0.offset, $0.end) }
         guard let file = held else { return Saved(isEnd: true) }
         let saved = await BlockingThreads.files.call(.never) { () -> Saved in
             var saved = Saved()
@@ -167,6 +180,12 @@ final class DownloadWork: Sendable {
                 while saved.count < Self.mostInTurn, control.stopReason == nil {
                     switch try exchange.buffered(atMost: .max) {
                     case .chunk(let piece)?:
+                        guard Int64(piece.count) <= (end ?? .max) - offset - Int64(saved.count) else {
+                            saved.isTooLong = true
+                            saved.error = LoadError(
+                                .rangeNotSatisfiable, phase: .receiving, party: .peer, detail: "more bytes than its Content-Range says")
+                            return saved
+                        }
                         try file.write(piece.storage.bytes(piece.range), at: offset + Int64(saved.count))
                         saved.count += piece.count
                     case .end?:
@@ -176,21 +195,32 @@ final class DownloadWork: Sendable {
                     }
                 }
             } catch let error as IOFailure {
-                saved.error = LoadError(.cannotWriteFile, phase: .receiving, party: .system, detail: error.words)
+                saved.error = LoadError(
+                    .cannotWriteFile, phase: .receiving, party: .system, detail: "\(file.path): \(error.words)")
             } catch {
                 saved.error = error as? LoadError
             }
             return saved
         }
         guard let saved else { throw LoadError(.cancelled, phase: .receiving, party: .local) }
-        state.withLock { $0.offset = offset + Int64(saved.count) }
-        return saved
+        var result = saved
+        if saved.isEnd, let end, offset + Int64(saved.count) < end {
+            (result.isEnd, result.error) = (false, LoadError(
+                .truncated, phase: .receiving, party: .peer, detail: "fewer bytes than its Content-Range says"))
+        }
+        state.withLock { state in
+            state.offset = offset + Int64(saved.count)
+            // What is held may be anything.
+            if saved.isTooLong { state.record = nil }
+        }
+        return result
     }
 
     /// How far a visit to the file came.
     struct Saved: Sendable {
         var count = 0
         var isEnd = false
+        var isTooLong = false
         var error: LoadError?
     }
     /// A thread belongs to all downloads.
@@ -200,6 +230,8 @@ final class DownloadWork: Sendable {
     func finish() async throws(LoadError) {
         let (held, size, response) = state.withLock { ($0.file, $0.offset, $0.response) }
         guard let held, let response else { return }
+        // A token that was written down is of no use any more.
+        held.unkeep()
         let complete = DownloadedFile(response, held, size)
         if let destination = options.destination {
             let options = options
@@ -210,11 +242,16 @@ final class DownloadWork: Sendable {
             }
             try moved?.get()
         }
+        held.deliver()
+        held.unclaim()
         state.withLock { state in
             state.complete = complete
             (state.file, state.record) = (nil, nil)
         }
     }
+
+    /// The load is over: whoever has a token may go on.
+    func leave() { state.withLock { $0.complete == nil ? $0.file : nil }?.unclaim() }
 
     var result: DownloadedFile? { state.withLock { $0.complete } }
 
@@ -222,7 +259,7 @@ final class DownloadWork: Sendable {
     /// - Parameter isEarly: it goes on meanwhile.
     func resumeToken(isEarly: Bool) -> ResumeToken? {
         let (held, offset, known) = state.withLock { ($0.file, $0.offset, $0.record) }
-        guard let held, var record = known, isEarly || offset > 0, let tail = try? held.tail(before: offset) else { return nil }
+        guard let held, !held.wasDelivered, var record = known, isEarly || offset > 0, let tail = try? held.tail(before: offset) else { return nil }
         (record.offset, record.path, record.bytes, record.tail, record.isEarly) = (offset, held.path, nil, tail, isEarly)
         return ResumeToken(record, held)
     }

@@ -68,8 +68,7 @@ public final class DownloadedFile: Sendable, CustomStringConvertible {
                 let copy = try file.copy(to: DownloadWork.folder(of: path), prefix: ResumeToken.prefix)
                 if synchronizing { try copy.synchronize() }
                 try copy.move(from: copy.path, to: path, replacing: replacing, synchronizes: synchronizing)
-                file.unkeep()
-                file.discard()
+                file.remove(at: current)
             }
         } catch {
             throw LoadError(.cannotMoveFile, phase: .receiving, party: .system, detail: error.words).at(response.url)

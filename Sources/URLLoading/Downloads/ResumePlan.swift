@@ -23,12 +23,25 @@ enum ResumePlan: Equatable {
             // Anything but exactly the rest of exactly that would be put together with something else.
             guard case .part(let range, let total)? = head.headers["Content-Range"].flatMap({ ContentRange($0) }),
                 range.lowerBound == offset, range.upperBound == total ?? range.upperBound,
-                length == nil || total == nil || length == total, agrees(head.headers, validator)
+                length == nil || total == nil || length == total, agrees(head.headers, validator),
+                states(head.headers, range.upperBound - range.lowerBound)
             else { return .askForAll }
             return .append
         case .rangeNotSatisfiable: return .askForAll
         default: return head.status.kind == .successful ? .restart : .deliver
         }
+    }
+
+    /// Where the part that a 206 carries ends; what comes must be exactly that (RFC 9110 §14.4).
+    static func end(of head: HTTPHead) -> Int64? {
+        guard case .part(let range, _)? = head.headers["Content-Range"].flatMap({ ContentRange($0) }) else { return nil }
+        return range.upperBound
+    }
+
+    /// A length that is stated is that of the part.
+    private static func states(_ headers: Headers, _ count: Int64) -> Bool {
+        guard let stated = headers[.contentLength] else { return true }
+        return Int64(stated) == count
     }
 
     /// A validator in a 206 must be the one that was asked for; it need not be there (§15.3.7).
@@ -45,7 +58,7 @@ enum ResumePlan: Equatable {
     /// response is at least a minute younger). `nil` if the response cannot be resumed.
     static func validator(of head: HTTPHead, method: Method) -> String? {
         let headers = head.headers
-        guard method == .get, head.status == .ok || head.status == .partialContent, !headers.contains(.contentEncoding),
+        guard method == .get, head.status == .ok, !headers.contains(.contentEncoding),
             headers["Accept-Ranges"]?.lowercased() != "none"
         else { return nil }
         if let tag = EntityTag(in: headers) { return tag.isWeak ? nil : tag.description }

@@ -27,8 +27,10 @@ import URLLoadingWire
 /// The bytes held are in a file that only its owner may read. It goes with the last copy of the token,
 /// unless ``data`` was asked for: then it stays until the download is resumed or the token is discarded.
 ///
-/// A token names the URL, the validator and the fields of the request but for credentials (Authorization,
-/// Cookie, Proxy-Authorization): give those again when you resume.
+/// A token serves one download at a time, and none when that is complete. It names the URL, query included, the
+/// validator, and of the request's fields those that say what is accepted, and nothing that could be a secret: give
+/// such fields again when you resume. Written while the download goes on, it outlives the process; after a loss of
+/// power the file's end may be zeros, which the last 64 KiB before the token's own offset do not show.
 public struct ResumeToken: Sendable, CustomStringConvertible {
     /// What is written down.
     struct Record: Codable, Sendable {
@@ -97,10 +99,11 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         var record = record
         let file: FileWriter
         do throws(IOFailure) {
-            if let held = storage.file { file = held } else { file = try FileWriter.reopen(record.path ?? "").0 }
+            if let held = storage.file { file = held } else { file = try reopened().0 }
+            guard !file.wasDelivered else { throw Refusal.used.failure }
             record.bytes = Data(try file.content(upTo: Int(record.offset)))
         } catch {
-            throw LoadError(file: error, .preparing)
+            throw Self.refusal(error)
         }
         (record.path, record.isEarly) = (nil, false)
         return Self.encoded(record)
@@ -111,7 +114,7 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         if let file = storage.file {
             file.unkeep()
             file.discard()
-        } else if let path = record.path, Self.isOurs(path), let (file, _) = try? FileWriter.reopen(path) {
+        } else if let (file, _) = try? reopened() {
             file.unkeep()
             file.discard()
         }
@@ -143,18 +146,44 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
     /// - Parameter folders: where such files may be.
     func open(in folders: [String]) throws(LoadError) -> (FileWriter, offset: Int64) {
         do throws(IOFailure) {
-            if let file = storage.file, file.size >= record.offset { return (file, record.offset) }
-            guard let path = record.path else { return (try unpacked(in: folders[0]), record.offset) }
-            let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
-            guard Self.isOurs(path), folders.contains(folder) else { throw Refusal.foreign.failure }
-            let (file, size) = try FileWriter.reopen(path)
-            guard size >= record.offset, try file.tail(before: record.offset) == record.tail else { throw Refusal.changed.failure }
-            return (file, record.isEarly ? min(size, record.length ?? size) : record.offset)
+            let (file, offset) = try opened(in: folders)
+            guard !file.wasDelivered else { throw Refusal.used.failure }
+            guard file.claim() else { throw Refusal.inUse.failure }
+            return (file, offset)
         } catch {
-            switch Refusal(error) {
-            case .foreign?: throw Self.refused("its file is not where such files are")
-            case .changed?: throw Self.refused("its file was changed")
-            case nil: throw LoadError(file: error, .preparing)
+            throw Self.refusal(error)
+        }
+    }
+
+    private func opened(in folders: [String]) throws(IOFailure) -> (FileWriter, Int64) {
+        if let file = storage.file, file.size >= record.offset { return (file, record.offset) }
+        guard let path = record.path else { return (try unpacked(in: folders[0]), record.offset) }
+        let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
+        guard folders.contains(folder) else { throw Refusal.foreign.failure }
+        let (file, size) = try reopened()
+        return (file, record.isEarly ? min(size, record.length ?? size) : record.offset)
+    }
+
+    /// The file it names, if that is what it held: nothing else is opened at the word of a token.
+    private func reopened() throws(IOFailure) -> (FileWriter, size: Int64) {
+        guard let path = record.path, Self.isOurs(path) else { throw Refusal.foreign.failure }
+        let (file, size) = try FileWriter.reopen(path)
+        guard size >= record.offset, try file.tail(before: record.offset) == record.tail else { throw Refusal.changed.failure }
+        return (file, size)
+    }
+
+    private static func refusal(_ error: IOFailure) -> LoadError {
+        switch Refusal(error) {
+        case .foreign?: return refused("its file is not where such files are")
+        case .changed?: return refused("its file was changed")
+        case .inUse?: return refused("somebody goes on with it already")
+        case .used?: return refused("its download is complete")
+        case nil:
+            guard case .system(let number) = error.code else { return LoadError(file: error, .preparing) }
+            return switch SystemError.fileKind(number) {
+            case .notFound: refused("its file is gone")
+            case .forbidden: refused("its file cannot be opened")
+            case .other: LoadError(file: error, .preparing)
             }
         }
     }
@@ -170,7 +199,7 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
 
     /// Our own reasons among those of the system.
     private enum Refusal: String {
-        case foreign, changed
+        case foreign, changed, inUse, used
         var failure: IOFailure { IOFailure(.invalidAddress(rawValue), .open) }
         init?(_ failure: IOFailure) {
             guard case .invalidAddress(let word) = failure.code, let refusal = Refusal(rawValue: word) else { return nil }

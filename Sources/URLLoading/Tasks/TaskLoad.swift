@@ -315,6 +315,7 @@ final class TaskLoad: Load, @unchecked Sendable {
     @inline(never)
     private func complete(_ outcome: LoadTaskState.Outcome, _ trailers: Headers = Headers()) {
         end(outcome.error)
+        download?.leave()
         state.withLock { $0.end(outcome, trailers) }.wake()
     }
 

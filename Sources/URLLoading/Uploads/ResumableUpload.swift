@@ -46,6 +46,8 @@ final class ResumableUpload {
     }
 
     func run() async throws(LoadError) -> (Data, Response) {
+        // From where something was sent last: a server that takes nothing and says so politely is no progress.
+        var sentFrom: Int64?
         var step = token == nil ? Step.create(inParts: (options.partSize ?? .max) < length) : .ask
         while true {
             let (plan, answer) = try await take(step)
@@ -56,7 +58,14 @@ final class ResumableUpload {
             case .recall: return try await recall(answer)
             case .ask: step = .ask
             case .append(let offset, let refusal):
-                if let refusal { try await setBack(refusal) }
+                if let refusal {
+                    try await setBack(refusal)
+                } else if let sentFrom, offset <= sentFrom {
+                    try await setBack(LoadError(
+                        .uploadInconsistent, phase: .receiving, party: .peer, detail: "nothing was taken of what was sent"))
+                    try await pause(nil)
+                }
+                sentFrom = offset
                 try await advance(to: offset)
                 if step.isQuestion { try await report(.resumed(from: offset)) }
                 step = token == nil ? .create(inParts: true) : .append(from: offset)

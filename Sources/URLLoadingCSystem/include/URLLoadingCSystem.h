@@ -98,6 +98,9 @@ int csys_file_reopen(const char *path, csys_file_info *info);
 int csys_file_lock(const char *path);
 ssize_t csys_file_write(int descriptor, const void *bytes, size_t count, int64_t offset);
 int csys_file_truncate(int descriptor, int64_t size);
+/// A lock that other processes and other openings of the file see; fails if there is one already.
+int csys_file_lock(int descriptor);
+int csys_file_unlock(int descriptor);
 int csys_file_sync(int descriptor);
 int csys_file_rename(const char *from, const char *to);
 int csys_file_rename_unless_exists(const char *from, const char *to);

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
@@ -358,6 +359,8 @@ ssize_t csys_file_write(int descriptor, const void *bytes, size_t count, int64_t
 }
 
 int csys_file_truncate(int descriptor, int64_t size) { return result(ftruncate(descriptor, size)); }
+int csys_file_lock(int descriptor) { return result(flock(descriptor, LOCK_EX | LOCK_NB)); }
+int csys_file_unlock(int descriptor) { return result(flock(descriptor, LOCK_UN)); }
 int csys_file_sync(int descriptor) { return result(fsync(descriptor)); }
 int csys_file_rename(const char *from, const char *to) { return result(rename(from, to)); }
 int csys_file_rename_unless_exists(const char *from, const char *to) {

@@ -10,6 +10,10 @@ package final class FileWriter: Sendable {
     private let descriptor: Int32
     /// Somebody else's by now, or meant to stay.
     private let isKept = Atomic<Bool>(false)
+    /// Somebody writes to it.
+    private let isClaimed = Atomic<Bool>(false)
+    /// It is somebody's who got it whole: nobody may write to it any more.
+    private let isDelivered = Atomic<Bool>(false)
 
     private init(path: String, descriptor: Int32) {
         self.path = path
@@ -53,6 +57,27 @@ package final class FileWriter: Sendable {
     package func keep() { isKept.store(true, ordering: .releasing) }
     /// From now on it goes with the last reference.
     package func unkeep() { isKept.store(false, ordering: .releasing) }
+
+    /// Makes the caller the one who writes to it, in this process and in all; returns false if there is one, or
+    /// if it is complete and somebody's.
+    package func claim() -> Bool {
+        guard !isClaimed.exchange(true, ordering: .acquiring) else { return false }
+        if !isDelivered.load(ordering: .acquiring), csys_file_lock(descriptor) >= 0 { return true }
+        isClaimed.store(false, ordering: .releasing)
+        return false
+    }
+
+    package func unclaim() {
+        _ = csys_file_unlock(descriptor)
+        isClaimed.store(false, ordering: .releasing)
+    }
+
+    /// It is complete, and handed over.
+    package func deliver() { isDelivered.store(true, ordering: .releasing) }
+    package var wasDelivered: Bool { isDelivered.load(ordering: .acquiring) }
+
+    /// Removes it under a name it was given.
+    package func remove(at current: String) { if csys_file_is_same(current, descriptor) { _ = csys_file_remove(current) } }
 
     /// Removes it, unless it is kept.
     package func discard() {

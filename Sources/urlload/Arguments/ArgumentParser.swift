@@ -93,9 +93,14 @@ enum OptionCheck {
         if options.payloads.count(where: { $0 == .file("-") }) + options.formFields.count(where: \.readsStandardInput) > 1 {
             throw UsageError("standard input can be sent once")
         }
-        if options.continues, options.destination == .standardOutput || options.asksForHead || options.includesHead || !options.payloads.isEmpty {
+        if options.continues, options.destination == .standardOutput || options.asksForHead || options.includesHead || options.sendsBody {
             throw UsageError("-C goes on with a file (-o, -O) loaded by GET, without -i")
         }
+        if options.continues, options.destination == .namedAfterURL {
+            let names = options.urls.compactMap { AddressText.url($0) }.map(FileName.make)
+            if Set(names).count < names.count { throw UsageError("-C takes one URL for each file name") }
+        }
+        if options.upload != nil, !options.formFields.isEmpty { throw UsageError("-F sends a form and -T sends a file: not both") }
         if !options.formFields.isEmpty, !options.payloads.isEmpty {
             throw UsageError("-F sends a form and -d sends data: not both")
         }

@@ -9,7 +9,16 @@ struct Continuation: Sendable {
     let path: String
     private let notes: String
 
-    init(_ path: String) {
+    /// `nil` for what is no regular file: a pipe, a device.
+    init?(_ path: String) {
+        var status = stat()
+        var path = path
+        // Behind a link it is the file itself that goes on.
+        if let resolved = realpath(path, nil) {
+            path = String(cString: resolved)
+            free(resolved)
+            guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+        }
         self.path = path
         let name = path.split(separator: "/").last.map(String.init) ?? path
         notes = path.dropLast(name.count) + ".\(name).urlload"
@@ -20,12 +29,32 @@ struct Continuation: Sendable {
     /// What another run has left; `nil` if there is nothing, or nothing that can be used.
     func token(for url: URL) -> ResumeToken? {
         guard let data = try? Data(contentsOf: URL(filePath: notes)), let token = try? ResumeToken(data) else { return nil }
-        return token.isFor(url) ? token : nil
+        guard token.isFor(url) else {
+            // Nobody else knows of its file.
+            token.discard()
+            forget()
+            return nil
+        }
+        return token
     }
 
-    func store(_ token: ResumeToken) { try? token.data.write(to: URL(filePath: notes), options: .atomic) }
+    /// For its owner alone: a URL may be a secret. Returns false if that is not possible.
+    func store(_ token: ResumeToken) -> Bool {
+        let temporary = notes + ".new"
+        unlink(temporary)
+        let number = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard number >= 0 else { return false }
+        let data = token.data
+        let isWritten = data.withUnsafeBytes { Glibc.write(number, $0.baseAddress, $0.count) } == data.count
+        guard close(number) == 0, isWritten, rename(temporary, notes) == 0 else {
+            unlink(temporary)
+            return false
+        }
+        return true
+    }
 
     func forget() { unlink(notes) }
+    var hasNotes: Bool { access(notes, F_OK) == 0 }
 
     /// Loads the rest, or all of it.
     func run(
@@ -48,12 +77,12 @@ struct Continuation: Sendable {
             ?? session.downloadTask(request, options: options, decisions: decisions)
         let events = task.events
         task.resume()
-        var isStored = false
+        var isStored = false, canStore = true
         for await event in events {
             hear(event)
             guard !isStored, case .received = event, let early = task.resumeToken else { continue }
-            store(early)
             isStored = true
+            canStore = store(early)
         }
         do throws(LoadError) {
             let file = try await task.value
@@ -61,7 +90,8 @@ struct Continuation: Sendable {
             chmod(path, mode)
             return file
         } catch {
-            if let token = error.resumeToken { store(token) }
+            // What nobody will find again goes.
+            if let token = error.resumeToken, !canStore || !store(token) { token.discard() }
             throw error
         }
     }

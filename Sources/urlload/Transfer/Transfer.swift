@@ -97,7 +97,8 @@ struct Transfer: Sendable {
         _ continuation: Continuation, _ request: Request, _ watch: Watch, _ attempt: Attempt
     ) async throws {
         var decisions = decisions(watch)
-        if options.failsOnStatus {
+        // An error page is no rest; what is held stays for another time.
+        if options.failsOnStatus || continuation.hasNotes {
             decisions.response = Decision { response in
                 guard let status = response.http?.status, status.code >= 400 else { return .allow }
                 attempt.response = response

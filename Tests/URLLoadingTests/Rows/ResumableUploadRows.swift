@@ -49,6 +49,29 @@ struct ResumableUploadRows {
         #expect(offset == Int64(content.count), sourceLocation: sourceLocation)
     }
 
+    @Test("a server that takes nothing, politely, is not asked for ever")
+    func nothingTaken() async throws {
+        try await withTestOrigin { origin in
+            let location = origin.url("/up/1").absoluteString
+            origin.route("/files") { _ in .status(.created, headers: [.location: location, .uploadComplete: "?0", .uploadOffset: "0"]) }
+            origin.route("/up/1") { request in
+                request.method == .head
+                    ? .status(.noContent, headers: [.uploadComplete: "?0", .uploadOffset: "0", .uploadLength: "100000"])
+                    : .status(.noContent)
+            }
+            try await withSession(.ephemeral) { session in
+                var options = UploadOptions()
+                options.firstDelay = .zero
+                options.maximumAttempts = 3
+                await expectFailure(.uploadInconsistent) { [options] in
+                    try await session.uploadResumably(
+                        Request(url: origin.url("/files"), method: .post), from: .data(Self.content(100_000)), options: options)
+                }
+                #expect(origin.requests.count < 20)
+            }
+        }
+    }
+
     // MARK: Whole
 
     @Test("draft 10.1: one request carries all of it, and the offer to resume", arguments: [0, 1, 100_000])

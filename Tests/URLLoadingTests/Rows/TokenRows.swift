@@ -1,0 +1,206 @@
+import FoundationEssentials
+import Glibc
+import Synchronization
+import Testing
+@testable import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// What may not happen to a file that a token names, nor to one that was delivered (checklist 131-135, security 76-79).
+@Suite(.timeLimit(.minutes(1)))
+struct TokenRows {
+    static let content = DownloadRows.content
+
+    @Test("a token used after its download is complete leaves the delivered file alone")
+    func tokenTwice() async throws {
+        try await DownloadRows.with(stallsAfter: 700_000) { folder, session, origin in
+            let token = try await DownloadRows.cut(session, origin)
+            origin.route("/file") { DownloadRows.answer($0, "\"one\"") }
+            let place = folder.url("whole")
+            try await session.download(resuming: token, to: place)
+            #expect(contents(place) == Self.content)
+            // Whatever it throws, the file stays.
+            origin.route("/file") { request in
+                guard let range = request.headers[.range], let first = Int(range.dropFirst(6).dropLast()) else { return .ok("x") }
+                let text = "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes \(first)-\(Self.content.count - 1)/\(Self.content.count)\r\nETag: \"one\"\r\nContent-Length: \(Self.content.count - first)\r\n\r\nabc"
+                return .raw([.bytes(Array(text.utf8))], then: .close)
+            }
+            do { try await session.download(resuming: token, to: folder.url("second")) } catch {}
+            #expect(contents(place) == Self.content)
+            unlink(place.path())
+            unlink(folder.url("second").path())
+        }
+    }
+
+    @Test("an early token used after completion leaves the delivered file alone")
+    func earlyTokenAfter() async throws {
+        try await DownloadRows.with { folder, session, origin in
+            origin.route("/file") { _ in
+                .raw([.bytes(Array("HTTP/1.1 200 OK\r\nETag: \"one\"\r\nContent-Length: \(Self.content.count)\r\n\r\n".utf8)), .bytes([UInt8](Self.content.prefix(700_000))), .pause(.milliseconds(500)), .bytes([UInt8](Self.content.dropFirst(700_000)))], then: .close)
+            }
+            let place = folder.url("whole")
+            let task = session.downloadTask(Request(url: origin.url("/file")), options: DownloadOptions(destination: place))
+            task.resume()
+            while task.snapshot.received == 0 { try await Task.sleep(for: .microseconds(200)) }
+            let early = try #require(task.resumeToken)
+            _ = try await task.value
+            #expect(contents(place) == Self.content)
+            origin.route("/file") { _ in .ok("changed", headers: [.etag: "\"two\""]) }
+            do { try await session.download(resuming: early, to: folder.url("second")) } catch {}
+            #expect(contents(place) == Self.content)
+            unlink(place.path())
+            unlink(folder.url("second").path())
+        }
+    }
+
+    @Test("a temporary file goes although a token of it was stored")
+    func keptForEver() async throws {
+        try await DownloadRows.with { folder, session, origin in
+            origin.route("/file") { _ in
+                .raw([.bytes(Array("HTTP/1.1 200 OK\r\nETag: \"one\"\r\nContent-Length: \(Self.content.count)\r\n\r\n".utf8)), .bytes([UInt8](Self.content.prefix(700_000))), .pause(.milliseconds(500)), .bytes([UInt8](Self.content.dropFirst(700_000)))], then: .close)
+            }
+            var task: LoadTask<DownloadedFile>? = session.downloadTask(Request(url: origin.url("/file")))
+            task?.resume()
+            _ = try await task?.response
+            let data = task?.resumeToken?.data
+            #expect(data != nil)
+            var file: DownloadedFile? = try await task?.value
+            #expect(file?.size == Int64(Self.content.count))
+            (file, task) = (nil, nil)
+            try await Task.sleep(for: .milliseconds(200))
+            #expect(folder.names == [])
+            for name in folder.names { unlink(folder.url(name).path()) }
+        }
+    }
+
+    @Test("a token from outside makes no bytes of another file leave")
+    func foreignContent() async throws {
+        let folder = Folder()
+        let secret = folder.url("secret")
+        try Data("password".utf8).write(to: secret)
+        let record = ResumeToken.Record(url: "http://h/", fields: [], validator: "\"a\"", offset: 8, length: nil, path: secret.path(), bytes: nil, tail: "", isEarly: false)
+        let stored = ResumeToken(record, nil).data
+        let token = try ResumeToken(stored)
+        let gave = try? token.dataWithContent()
+        #expect(gave.map { String(decoding: $0, as: UTF8.self).contains(Data("password".utf8).base64EncodedString()) } != true)
+        unlink(secret.path())
+    }
+
+    @Test("a rest whose body is shorter or longer than its Content-Range is no success", arguments: ["short", "chunked", "long"])
+    func shortRest(_ how: String) async throws {
+        try await DownloadRows.with(stallsAfter: 700_000) { folder, session, origin in
+            let token = try await DownloadRows.cut(session, origin)
+            origin.route("/file") { request in
+                guard let range = request.headers[.range], let first = Int(range.dropFirst(6).dropLast()) else { return DownloadRows.answer(request, "\"one\"") }
+                let headers: Headers = [.etag: "\"one\"", .contentRange: "bytes \(first)-\(Self.content.count - 1)/\(Self.content.count)"]
+                let rest = [UInt8](Self.content[first...])
+                switch how {
+                case "short": return .status(.partialContent, headers: headers, body: .bytes(Array(rest.prefix(1000))))
+                case "chunked": return .status(.partialContent, headers: headers, body: .chunks([.bytes(Array(rest.prefix(1000)))]))
+                default: return .status(.partialContent, headers: headers, body: .bytes(rest + rest))
+                }
+            }
+            let place = folder.url("whole")
+            do {
+                try await session.download(resuming: token, to: place)
+                #expect(contents(place) == Self.content, "\(how): \(contents(place)?.count ?? -1) of \(Self.content.count)")
+            } catch { (error as? LoadError)?.resumeToken?.discard() }
+            token.discard()
+            unlink(place.path())
+        }
+    }
+
+    @Test("what is complete is not loaded again", arguments: [true, false])
+    func completeNotAgain(_ isEarly: Bool) async throws {
+        try await DownloadRows.with { folder, session, origin in
+            origin.route("/file") { request in
+                if let range = request.headers[.range], range == "bytes=\(Self.content.count)-" {
+                    return .status(.rangeNotSatisfiable, headers: [.contentRange: "bytes */\(Self.content.count)", .etag: "\"one\""])
+                }
+                return DownloadRows.answer(request, "\"one\"")
+            }
+            let place = folder.url("data.bin")
+            try Data("old".utf8).write(to: place)
+            let keeping = session.downloadTask(Request(url: origin.url("/file")), options: DownloadOptions(destination: place, replaces: false))
+            keeping.resume()
+            let error = await failure(.cannotMoveFile) { try await keeping.value }
+            unlink(place.path())
+            if let token = error?.resumeToken {
+                try await session.download(resuming: token, to: place)
+                let whole = origin.requests.filter { $0.headers[.range] == nil }.count
+                #expect(whole == 1, "sent \(whole) times")
+            }
+            unlink(place.path())
+        }
+    }
+
+    @Test("a download of a range is not resumed as one of the whole", arguments: [true, false])
+    func ownRange(_ hidden: Bool) async throws {
+        try await DownloadRows.with { folder, session, origin in
+            let cuts = Atomic<Int>(0)
+            origin.route("/file") { request in
+                let range = request.headers[.range] ?? ""
+                let first = Int(range.dropFirst(6).prefix { $0 != "-" }) ?? 0
+                let last = Int(range.split(separator: "-").last.map { String($0) } ?? "") ?? Self.content.count - 1
+                let total = hidden ? "*" : "\(Self.content.count)"
+                let end = range.hasSuffix("-") ? Self.content.count - 1 : last
+                let bytes = [UInt8](Self.content[first...end])
+                let isFirst = cuts.add(1, ordering: .relaxed).oldValue == 0
+                let text = "HTTP/1.1 \(range.isEmpty ? "200 OK" : "206 Partial Content")\r\nETag: \"one\"\r\n" + (range.isEmpty ? "" : "Content-Range: bytes \(first)-\(end)/\(total)\r\n") + "Transfer-Encoding: chunked\r\n\r\n\(String(bytes.count, radix: 16))\r\n"
+                return .raw([.bytes(Array(text.utf8)), .bytes(isFirst ? Array(bytes.prefix(300_000)) : bytes), .bytes(isFirst ? [] : Array("\r\n0\r\n\r\n".utf8))], then: .close)
+            }
+            let wanted = Self.content[500_000...999_999]
+            let place = folder.url("part")
+            let request = Request(url: origin.url("/file"), headers: [.range: "bytes=500000-999999"])
+            let error = await failure(.truncated) { try await session.download(request, to: place) }
+            if let token = error?.resumeToken {
+                do {
+                    try await session.download(resuming: token, to: place)
+                    #expect(contents(place) == wanted || contents(place) == Self.content)
+                } catch {}
+                token.discard()
+            }
+            unlink(place.path())
+        }
+    }
+
+    @Test("the same token in two downloads at once")
+    func twoAtOnce() async throws {
+        try await DownloadRows.with(stallsAfter: 700_000) { folder, session, origin in
+            let token = try ResumeToken(try await DownloadRows.cut(session, origin).data)
+            let n = Atomic<Int>(0)
+            // The first begins anew and slowly, the second goes on.
+            origin.route("/file") { request in
+                if n.add(1, ordering: .relaxed).oldValue == 0 { return DownloadRows.answer(request, "\"one\"") }
+                return .ok(.chunks([.bytes([1, 2, 3]), .pause(.milliseconds(300))]), headers: [.etag: "\"two\""])
+            }
+            let place = folder.url("a")
+            let second = session.downloadTask(resuming: try ResumeToken(token.data), options: DownloadOptions(destination: folder.url("b")))
+            let first = session.downloadTask(resuming: token, options: DownloadOptions(destination: place))
+            first.resume()
+            try await origin.wait { $0.accepted >= 2 }
+            second.resume()
+            do { _ = try await first.value } catch {}
+            do { _ = try await second.value } catch {}
+            #expect(contents(place) == Self.content)
+            for name in folder.names { unlink(folder.url(name).path()) }
+        }
+    }
+
+    @Test("a rest of 2^63-1 bytes does not trap")
+    func overflow() async throws {
+        try await DownloadRows.with(stallsAfter: 700_000) { folder, session, origin in
+            let token = try await DownloadRows.cut(session, origin)
+            origin.route("/file") { request in
+                guard let range = request.headers[.range], let first = Int(range.dropFirst(6).dropLast()) else { return .ok("x") }
+                let headers: Headers = [.etag: "\"one\"", .contentRange: "bytes \(first)-\(DownloadRows.content.count - 1)/\(DownloadRows.content.count)"]
+                return .status(.partialContent, headers: headers, body: .declared(.max, bytes: [1, 2, 3]))
+            }
+            let place = folder.url("whole")
+            do { try await session.download(resuming: token, to: place) } catch { (error as? LoadError)?.resumeToken?.discard() }
+            token.discard()
+            unlink(place.path())
+        }
+    }
+}
