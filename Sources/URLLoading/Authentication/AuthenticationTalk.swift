@@ -109,24 +109,9 @@ final class AuthenticationTalk: @unchecked Sendable {
     }
     private var hasTriedTicket = false
 
-    /// The way with what is known to open its proxies.
+    /// The way with what is known to open its proxies: what this load was told goes before what is remembered.
     func opened(_ way: ProxyChain) -> ProxyChain {
-        guard way.proxies.contains(where: \.isHTTP) else { return way }
-        return ProxyChain(way.proxies.map { proxy in
-            guard proxy.isHTTP, proxy.authorization == nil else { return proxy }
-            let place = Authenticator.Place(proxy)
-            // What this load was told goes before what is remembered.
-            let own = place == proxyPlace ? self.proxy.login : nil
-            guard let login = own ?? remembered(for: proxy, place) else { return proxy }
-            var opened = proxy
-            opened.login = login
-            return opened
-        })
-    }
-
-    private func remembered(for proxy: Proxy, _ place: Authenticator.Place) -> Login? {
-        if let own = proxy.credential, let login = authenticator.login(at: place, path: "/", url: own) { return login }
-        return authenticator.login(at: place, path: "/", url: nil)
+        authenticator.opened(way) { $0 == proxyPlace ? proxy.login : nil }
     }
 
     // MARK: After an answer

@@ -73,6 +73,20 @@ final class Authenticator: Sendable {
         }
     }
 
+    /// A way with what is known to open its proxies.
+    func opened(_ way: ProxyChain, _ own: (Place) -> Login? = { _ in nil }) -> ProxyChain {
+        guard way.proxies.contains(where: \.isHTTP) else { return way }
+        return ProxyChain(way.proxies.map { proxy in
+            guard proxy.isHTTP, proxy.authorization == nil else { return proxy }
+            let place = Place(proxy)
+            let given = proxy.credential.flatMap { login(at: place, path: "/", url: $0) }
+            guard let login = own(place) ?? given ?? login(at: place, path: "/", url: nil) else { return proxy }
+            var opened = proxy
+            opened.login = login
+            return opened
+        })
+    }
+
     /// Returns false if it was known.
     func remember(_ login: Login) -> Bool {
         let isNew = known.withLock { known in

@@ -96,7 +96,9 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
         let result: Result<any Transport, LoadError>
         do throws(LoadError) {
             let transport = try await core.proxies.first(to: origin, url, for: self) { (way) throws(LoadError) in
-                try await core.pool.connector.stream(to: origin, through: way, isSecure: wantsSecurity, self)
+                // A stream asks nobody: it says what the session's loads have found out.
+                let way = core.authenticator.isInUse ? core.authenticator.opened(way) : way
+                return try await core.pool.connector.stream(to: origin, through: way, isSecure: wantsSecurity, self)
             }
             attach(transport.slot)
             result = .success(transport)

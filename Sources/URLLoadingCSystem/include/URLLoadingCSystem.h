@@ -95,7 +95,7 @@ ssize_t csys_send_file(int descriptor, int file, int64_t offset, size_t count);
 int csys_file_create(const char *path);
 int csys_file_reopen(const char *path, csys_file_info *info);
 /// Waits for a lock between processes on a file, made if it is not there. Closing the descriptor gives it back.
-int csys_file_lock(const char *path);
+int csys_lock_file_open(const char *path);
 ssize_t csys_file_write(int descriptor, const void *bytes, size_t count, int64_t offset);
 int csys_file_truncate(int descriptor, int64_t size);
 /// A lock that other processes and other openings of the file see; fails if there is one already.

@@ -325,7 +325,7 @@ int csys_file_create(const char *path) {
     return result(open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
 }
 
-int csys_file_lock(const char *path) {
+int csys_lock_file_open(const char *path) {
     int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (descriptor < 0) return -errno;
     int outcome;

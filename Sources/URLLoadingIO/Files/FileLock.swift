@@ -7,7 +7,7 @@ package final class FileLock: Sendable {
 
     /// Waits for whoever holds it; `nil` if the file cannot be made. Blocks.
     package init?(_ path: String) {
-        descriptor = csys_file_lock(path)
+        descriptor = csys_lock_file_open(path)
         guard descriptor >= 0 else { return nil }
     }
 
