@@ -12,6 +12,14 @@ import URLLoadingWire
 struct TokenRows {
     static let content = DownloadRows.content
 
+    /// An origin whose pauses end when the test says so.
+    static func timed() -> (ManualClock, TestOrigin.Configuration) {
+        let clock = ManualClock()
+        var setting = TestOrigin.Configuration()
+        setting.clock = clock
+        return (clock, setting)
+    }
+
     @Test("a token used after its download is complete leaves the delivered file alone")
     func tokenTwice() async throws {
         try await DownloadRows.with(stallsAfter: 700_000) { folder, session, origin in
@@ -35,15 +43,17 @@ struct TokenRows {
 
     @Test("an early token used after completion leaves the delivered file alone")
     func earlyTokenAfter() async throws {
-        try await DownloadRows.with { folder, session, origin in
+        let (clock, setting) = Self.timed()
+        try await DownloadRows.with(setting) { folder, session, origin in
             origin.route("/file") { _ in
-                .raw([.bytes(Array("HTTP/1.1 200 OK\r\nETag: \"one\"\r\nContent-Length: \(Self.content.count)\r\n\r\n".utf8)), .bytes([UInt8](Self.content.prefix(700_000))), .pause(.milliseconds(500)), .bytes([UInt8](Self.content.dropFirst(700_000)))], then: .close)
+                .raw([.bytes(Array("HTTP/1.1 200 OK\r\nETag: \"one\"\r\nContent-Length: \(Self.content.count)\r\n\r\n".utf8)), .bytes([UInt8](Self.content.prefix(700_000))), .pause(.seconds(1)), .bytes([UInt8](Self.content.dropFirst(700_000)))], then: .close)
             }
             let place = folder.url("whole")
             let task = session.downloadTask(Request(url: origin.url("/file")), options: DownloadOptions(destination: place))
             task.resume()
             while task.snapshot.received == 0 { try await Task.sleep(for: .microseconds(200)) }
             let early = try #require(task.resumeToken)
+            clock.advance(by: .seconds(1))
             _ = try await task.value
             #expect(contents(place) == Self.content)
             origin.route("/file") { _ in .ok("changed", headers: [.etag: "\"two\""]) }
@@ -56,15 +66,17 @@ struct TokenRows {
 
     @Test("a temporary file goes although a token of it was stored")
     func keptForEver() async throws {
-        try await DownloadRows.with { folder, session, origin in
+        let (clock, setting) = Self.timed()
+        try await DownloadRows.with(setting) { folder, session, origin in
             origin.route("/file") { _ in
-                .raw([.bytes(Array("HTTP/1.1 200 OK\r\nETag: \"one\"\r\nContent-Length: \(Self.content.count)\r\n\r\n".utf8)), .bytes([UInt8](Self.content.prefix(700_000))), .pause(.milliseconds(500)), .bytes([UInt8](Self.content.dropFirst(700_000)))], then: .close)
+                .raw([.bytes(Array("HTTP/1.1 200 OK\r\nETag: \"one\"\r\nContent-Length: \(Self.content.count)\r\n\r\n".utf8)), .bytes([UInt8](Self.content.prefix(700_000))), .pause(.seconds(1)), .bytes([UInt8](Self.content.dropFirst(700_000)))], then: .close)
             }
             var task: LoadTask<DownloadedFile>? = session.downloadTask(Request(url: origin.url("/file")))
             task?.resume()
             _ = try await task?.response
             let data = task?.resumeToken?.data
             #expect(data != nil)
+            clock.advance(by: .seconds(1))
             var file: DownloadedFile? = try await task?.value
             #expect(file?.size == Int64(Self.content.count))
             (file, task) = (nil, nil)
