@@ -242,6 +242,8 @@ struct HTTP2StreamState {
     var isSending: Bool
     private var queue: [UInt8] = []
     private var taken = 0
+    /// What has gone is kept until it is worth a move of the rest.
+    private static let mostTaken = 64 * 1024
     var hasEnded = false
     var trailers: HTTP2FieldList?
     /// nghttp2 waits to be told that there is more.
@@ -256,6 +258,10 @@ struct HTTP2StreamState {
     mutating func append(_ bytes: UnsafeRawBufferPointer) {
         if taken == queue.count {
             queue.removeAll(keepingCapacity: true)
+            taken = 0
+        } else if taken >= Self.mostTaken {
+            // Filled again before it is empty, it would grow with the whole body.
+            queue.removeFirst(taken)
             taken = 0
         }
         queue.append(contentsOf: bytes)
