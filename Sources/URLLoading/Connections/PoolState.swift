@@ -254,13 +254,17 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
     /// Whether anybody on the way proves who he is.
     var isProven: Bool { origin.isSecure || way.proxies.contains { $0.kind == .https } }
 
-    init(origin: Origin, way: ProxyChain = .direct) {
+    /// Another place than the URL's is connected to: a proxy, which would go by the URL, is asked for a tunnel there.
+    var isMoved = false
+
+    init(origin: Origin, way: ProxyChain = .direct, isMoved: Bool = false) {
         self.origin = origin
         self.way = way
+        self.isMoved = isMoved
     }
 
     /// The proxy that gets the requests themselves; `nil` if the origin does, be it through a tunnel.
-    var forwarder: Proxy? { !origin.isSecure && way.forwards ? way.proxies.last : nil }
+    var forwarder: Proxy? { !origin.isSecure && !isMoved && way.forwards ? way.proxies.last : nil }
 
     var description: String { way.isDirect ? "\(origin)" : "\(origin) through \(way)" }
 }
