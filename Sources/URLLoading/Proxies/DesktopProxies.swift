@@ -7,13 +7,19 @@ enum DesktopProxies {
     static var isAvailable: Bool { ProxyLibrary.shared != nil }
 
     static func chains(
-        to origin: Origin, _ load: LoadControl, _ library: ProxyLibrary? = .shared
+        to origin: Origin, otherwise ways: [ProxyChain] = [], _ load: LoadControl, _ library: ProxyLibrary? = .shared
     ) async throws(LoadError) -> [ProxyChain] {
         guard !origin.host.isThisMachine, let library else { return [.direct] }
         // A script is somebody else's program: it is told no path and no query.
         let answers = await library.proxies(for: "\(origin)/", load)
-        guard let answers else { throw LoadError(load.stopReason ?? .cancelled, phase: .preparing) }
-        return try chains(from: answers)
+        switch answers {
+        case nil: throw LoadError(load.stopReason ?? .cancelled, phase: .preparing)
+        case .ways(let answers)? where !answers.isEmpty: return try chains(from: answers)
+        // No way at all, not even a direct one.
+        case .ways?, .failed?:
+            guard ways.isEmpty else { return ways }
+            throw LoadError(.proxiesUnknown, phase: .preparing, party: .system, detail: "libproxy failed")
+        }
     }
 
     /// `direct://`, `http://host:port`, `socks5://host:port`; kinds that are not known here are left out. An answer
@@ -28,6 +34,6 @@ enum DesktopProxies {
             do throws(LoadError) { chains.append([try Proxy(text)]) } catch { failure = error }
         }
         if chains.isEmpty, let failure { throw .badProxy("the desktop's settings: \(failure.detail ?? "")") }
-        return chains.isEmpty ? [.direct] : chains
+        return chains
     }
 }

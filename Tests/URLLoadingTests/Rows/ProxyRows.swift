@@ -181,6 +181,14 @@ import URLLoadingWire
                 let error = await failure(.certificateNameMismatch, .peer, .securing) { try await Session(configuration).data(from: try url(target)) }
                 #expect(error?.proxyFailure?.proxy.kind == .https)
             }
+            // Nor does it lead on: whoever stands in its place would have the way he likes.
+            let (first, base) = (try proxy.address(), configuration)
+            try await withTestProxy { other in
+                let second = try other.address()
+                let (session, _) = Self.client(.decided { _ in [[first], [second], .direct] }, base)
+                await expectFailure(.certificateNameMismatch, .peer, .securing) { try await Session(session).data(from: try url("http://origin.test/")) }
+                #expect(other.connections == 0)
+            }
             configuration.tls.roots = .system
             await expectFailure(.certificateUntrusted, .peer, .securing) { try await Session(configuration).data(from: try url("http://origin.test/")) }
             #expect(proxy.asked.isEmpty)
