@@ -46,7 +46,7 @@ struct ProxyLibraryTests {
         let folder = try TemporaryFolder()
         guard let library = try await Self.library(folder) else { return }
         #expect(try await Self.ways(library, "http://direct.test/") == ["direct"])
-        #expect(try await Self.ways(library, "https://two.test/") == ["http://proxy.test:3128", "socks5://gate.test:1080"])
+        #expect(try await Self.ways(library, "https://two.test/") == ["http://proxy.test:3128", "socks5h://gate.test:1080"])
         // It is told the origin and nothing more; and of this machine it is not asked.
         #expect(try await Self.ways(library, "http://a.test/path?secret") == ["direct"])
         #expect(try await Self.ways(library, "http://localhost/two") == ["direct"])

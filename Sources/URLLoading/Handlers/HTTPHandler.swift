@@ -123,6 +123,7 @@ struct HTTPHandler: DirectHandler {
         _ request: PreparedRequest, _ origin: Origin, through way: ProxyChain, for load: Load, fresh: Bool,
         _ record: TransactionRecord?, _ hop: Load.Hop, _ talk: inout AuthenticationTalk?
     ) async throws(LoadError) -> any NetworkExchange {
+        defer { load.forgetRefusedTunnel() }
         let isMoved = load.core.configuration.addressOverrides.moves(origin)
         while true {
             let way = talk?.opened(way) ?? way

@@ -31,6 +31,7 @@ final class ProxyPlan: Sendable {
         case .schemes(let schemes, let bypass): .schemes(schemes, bypass)
         case .decided(let decide): .decided(decide)
         case .environment(let bypass): Self.source(environment().except(bypass), else: .direct)
+        case .given(let environment): Self.source(environment, else: .direct)
         case .automatic(let ways): Self.source(environment(), else: DesktopProxies.isAvailable ? .desktop(otherwise: ways) : .direct)
         }
         if case .direct = source { isDirect = true } else { isDirect = false }

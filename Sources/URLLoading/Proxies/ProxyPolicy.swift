@@ -12,7 +12,7 @@ public import FoundationEssentials
 /// used for one another.
 public struct ProxyPolicy: Sendable {
     enum Choice: Sendable {
-        case none, environment(ProxyBypass?)
+        case none, environment(ProxyBypass?), given(ProxyEnvironment)
         case automatic(otherwise: [ProxyChain])
         case fixed(ProxyChain, ProxyBypass)
         case schemes(ProxySchemes, ProxyBypass)
@@ -35,6 +35,13 @@ public struct ProxyPolicy: Sendable {
 
     /// The same, with other exceptions than those of `no_proxy`.
     public static func environment(except bypass: ProxyBypass) -> ProxyPolicy { ProxyPolicy(choice: .environment(bypass)) }
+
+    /// What the environment says now, each of its ways made another; of a scheme that has none, `nil`.
+    package static func environment(
+        except bypass: ProxyBypass?, _ change: (ProxyChain?) throws(LoadError) -> ProxyChain?
+    ) -> ProxyPolicy {
+        ProxyPolicy(choice: .given(ProxyEnvironment.current.except(bypass).mapped(change)))
+    }
 
     /// What the environment says; if it names no proxy, what the desktop's settings say, scripts (PAC) included.
     ///
