@@ -97,7 +97,7 @@ struct PipedUploadTests {
     func anEarlyEnd() async throws {
         try await withTestOrigin { origin in
             origin.route("/", readsBody: false, faults: [.init(.responseHead(), .close)]) { _ in .ok("") }
-            let script = "exec 3< <(exec sleep 30); input=$!; \"$0\" -s -T - \"$1\" <&3; code=$?; kill $input; exit $code"
+            let script = "exec 3< <(exec sleep 30); input=$!; \"$0\" -s -T - \"$1\" <&3; code=$?; kill -KILL $input; exit $code"
             let folder = try TemporaryFolder()
             let begun = ContinuousClock.now
             let result = try await Running.command("/bin/bash", ["-c", script, Running.urlloadPath, origin.url().absoluteString], in: folder)
