@@ -13,6 +13,11 @@ struct ProxiesGuideTests {
         configuration.proxies = .none
         configuration.proxies = .fixed([try Proxy("http://user:password@proxy.example:3128")], except: ["intern.example", "10.0.0.0/8"])
         configuration.proxies = .automatic
+        configuration.proxies = .automatic(otherwise: [.direct])
+        _ = try Proxy(.socks5, host: "gate.example", looksUpNames: false)
+        _ = try Proxy(.socks5, unixSocket: "/run/tor/socks")
+        let gate = try Proxy("socks5h://localhost/run/tor/socks")
+        #expect(gate.socketPath == "/run/tor/socks")
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy(.init(.socks)) { first in
