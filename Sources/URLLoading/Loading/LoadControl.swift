@@ -9,6 +9,8 @@ class LoadControl: StopToken, @unchecked Sendable {
     /// The moment the whole load must have ended; `.max` for none, or while it has not begun.
     let deadline = Atomic<Int64>(.max)
     private let resourceLimit: Int64
+    /// The least number of a connection made since the load had its last. Its own task's alone.
+    var firstFresh = Int.min
     /// Where the registry keeps it. Reached only under the registry's lock.
     var registryIndex = -1
 

@@ -202,6 +202,7 @@ extension HTTP2Connection {
             return slots
         }
         for slot in slots { slot.wake() }
+        report()
     }
 
     // MARK: Dealing out

@@ -56,6 +56,11 @@ final class HTTP2Connection: @unchecked Sendable {
     private let limit = Atomic<Int>(100)
     private let isOpen = Atomic<Bool>(true)
     private let begun = Atomic<Int>(0)
+    /// Places that have come since the pool was told.
+    private let grown = Atomic<Int>(0)
+    private let hasReport = Atomic<Bool>(false)
+    /// Whose it is, set before anybody else sees it.
+    var anchor: Anchor.Weak?
 
     init(_ transport: any Transport, _ route: Route, _ identifier: Int, _ configuration: Configuration) throws(WireViolation) {
         self.transport = transport
@@ -84,18 +89,34 @@ final class HTTP2Connection: @unchecked Sendable {
     }
 
     /// Returns whether that was the last stream.
-    func leave() -> Bool { places.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 }
+    func leave() -> Bool { places.subtract(1, ordering: .sequentiallyConsistent).newValue == 0 }
 
     /// It takes no more streams.
-    var isRetired: Bool { !isOpen.load(ordering: .acquiring) }
-    func retire() { isOpen.store(false, ordering: .releasing) }
+    var isRetired: Bool { !isOpen.load(ordering: .sequentiallyConsistent) }
+    /// To be followed by `report`, outside of the lock.
+    func retire() {
+        if isOpen.exchange(false, ordering: .sequentiallyConsistent) { hasReport.store(true, ordering: .releasing) }
+    }
     var streamCount: Int { places.load(ordering: .relaxed) }
     /// Streams that were begun so far.
     var streamsBegun: Int { begun.load(ordering: .relaxed) }
     /// When its last stream ended.
     var restsSince: Int64 { lock.withLock { _ in lastEnd } }
 
-    func setLimit(_ count: Int) { limit.store(max(0, min(count, 1 << 20)), ordering: .relaxed) }
+    /// To be followed by `report`, outside of the lock.
+    func setLimit(_ count: Int) {
+        let new = max(0, min(count, 1 << 20))
+        let old = limit.exchange(new, ordering: .relaxed)
+        guard new > old else { return }
+        grown.add(new - old, ordering: .relaxed)
+        hasReport.store(true, ordering: .releasing)
+    }
+
+    /// Tells the pool what loads that wait there can do something with: places, or that there are none any more.
+    func report() {
+        guard hasReport.load(ordering: .relaxed), hasReport.exchange(false, ordering: .acquiringAndReleasing) else { return }
+        anchor?.anchor?.pool.changed(self, grownBy: grown.exchange(0, ordering: .relaxed))
+    }
 
     // MARK: Streams
 
@@ -110,7 +131,10 @@ final class HTTP2Connection: @unchecked Sendable {
                 hasUnwritten = true
             }
         } catch {
-            if error.code == .http2NoStream { retire() }
+            if error.code == .http2NoStream {
+                retire()
+                report()
+            }
             throw LoadError(error, .sending)
         }
     }
@@ -203,6 +227,7 @@ final class HTTP2Connection: @unchecked Sendable {
         retire()
         let slots = lock.withLock { _ in failUnderLock(why) }
         for slot in slots { slot.wake() }
+        report()
     }
 
     func failUnderLock(_ why: HTTP2Failure) -> [PollSlot] {
@@ -223,6 +248,7 @@ final class HTTP2Connection: @unchecked Sendable {
             return !isLed
         }
         if isOurs { closeTransport() }
+        report()
     }
 
     /// Whoever reads last closes what was to be closed meanwhile. Under the lock.
@@ -315,6 +341,7 @@ final class HTTP2Connection: @unchecked Sendable {
             return true
         }
         for slot in slots { slot.wake() }
+        report()
         return goesOn
     }
     private static let outputSize = 64 * 1024
@@ -327,6 +354,7 @@ final class HTTP2Connection: @unchecked Sendable {
             writeBlockedOn = nil
         }
         transport.slot.wake()
+        report()
     }
 }
 
