@@ -114,10 +114,10 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     // MARK: Waiting
 
     /// Looks at what has come, and waits if that is nothing. What can be sent goes out.
-    private func step(countingIdle countsIdle: Bool = true) async throws(LoadError) {
+    private func step(readsBody: Bool = false) async throws(LoadError) {
         if owner.isSuspended { await owner.untilResumed() }
         if let reason = owner.stopReason { throw LoadError(reason, phase: phase) }
-        if takeNews() { return }
+        if takeNews(readsBody: readsBody) { return }
         if let failure { throw failure.loadError(phase, hasBegun: hasHeard) }
         switch try pump() {
         case .wantsFile(let reader, let offset, let count): try await fetch(reader, offset, count)
@@ -127,8 +127,8 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     }
 
     /// Returns whether anything of the answer has come.
-    func takeNews() -> Bool {
-        let inbox = connection.take(stream, used: used)
+    func takeNews(readsBody: Bool = false) -> Bool {
+        let inbox = connection.take(stream, used: used, readsBody: readsBody)
         used = 0
         if inbox.sent > 0 {
             sending.queued -= inbox.sent
@@ -233,7 +233,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
 
     func fill(atMost most: Int) async throws(LoadError) {
         // Taken already, beside the sending.
-        while nextChunk == chunks.count, end == nil { try await step() }
+        while nextChunk == chunks.count, end == nil { try await step(readsBody: true) }
     }
 
     // MARK: The end

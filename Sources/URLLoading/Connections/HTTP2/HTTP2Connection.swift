@@ -23,6 +23,8 @@ final class HTTP2Connection: @unchecked Sendable {
     var failure: HTTP2Failure?
     /// Somebody reads; it is the task of `leader`, or the keeper.
     var isLed = false
+    /// What fails from now on is not to be sent again at once (RFC 9113 7).
+    var wasToldToCalm = false
     var leader: HTTP2Stream?
     /// He waits for the socket, and will not see by himself what was put into the output.
     var isLeaderParked = false
@@ -140,15 +142,15 @@ final class HTTP2Connection: @unchecked Sendable {
     }
 
     /// What has come for a stream since the last time.
-    /// - Parameter used: bytes of what was taken before that its reader has used up: the peer may send as many more.
-    func take(_ stream: HTTP2Stream, used: Int) -> HTTP2Inbox {
+    /// - Parameters:
+    ///   - used: bytes of what was taken before that its reader has used up: the peer may send as many more.
+    ///   - readsBody: if there is nothing, its body is what he waits for.
+    func take(_ stream: HTTP2Stream, used: Int, readsBody: Bool) -> HTTP2Inbox {
         var mustFlush = false
         let taken = lock.withLock { _ in
-            if stream.wasWoken {
-                stream.wasWoken = false
-                wokenCount -= 1
-            }
+            runs(stream)
             stream.hasNews = false
+            stream.readsBody = readsBody
             if used > 0, !stream.isOver, !stream.isComplete {
                 stream.taken += Int64(used)
                 codec.consumed(used, on: stream.number)
@@ -166,6 +168,13 @@ final class HTTP2Connection: @unchecked Sendable {
         }
         if mustFlush { nudge() }
         return taken
+    }
+
+    /// Its task runs, whatever it does next: nobody waits for that. Under the lock.
+    func runs(_ stream: HTTP2Stream) {
+        guard stream.wasWoken else { return }
+        stream.wasWoken = false
+        wokenCount -= 1
     }
 
     /// Adds to a request's body. Returns how much waits for the peer then.
@@ -189,10 +198,7 @@ final class HTTP2Connection: @unchecked Sendable {
     /// Nobody has the stream any more. One that has not ended is ended.
     func end(_ stream: HTTP2Stream) {
         let (next, mustFlush) = lock.withLock { _ in
-            if stream.wasWoken {
-                stream.wasWoken = false
-                wokenCount -= 1
-            }
+            runs(stream)
             stream.isWaiting = false
             dropFromLine(stream)
             lastEnd = clock.coarseNow()
@@ -232,7 +238,7 @@ final class HTTP2Connection: @unchecked Sendable {
 
     func failUnderLock(_ why: HTTP2Failure) -> [PollSlot] {
         guard failure == nil else { return [] }
-        failure = why
+        failure = wasToldToCalm && why.isLostConnection ? .calm : why
         retire()
         var slots: [PollSlot] = []
         for stream in streams.values { note(stream, &slots) }

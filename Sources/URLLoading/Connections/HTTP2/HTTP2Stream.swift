@@ -18,6 +18,8 @@ final class HTTP2Stream: @unchecked Sendable {
     var place: Int?
     /// It was woken by news, and its task has not run yet.
     var wasWoken = false
+    /// It waits for its body, and takes whatever comes of it.
+    var readsBody = false
     /// The answer has come to its end.
     var isComplete = false
     var hasSentAll: Bool
@@ -61,6 +63,8 @@ enum HTTP2Failure: Sendable {
     case reset(HTTP2ErrorCode)
     /// The peer has not looked at the request, and will not.
     case unprocessed
+    /// The peer closes the connection because we ask too much of it.
+    case calm
 
     func loadError(_ phase: LoadError.Phase, hasBegun: Bool) -> LoadError {
         switch self {
@@ -69,6 +73,7 @@ enum HTTP2Failure: Sendable {
         case .closed where hasBegun: LoadError(.truncated, phase: phase, party: .peer, detail: "the connection was closed")
         case .closed: LoadError(.connectionLost, phase: phase, party: .peer, detail: "closed without an answer")
         case .reset(let code): LoadError(.streamReset, phase: phase, party: .peer, detail: "\(code)")
+        case .calm: LoadError(.connectionLost, phase: phase, party: .peer, detail: "ENHANCE_YOUR_CALM: the server wants fewer requests")
         case .unprocessed: LoadError(.connectionLost, phase: phase, party: .peer, detail: "the request was not processed")
         }
     }
