@@ -134,6 +134,7 @@ extension ConnectionPool {
     func share(_ connection: HTTP2Connection, isFirst: Bool) {
         _ = connection.enter()
         connection.anchor = anchor
+        connection.awaitSettings()
         let (waiting, queued) = withSharingAndQueue(connection.route) {
             isFirst ? $0.connected(connection, connection.route) : $0.add(connection, connection.route)
         }

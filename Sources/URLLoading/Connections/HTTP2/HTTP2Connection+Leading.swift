@@ -180,6 +180,7 @@ extension HTTP2Connection {
             return true
         case .success(.blocked(let interest)):
             (readBlockedOn, mustRead) = (interest, false)
+            looks.add(1, ordering: .relaxed)
         case .success(.end):
             mustRead = false
             fail(.closed)
@@ -243,7 +244,8 @@ extension HTTP2Connection {
                 if code == .enhanceYourCalm { wasToldToCalm = true }
                 retire()
             case .failed(let violation): slots += failUnderLock(.wire(violation))
-            case .settingsAcknowledged, .pong: break
+            case .settingsAcknowledged: areSettingsAcknowledged = true
+            case .pong: break
             }
         }
         return slots

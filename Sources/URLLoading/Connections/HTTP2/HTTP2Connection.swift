@@ -33,6 +33,16 @@ final class HTTP2Connection: @unchecked Sendable {
     /// Woken by news, and not running yet.
     var wokenCount = 0
     var isKeeping = false
+    // See `HTTP2Probe`.
+    let probeInterval: Int64?
+    let probeTimeout: Int64
+    var isWatched = false
+    /// When the PING went out that is not answered.
+    var probed: Int64?
+    var areSettingsAcknowledged = false
+    var lastWritten: Int64
+    /// How often a reader found nothing more to read.
+    let looks = Atomic<Int>(0)
     private var isClosed = false
     var lastHeard: Int64
     private var lastEnd: Int64
@@ -73,7 +83,10 @@ final class HTTP2Connection: @unchecked Sendable {
         clock = configuration.clock
         continueTimeout = configuration.continueTimeout
         codec = try HTTP2Codec(limits: HTTP2Limits(configuration.limits))
+        probeInterval = configuration.probeInterval.map(LoadControl.nanoseconds)
+        probeTimeout = LoadControl.nanoseconds(configuration.probeTimeout)
         lastHeard = configuration.clock.coarseNow()
+        lastWritten = lastHeard
         lastEnd = lastHeard
     }
 
@@ -126,12 +139,14 @@ final class HTTP2Connection: @unchecked Sendable {
     func begin(_ request: HTTP2Request, _ stream: HTTP2Stream, hasBody: Bool) throws(LoadError) {
         begun.add(1, ordering: .relaxed)
         do throws(WireViolation) {
-            try lock.withLock { (_) throws(WireViolation) in
+            let beginsWatch = try lock.withLock { (_) throws(WireViolation) in
                 guard failure == nil, !isClosed else { throw WireViolation(.local, .http2NoStream, section: "RFC 9113 5.1.1") }
                 stream.number = try codec.submit(request, hasBody: hasBody)
                 streams[stream.number] = stream
                 hasUnwritten = true
+                return self.beginsWatch()
             }
+            if beginsWatch { scheduleWatch() }
         } catch {
             if error.code == .http2NoStream {
                 retire()
@@ -333,6 +348,7 @@ final class HTTP2Connection: @unchecked Sendable {
         var slots: [PollSlot] = []
         let goesOn = lock.withLock { _ in
             if outputSent == output.count {
+                if outputSent > 0 { lastWritten = clock.coarseNow() }
                 output.removeAll(keepingCapacity: true)
                 outputSent = 0
                 hasUnwritten = false

@@ -59,6 +59,8 @@ enum HTTP2Failure: Sendable {
     case wire(WireViolation)
     /// The peer closed the connection.
     case closed
+    /// Nothing was heard from it, though it was asked.
+    case unanswered
     /// The peer ended the stream.
     case reset(HTTP2ErrorCode)
     /// The peer has not looked at the request, and will not.
@@ -72,6 +74,8 @@ enum HTTP2Failure: Sendable {
         case .wire(let violation): LoadError(violation, phase)
         case .closed where hasBegun: LoadError(.truncated, phase: phase, party: .peer, detail: "the connection was closed")
         case .closed: LoadError(.connectionLost, phase: phase, party: .peer, detail: "closed without an answer")
+        case .unanswered where hasBegun: LoadError(.truncated, phase: phase, party: .peer, detail: "no answer to a PING: the path is dead")
+        case .unanswered: LoadError(.connectionLost, phase: phase, party: .peer, detail: "no answer to a PING: the path is dead")
         case .reset(let code): LoadError(.streamReset, phase: phase, party: .peer, detail: "\(code)")
         case .calm: LoadError(.connectionLost, phase: phase, party: .peer, detail: "ENHANCE_YOUR_CALM: the server wants fewer requests")
         case .unprocessed: LoadError(.connectionLost, phase: phase, party: .peer, detail: "the request was not processed")
@@ -88,7 +92,7 @@ enum HTTP2Failure: Sendable {
 
     var isLostConnection: Bool {
         switch self {
-        case .io, .closed: true
+        case .io, .closed, .unanswered: true
         default: false
         }
     }
