@@ -42,28 +42,30 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     ///   - access: which networks it may be made over.
     ///   - record: told when the stages of making one happened.
     ///   - isFirst: others wait to know what its server speaks.
+    ///   - offersHTTP2: whether the server may choose it, if the route may.
     /// - Returns: `nil` if its server turned out to speak HTTP/2 while the load waited: it is to ask again.
     func leaseOwn(
         _ route: Route, _ control: LoadControl, fresh: Bool, over access: NetworkAccess = .open,
-        _ record: TransactionRecord? = nil, isFirst: Bool = false, at addresses: [SocketAddress]? = nil
+        _ record: TransactionRecord? = nil, isFirst: Bool = false, at addresses: [SocketAddress]? = nil,
+        offersHTTP2: Bool = true
     ) async throws(LoadError) -> LeasedConnection? {
         while true {
             let connection: HTTP1Connection
             switch leaseNow(route) {
-            case .connect: return try await connect(route, control, access, record, isFirst, addresses)
+            case .connect: return try await connect(route, control, access, record, isFirst, addresses, offersHTTP2)
             case .use(let idle): connection = idle
             case .wait(let waiter):
                 switch try await turn(of: waiter, route, control) {
                 case .use(let idle): connection = idle
                 case .again: return nil
-                case .connect, .waiting: return try await connect(route, control, access, record, isFirst, addresses)
+                case .connect, .waiting: return try await connect(route, control, access, record, isFirst, addresses, offersHTTP2)
                 }
             }
             if !fresh, connection.isClean { return .own(connection) }
             // Its place is ours: a new one takes it, and nobody waits longer for that.
             connection.close()
             state.withLock { $0.pool.replace(route) }
-            return try await connect(route, control, access, record, isFirst, addresses)
+            return try await connect(route, control, access, record, isFirst, addresses, offersHTTP2)
         }
     }
 
@@ -198,10 +200,10 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
 
     private func connect(
         _ route: Route, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord?, _ isFirst: Bool,
-        _ addresses: [SocketAddress]?
+        _ addresses: [SocketAddress]?, _ offersHTTP2: Bool
     ) async throws(LoadError) -> LeasedConnection {
         do {
-            let offersHTTP2 = !mayShare(route) || !withSharing { $0.requireHTTP1.contains(route) }
+            let offersHTTP2 = offersHTTP2 && (!mayShare(route) || !withSharing { $0.requireHTTP1.contains(route) })
             let connection = try await connector.connect(
                 route, control, over: access, record, at: addresses, offersHTTP2: offersHTTP2)
             switch connection {

@@ -79,6 +79,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
             if stream.number == 0, connection.isRetired { failure = .unprocessed }
             throw error
         }
+        owner.hasStream(stream, on: connection)
         tell("\(message.method.rawValue) \(String(decoding: message.path, as: UTF8.self)) HTTP/2", message.headers, isSent: true)
         if let body = request.body { sending.body = body } else { record?.mark(.requestEnd) }
         if request.expectsContinue, try await !mayContinue() { cut() }
@@ -244,6 +245,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         isReleased = true
         hasEnded = true
         cut()
+        owner.hasStream(nil, on: connection)
         connection.end(stream)
         owner.detach(stream.slot)
         Poller.shared.returnSlot(stream.slot)
@@ -282,7 +284,7 @@ extension Headers {
 
 extension TaskPriority {
     /// RFC 9218 4.1: 0 is the most urgent, 3 what everybody has.
-    fileprivate var urgency: Int {
+    var urgency: Int {
         switch rawValue {
         case ..<TaskPriority.utility.rawValue: 6
         case ..<TaskPriority.medium.rawValue: 5

@@ -37,6 +37,9 @@ class LoadControl: StopToken, @unchecked Sendable {
     /// An interim response has come.
     func informed(_ head: HTTP1ResponseHead) {}
 
+    /// It has a stream of a shared connection, or has none any more.
+    func hasStream(_ stream: HTTP2Stream?, on connection: HTTP2Connection) {}
+
     /// Its connection moves no byte for now, or does again.
     func setResting(_ isResting: Bool, _ route: Route) {}
 

@@ -194,6 +194,13 @@ package final class HTTP2Codec {
         nghttp2_session_resume_data(session, stream)
     }
 
+    /// Tells the peer that a request has become more or less urgent (RFC 9218 7.1): nothing to those who did not say
+    /// that they understand (SETTINGS_NO_RFC7540_PRIORITIES, RFC 9218 2.1).
+    package func prioritize(_ stream: Int32, urgency: Int) {
+        var value = Array("u=\(urgency)".utf8)
+        nghttp2_submit_priority_update(session, 0, stream, &value, value.count)
+    }
+
     /// Ends a stream. What still comes of it is dropped.
     package func reset(_ stream: Int32, _ code: HTTP2ErrorCode) {
         guard let state = streams.removeValue(forKey: stream) else { return }

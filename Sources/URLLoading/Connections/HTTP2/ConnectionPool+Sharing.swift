@@ -28,16 +28,18 @@ extension ConnectionPool {
     }
 
     /// A connection for one exchange, whichever version of HTTP its server chooses.
+    /// - Parameter inHTTP1: it has no choice, unless it is HTTP/2 that was chosen by the configuration.
     func lease(
         _ route: Route, _ control: LoadControl, fresh: Bool, over access: NetworkAccess = .open,
-        _ record: TransactionRecord? = nil
+        _ record: TransactionRecord? = nil, inHTTP1: Bool = false
     ) async throws(LoadError) -> LeasedConnection {
         var waiter: Sharing.Waiter?
         // One that was kept may be as stale as the one that was: it is to be made since.
         let first = fresh ? control.firstFresh : Int.min
         while true {
-            guard mayShare(route) else {
-                if let own = try await leaseOwn(route, control, fresh: fresh, over: access, record) { return own }
+            guard mayShare(route), !inHTTP1 || versions == .http2PriorKnowledge else {
+                let own = try await leaseOwn(route, control, fresh: fresh, over: access, record, offersHTTP2: false)
+                if let own { return own }
                 continue
             }
             if !fresh { control.firstFresh = Connector.next }

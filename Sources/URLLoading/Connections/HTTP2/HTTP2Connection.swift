@@ -210,6 +210,19 @@ final class HTTP2Connection: @unchecked Sendable {
         }
     }
 
+    /// Its load has become more or less urgent.
+    func prioritize(_ stream: HTTP2Stream?, urgency: Int) {
+        guard let stream else { return }
+        let hasChanged = lock.withLock { _ in
+            guard stream.urgency != urgency, !stream.isOver, !stream.isComplete, streams[stream.number] === stream else { return false }
+            stream.urgency = urgency
+            codec.prioritize(stream.number, urgency: urgency)
+            hasUnwritten = true
+            return true
+        }
+        if hasChanged { nudge() }
+    }
+
     /// Nobody has the stream any more. One that has not ended is ended.
     func end(_ stream: HTTP2Stream) {
         let (next, mustFlush) = lock.withLock { _ in

@@ -7,7 +7,8 @@ import URLLoadingWire
 final class HTTP2Stream: @unchecked Sendable {
     /// Where its task waits while another reads the connection.
     let slot: PollSlot
-    let urgency: Int
+    /// RFC 9218 4.1.
+    var urgency: Int
     var number: Int32 = 0
     var inbox = HTTP2Inbox()
     /// Something has happened that its task has not seen.
