@@ -52,6 +52,31 @@ struct HTTP2SharingTests {
         }
     }
 
+    @Test("of a hundred bodies the one that is not read costs its window, and the others nothing")
+    func slowReaderCostsItsWindow() async throws {
+        try await withHTTP2 { server, session in
+            let megabyte = bytes(1 << 20)
+            server.route("/m") { _ in .ok(.bytes(megabyte)) }
+            try await session.load(Request(url: server.url("/m"))) { _, body in
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for _ in 0..<99 {
+                        group.addTask {
+                            let count = try await session.data(from: server.url("/m")).0.count
+                            #expect(count == megabyte.count)
+                        }
+                    }
+                    try await group.waitForAll()
+                }
+                // A window of 256 KiB, and no more than as much again of buffers that are not full.
+                #expect(session.heldInInboxes <= 512 * 1024, "\(session.heldInInboxes)")
+                var count = 0
+                for try await chunk in body { count += chunk.count }
+                #expect(count == megabyte.count)
+            }
+            #expect(server.counts.accepted == 1)
+        }
+    }
+
     @Test("who reads for all hears his idle timeout though the others' frames never end")
     func idleTimeoutOfTheReader() async throws {
         let clock = ManualClock()

@@ -100,6 +100,17 @@ import URLLoadingWire
         #expect(state.next(route).first === again)
     }
 
+    @Test func nobodyWaitsWhereHTTP1IsRequired() throws {
+        var state = State(perHost: 1)
+        _ = lease(&state)
+        _ = state.connected(Token(), route)
+        let waiting = try (0..<3).map { _ in try waiter(lease(&state, enter: { _ in false })) }
+        #expect(state.requiresHTTP1(route).count == 3)
+        for waiter in waiting {
+            guard case .alone = lease(&state, waiter) else { throw Unexpectedly("not alone") }
+        }
+    }
+
     @Test func whoWantsAFreshOneConnectsIfHeMay() throws {
         var state = State(perHost: 2)
         _ = lease(&state)

@@ -119,7 +119,7 @@ extension ConnectionPool {
     /// The server of a route wants HTTP/1.1, in spite of its choice. Returns whether it can have it.
     func speakHTTP1(_ route: Route) -> Bool {
         guard versions == .automatic else { return false }
-        withSharing { $0.requiresHTTP1(route) }
+        wake(withSharing { $0.requiresHTTP1(route) })
         return true
     }
 

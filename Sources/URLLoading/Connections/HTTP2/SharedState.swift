@@ -99,11 +99,12 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
         return isOwnFault ? next(route, perHost - host.connections.count - host.connecting + 1) { $0.isAlone = true } : next(route)
     }
 
-    /// The server of a route says so.
-    mutating func requiresHTTP1(_ route: Route) {
+    /// The server of a route says so. Who waits for a place there has to go elsewhere.
+    mutating func requiresHTTP1(_ route: Route) -> [Waiter] {
         if requireHTTP1.count >= Self.mostRemembered { requireHTTP1.removeAll() }
         requireHTTP1.insert(route)
         speakHTTP1.insert(route)
+        return next(route, .max)
     }
 
     private static var mostRemembered: Int { 4096 }
