@@ -22,7 +22,7 @@ extension AuthenticationTalk {
         guard rounds < Self.mostRounds else { return nil }
         rounds += 1
         let offers = AuthenticationOffer.make(head, isProxy: place.isProxy, allowed: authenticator.settings.methods)
-            .filter { knowsBody || !$0.needsBody }
+            .filter { (knowsBody || !$0.needsBody) && mayTake($0, at: place) }
         guard !offers.isEmpty else { return nil }
         var side = before
         defer { if place.isProxy { proxy = side } else { origin = side } }
@@ -44,6 +44,12 @@ extension AuthenticationTalk {
             !side.refused.contains(where: { $0.proves(sameAs: newer.credential) })
         { return newer }
         return try await choose(offers, &side, place, response, own ?? (place.isProxy ? nil : given))
+    }
+
+    private func mayTake(_ offer: AuthenticationOffer, at place: Authenticator.Place) -> Bool {
+        guard case .ntlm = offer else { return true }
+        // It opens a connection of HTTP/1.1 with nobody in between.
+        return !place.isProxy && load.core.configuration.httpVersions != .http2PriorKnowledge
     }
 
     private func choose(

@@ -81,33 +81,64 @@ final class AuthenticationTalk: @unchecked Sendable {
     /// Says who asks, in the words of this sending.
     func authorize(_ request: inout PreparedRequest) async {
         guard !isCallers else { return }
-        if origin.login?.isTicket == true {
-            // A token is good for one request: servers remember those they have seen.
-            let token: [UInt8]?
-            if let made = ticketToken { token = made } else { token = await makeTicketToken() }
-            ticketToken = nil
-            return request.setAuthorization(token.map { "Negotiate " + Data($0).base64EncodedString() })
+        (request.identity, request.legs, ticket) = (nil, nil, nil)
+        guard let login = origin.login, login.opensConnections else {
+            return request.setAuthorization(origin.login?.authorization(
+                request.request.method.rawValue, destination.target.originForm, body: request.bodyBytes))
         }
-        request.setAuthorization(origin.login?.authorization(
-            request.request.method.rawValue, destination.target.originForm, body: request.bodyBytes))
+        request.identity = Route.Identity(login: login, speaksHTTP1: login.takesLegs)
+        if login.takesLegs {
+            if login.isTicket { ticket = newTicket() }
+            request.legs = login.isTicket ? ProofLegs(ticket: ticket, host: place.host) : ProofLegs(ntlm: login.credential, host: place.host)
+            return request.setAuthorization(nil)
+        }
+        // A token is good for one request: servers remember those they have seen.
+        let begun: (TicketContext, [UInt8])?
+        if let made = begunTicket { begun = made } else { begun = await beginTicket() }
+        (begunTicket, ticket) = (nil, begun?.0)
+        request.setAuthorization(begun.map { "Negotiate " + Base64.encode($0.1) })
     }
 
-    private var ticketToken: [UInt8]?
+    /// The proof that the request sent last began: its answer may end it.
+    private var ticket: TicketContext?
+    private var begunTicket: (TicketContext, [UInt8])?
 
-    private func makeTicketToken() async -> [UInt8]? {
+    private func newTicket() -> TicketContext? {
         guard case .name = destination.route.origin.host.kind else { return nil }
-        return await TicketLibrary.shared?.token(for: "HTTP", on: place.host, load)
+        return TicketLibrary.shared?.context(for: "HTTP", on: place.host)
+    }
+
+    private func beginTicket() async -> (TicketContext, [UInt8])? {
+        guard let context = newTicket(), case .goesOn(let said, _) = await context.step([], load), !said.isEmpty else { return nil }
+        return (context, said)
     }
 
     /// Negotiate asks nobody: there is a ticket in this user's cache, or there is not (checklist 70).
     func ticket(_ space: ProtectionSpace) async -> Login? {
         guard !space.isProxy, !hasTriedTicket else { return nil }
         hasTriedTicket = true
-        ticketToken = await makeTicketToken()
-        guard ticketToken != nil else { return nil }
+        begunTicket = await beginTicket()
+        guard begunTicket != nil else { return nil }
         return Login(.negotiate, space, Credential(user: "", password: ""), isOfURL: false, path: path)
     }
     var hasTriedTicket = false
+
+    /// What the server says to a ticket: that it is who we think it is, or that it wants to hear more.
+    /// - Returns: whether more is to be said.
+    private func hearTicket(_ head: HTTPHead) async throws(LoadError) -> Bool {
+        guard let ticket, let login = origin.login, let words = ProofLegs.words(of: "Negotiate", in: head.headers) else { return false }
+        self.ticket = nil
+        if head.status == .unauthorized {
+            guard !login.takesLegs, case .goesOn(_, isComplete: false) = await ticket.step(words, load) else { return false }
+            login.takeLegs()
+            return true
+        }
+        guard case .goesOn(_, isComplete: true) = await ticket.step(words, load) else {
+            if let reason = load.stopReason { throw LoadError(reason, phase: .waiting) }
+            throw .proofBroken("the server of a ticket does not prove that it is \(place.host)")
+        }
+        return false
+    }
 
     /// The way with what is known to open its proxies: what this load was told goes before what is remembered.
     func opened(_ way: ProxyChain) -> ProxyChain {
@@ -127,11 +158,16 @@ final class AuthenticationTalk: @unchecked Sendable {
         }
         await accepted(&proxy)
         guard !isCallers else { return false }
+        if try await hearTicket(head) { return true }
         guard head.status == .unauthorized else {
             origin.login?.learn(from: head)
             // A 407 of somebody who is no proxy of ours says nothing.
             if head.status != .proxyAuthenticationRequired { await accepted(&origin) }
             return false
+        }
+        if exchange.hasLostProof, rounds < Self.mostRounds {
+            rounds += 1
+            return true
         }
         exchange.setResting(true)
         defer { exchange.setResting(false) }

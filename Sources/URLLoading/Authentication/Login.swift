@@ -16,7 +16,7 @@ final class Login: Sendable {
     let strength: Int
     /// What the paths of requests begin with that get it unasked.
     let paths: [String]
-    private enum Scheme: Sendable { case fixed(String), digest, negotiate }
+    private enum Scheme: Sendable { case fixed(String), digest, negotiate, ntlm }
     private let scheme: Scheme
     private let digest: Lock<DigestUse?>
 
@@ -50,6 +50,11 @@ final class Login: Sendable {
             scheme = .negotiate
             digest = Lock(nil)
             paths = ["/"]
+        case .ntlm:
+            guard credential.token == nil else { return nil }
+            scheme = .ntlm
+            digest = Lock(nil)
+            paths = ["/"]
         }
         self.space = space
         self.credential = credential
@@ -73,6 +78,21 @@ final class Login: Sendable {
 
     /// Its token is made for each request, by whoever may block.
     var isTicket: Bool { if case .negotiate = scheme { true } else { false } }
+
+    /// It opens a connection, and not a request alone: nobody else's requests may go there (security 12, 13).
+    var opensConnections: Bool {
+        switch scheme {
+        case .negotiate, .ntlm: true
+        case .fixed, .digest: false
+        }
+    }
+
+    /// It takes more than one message to open one.
+    var takesLegs: Bool { if case .ntlm = scheme { true } else { needsMore.load(ordering: .relaxed) } }
+    private let needsMore = Atomic(false)
+
+    /// The server of a ticket was not content with the first.
+    func takeLegs() { needsMore.store(true, ordering: .relaxed) }
 
     /// The value of Authorization or Proxy-Authorization for one request.
     /// - Parameter body: of the request, if it is known before it is sent. Asked for only where it is proved too.

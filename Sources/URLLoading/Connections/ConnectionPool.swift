@@ -169,7 +169,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         _ addresses: [SocketAddress]?
     ) async throws(LoadError) -> LeasedConnection {
         do {
-            let offersHTTP2 = !mayShare(route) || !withSharing { $0.requireHTTP1.contains(route) }
+            let offersHTTP2 = route.identity?.speaksHTTP1 != true && !mayShare(route) || !withSharing { $0.requireHTTP1.contains(route) }
             let connection = try await connector.connect(
                 route, control, over: access, record, at: addresses, offersHTTP2: offersHTTP2)
             switch connection {

@@ -29,6 +29,9 @@ final class HTTP1Connection: @unchecked Sendable {
     /// of the next one.
     var isCut = false
 
+    /// The login of its route has opened it.
+    var isOpened = false
+
     /// Bytes of the exchange going on.
     var traffic = HTTP1Traffic()
     /// Whoever wants to know when they came.

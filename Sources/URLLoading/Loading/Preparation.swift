@@ -20,6 +20,10 @@ struct PreparedRequest: Sendable {
 
     /// A Proxy-Authorization that the caller gave; it is no field of the request itself (security 5).
     let proxyAuthorization: String?
+    /// Who must be proved to be using its connection, and what is said on one where nobody is yet.
+    var identity: Route.Identity?
+    var legs: ProofLegs?
+    private var saysNoBody = false
     /// Said to a proxy, with the whole URL.
     private(set) var isForwarded = false
 
@@ -97,8 +101,17 @@ struct PreparedRequest: Sendable {
         fields = .own(headers)
     }
 
+    /// What is sent before the request itself to open a connection: a body would be sent for nothing.
+    func leg(saying value: String) -> PreparedRequest {
+        var leg = self
+        (leg.body, leg.saysNoBody) = (nil, body != nil)
+        leg.dropExpectation()
+        leg.setAuthorization(value)
+        return leg
+    }
+
     var framing: HTTP1BodyFraming {
-        guard let body else { return .none }
+        guard let body else { return saysNoBody ? .length(0) : .none }
         return body.length.map { .length($0) } ?? .chunked
     }
 }
