@@ -23,7 +23,6 @@ struct PreparedRequest: Sendable {
     /// Who must be proved to be using its connection, and what is said on one where nobody is yet.
     var identity: Route.Identity?
     var legs: ProofLegs?
-    private var saysNoBody = false
     /// Said to a proxy, with the whole URL.
     private(set) var isForwarded = false
 
@@ -104,14 +103,14 @@ struct PreparedRequest: Sendable {
     /// What is sent before the request itself to open a connection: a body would be sent for nothing.
     func leg(saying value: String) -> PreparedRequest {
         var leg = self
-        (leg.body, leg.saysNoBody) = (nil, body != nil)
+        if body != nil { leg.body = .data(Data()) }
         leg.dropExpectation()
         leg.setAuthorization(value)
         return leg
     }
 
     var framing: HTTP1BodyFraming {
-        guard let body else { return saysNoBody ? .length(0) : .none }
+        guard let body else { return .none }
         return body.length.map { .length($0) } ?? .chunked
     }
 }
