@@ -21,9 +21,15 @@ extension AuthenticationTalk {
     ) async throws(LoadError) -> Login? {
         guard rounds < Self.mostRounds else { return nil }
         rounds += 1
-        let offers = AuthenticationOffer.make(head, isProxy: place.isProxy, allowed: authenticator.settings.methods)
-            .filter { (knowsBody || !$0.needsBody) && mayTake($0, at: place) }
-        guard !offers.isEmpty else { return nil }
+        let known = AuthenticationOffer.make(head, isProxy: place.isProxy, allowed: authenticator.settings.methods)
+            .filter { mayTake($0, at: place) }
+        let offers = known.filter { !$0.needsBody || (place.isProxy ? knowsBytes : knowsBody) }
+        guard !offers.isEmpty else {
+            // Whoever has something to say is told why it is not said.
+            guard !known.isEmpty, given != nil || load.decisions?.challenge != nil || load.core.decisions?.challenge != nil else { return nil }
+            throw LoadError(
+                .authenticationFailed, phase: .deciding, party: .local, detail: "auth-int needs the whole body before it is sent, and a stream's is not known")
+        }
         var side = before
         defer { if place.isProxy { proxy = side } else { origin = side } }
         if let used = side.login {

@@ -81,10 +81,15 @@ final class AuthenticationTalk: @unchecked Sendable {
     /// Says who asks, in the words of this sending.
     func authorize(_ request: inout PreparedRequest) async {
         guard !isCallers else { return }
-        (request.identity, request.legs, ticket) = (nil, nil, nil)
+        (request.identity, request.legs, ticket, digest) = (nil, nil, nil, nil)
         guard let login = origin.login, login.opensConnections else {
-            return request.setAuthorization(origin.login?.authorization(
-                request.request.method.rawValue, destination.target.originForm, body: request.bodyBytes))
+            guard let login = origin.login, let digest = login.digestAuthorization() else {
+                return request.setAuthorization(origin.login?.authorization(request.request.method.rawValue, [], body: nil))
+            }
+            self.digest = digest
+            let bodyHash = digest.challenge.needsBody ? await request.bodyHash(Login.kind(digest.challenge.hash), load) : nil
+            return request.setAuthorization(digest.value(
+                method: request.request.method.rawValue, target: destination.target.originForm, bodyHash: bodyHash))
         }
         request.identity = Route.Identity(login: login, speaksHTTP1: login.takesLegs)
         if login.takesLegs {
@@ -97,6 +102,17 @@ final class AuthenticationTalk: @unchecked Sendable {
         if let made = begunTicket { begun = made } else { begun = await beginTicket() }
         (begunTicket, ticket) = (nil, begun?.0)
         request.setAuthorization(begun.map { "Negotiate " + Base64.encode($0.1) })
+    }
+
+    /// What the request sent last said with Digest: its answer may prove the server.
+    private var digest: DigestAuthorization?
+
+    /// RFC 7616 §3.5: a server that proves itself does so, or is another.
+    private func hearDigest(_ head: HTTPHead) throws(LoadError) {
+        guard let digest, let text = head.headers[.authenticationInfo], let information = AuthenticationChallenge.information(text),
+            !digest.isProved(by: information, target: destination.target.originForm)
+        else { return }
+        throw .proofBroken("rspauth of Authentication-Info is wrong: the server does not know the password")
     }
 
     /// The proof that the request sent last began: its answer may end it.
@@ -149,7 +165,7 @@ final class AuthenticationTalk: @unchecked Sendable {
 
     /// Whether the request is to be sent again, with what is known now.
     func hear(_ exchange: any NetworkExchange, _ head: HTTPHead, _ request: PreparedRequest) async throws(LoadError) -> Bool {
-        knowsBody = request.knowsBody
+        (knowsBody, knowsBytes) = (request.knowsBody, request.bodyBytes != nil)
         if let forwarder = exchange.forwarder {
             if head.status == .proxyAuthenticationRequired {
                 return try await challenged(by: forwarder, head, exchange.response) { exchange.setResting($0) }
@@ -160,6 +176,7 @@ final class AuthenticationTalk: @unchecked Sendable {
         guard !isCallers else { return false }
         if try await hearTicket(head) { return true }
         guard head.status == .unauthorized else {
+            try hearDigest(head)
             origin.login?.learn(from: head)
             // A 407 of somebody who is no proxy of ours says nothing.
             if head.status != .proxyAuthenticationRequired { await accepted(&origin) }
@@ -178,10 +195,12 @@ final class AuthenticationTalk: @unchecked Sendable {
     }
 
     private(set) var knowsBody = true
+    /// Those in memory: what is said to a proxy is made when it is sent.
+    private(set) var knowsBytes = true
 
     /// A proxy on the way refused to open a tunnel.
     func hear(_ error: LoadError, _ way: ProxyChain) async throws(LoadError) -> Bool {
-        knowsBody = true
+        (knowsBody, knowsBytes) = (true, true)
         guard error.reason == .proxyAuthenticationRequired, let failure = error.proxyFailure, let head = failure.head,
             let proxy = way.proxies.first(where: { $0.isHTTP && $0 == failure.proxy })
         else { return false }

@@ -99,6 +99,12 @@ final class Login: Sendable {
     /// - Returns: `nil` if this request cannot be proved that way.
     func authorization(_ method: String, _ target: [UInt8], body: @autoclosure () -> [UInt8]?) -> String? {
         if case .fixed(let value) = scheme { return value }
+        guard let digest = digestAuthorization() else { return nil }
+        return digest.value(method: method, target: target, body: digest.challenge.needsBody ? body() : nil)
+    }
+
+    /// What Digest says for one request; `nil` if it is another way.
+    func digestAuthorization() -> DigestAuthorization? {
         let use = digest.withLock { use -> DigestUse? in
             guard use != nil else { return nil }
             use?.count &+= 1
@@ -109,8 +115,7 @@ final class Login: Sendable {
         guard let use else { return nil }
         return DigestAuthorization(
             use.challenge, user: credential.user, password: credential.password, cnonce: use.cnonce, count: use.count,
-            hash: { Self.kind($0).hex($1) ?? "" }
-        ).value(method: method, target: target, body: use.challenge.needsBody ? body() : nil)
+            hash: { Self.kind($0).hex($1) ?? "" })
     }
 
     /// What an answer says of the next request (RFC 7616 §3.5).
@@ -144,7 +149,7 @@ final class Login: Sendable {
         paths.filter { path == $0 || path.hasPrefix($0.hasSuffix("/") ? $0 : $0 + "/") }.map(\.utf8.count).max()
     }
 
-    private static func kind(_ hash: DigestChallenge.Hash) -> DigestHash {
+    static func kind(_ hash: DigestChallenge.Hash) -> DigestHash {
         switch hash {
         case .md5: .md5
         case .sha256: .sha256

@@ -155,6 +155,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         owner.detach(connection.transport.slot)
         endRecord()
         owner.core.pool.surrender(connection)
+        (connection.transport as? TLSTransport)?.stopAsking()
         return (connection.transport, connection.takeUnread(), connection.route.origin)
     }
 

@@ -1,6 +1,7 @@
 // From what the caller asked for to what goes on the wire.
 
 import FoundationEssentials
+import URLLoadingIO
 import URLLoadingWire
 
 /// A request with nothing left to decide.
@@ -81,8 +82,18 @@ struct PreparedRequest: Sendable {
         if case .data(let data) = body { return Array(data) } else { return nil }
     }
     var knowsBody: Bool {
-        guard let body else { return true }
-        if case .data = body { return true } else { return false }
+        if case .stream? = body { false } else { true }
+    }
+
+    /// Digits; `nil` if the body is not known before it is sent, or could not be read. Files are read once more for it.
+    func bodyHash(_ kind: DigestHash, _ load: Load) async -> String? {
+        switch body {
+        case nil: return kind.hex([])
+        case .data(let data)?: return kind.hex(Array(data))
+        case .stream?: return nil
+        case .parts(let parts)?:
+            return await BlockingThreads.files.call(load) { OutgoingBody.hash(of: parts, kind, load) } ?? nil
+        }
     }
 
     /// What its request line asks for.

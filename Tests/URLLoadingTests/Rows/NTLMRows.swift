@@ -71,6 +71,18 @@ import URLLoadingWire
         }
     }
 
+    @Test func `security 13: what a ticket opens is a route of its own`() throws {
+        let origin = try Target("https://a.test/").origin
+        let space = ProtectionSpace(host: "a.test", port: 443, scheme: "https", method: .negotiate)
+        let routes = try (0..<2).map { _ in
+            let login = try #require(Login(.negotiate, space, Credential(user: "", password: ""), isOfURL: false, path: "/"))
+            var route = Route(origin: origin)
+            route.identity = .init(login: login, speaksHTTP1: false)
+            return route
+        }
+        #expect(Set(routes + [Route(origin: origin)]).count == 3)
+    }
+
     @Test func `a wrong password is refused once for each that is given`() async throws {
         let gate = NTLMGate()
         try await withGate(gate) { origin in
