@@ -8,6 +8,7 @@ Python literal; whether the terminal echoes at the end; how the program ended, n
 import os
 import pty
 import select
+import signal
 import sys
 import termios
 import time
@@ -15,6 +16,8 @@ import time
 keys = sys.argv[1].encode("utf-8").decode("unicode_escape").encode("latin-1")
 child, terminal = pty.fork()
 if child == 0:
+    # Whoever runs the tests in the background ignores it, and what is ignored is inherited.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.execv(sys.argv[2], sys.argv[2:])
 
 
