@@ -36,13 +36,21 @@ let package = Package(
         .systemLibrary(name: "URLLoadingCZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
         .systemLibrary(name: "URLLoadingCNghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
         .systemLibrary(name: "URLLoadingCIDN2", pkgConfig: "libidn2", providers: [.apt(["libidn2-dev"])]),
+        .systemLibrary(name: "URLLoadingCPSL", pkgConfig: "libpsl", providers: [.apt(["libpsl-dev"])]),
+        .systemLibrary(name: "URLLoadingCSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
 
         // The two lower floors do not know each other.
         .target(
             name: "URLLoadingWire",
-            dependencies: ["URLLoadingCZlib", "URLLoadingCBrotli", "URLLoadingCZstd", "URLLoadingCNghttp2", "URLLoadingCIDN2"],
+            dependencies: [
+                "URLLoadingCZlib", "URLLoadingCBrotli", "URLLoadingCZstd", "URLLoadingCNghttp2", "URLLoadingCIDN2",
+                "URLLoadingCPSL",
+            ],
             swiftSettings: strict + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
-        .target(name: "URLLoadingIO", dependencies: ["URLLoadingCSystem", "URLLoadingCOpenSSL"], swiftSettings: strict),
+        .target(
+            name: "URLLoadingIO",
+            dependencies: ["URLLoadingCSystem", "URLLoadingCOpenSSL", "URLLoadingCSQLite"],
+            swiftSettings: strict),
 
         // What people import.
         .target(name: "URLLoading", dependencies: ["URLLoadingWire", "URLLoadingIO"], swiftSettings: strict),

@@ -1,0 +1,85 @@
+import URLLoadingCSQLite
+
+/// A prepared statement of a ``Database``: values in, rows out. Parameters and columns count from 0.
+package final class DatabaseStatement {
+    private let statement: OpaquePointer
+    private let database: OpaquePointer
+    /// SQLite copies what it is given: our bytes may go before it is done.
+    private static var copied: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
+
+    init(_ statement: OpaquePointer, of database: OpaquePointer) {
+        self.statement = statement
+        self.database = database
+    }
+
+    func finalize() { sqlite3_finalize(statement) }
+
+    /// What a parameter or a column can hold.
+    package enum Value: Sendable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByNilLiteral {
+        case null
+        case integer(Int64)
+        case real(Double)
+        case text(String)
+        case bytes([UInt8])
+
+        package init(stringLiteral value: String) { self = .text(value) }
+        package init(integerLiteral value: Int64) { self = .integer(value) }
+        package init(nilLiteral: ()) { self = .null }
+        package init(_ value: Int64?) { self = value.map { .integer($0) } ?? .null }
+        package init(_ value: String?) { self = value.map { .text($0) } ?? .null }
+        package init(_ value: Bool) { self = .integer(value ? 1 : 0) }
+    }
+
+    /// Runs it to its end with these parameters.
+    package func run(_ values: Value...) throws(DatabaseFailure) {
+        try each(values) { () throws(DatabaseFailure) in true }
+    }
+
+    /// Calls `row` for each row, until it says false.
+    package func each(_ values: [Value] = [], _ row: () throws(DatabaseFailure) -> Bool) throws(DatabaseFailure) {
+        defer {
+            sqlite3_reset(statement)
+            sqlite3_clear_bindings(statement)
+        }
+        for (index, value) in values.enumerated() { try bind(value, at: Int32(index) + 1) }
+        while true {
+            let code = sqlite3_step(statement)
+            guard code == SQLITE_ROW else {
+                guard code == SQLITE_DONE else { throw DatabaseFailure(code, database) }
+                return
+            }
+            guard try row() else { return }
+        }
+    }
+
+    private func bind(_ value: Value, at index: Int32) throws(DatabaseFailure) {
+        let code = switch value {
+        case .null: sqlite3_bind_null(statement, index)
+        case .integer(let number): sqlite3_bind_int64(statement, index, number)
+        case .real(let number): sqlite3_bind_double(statement, index, number)
+        case .text(let text): sqlite3_bind_text(statement, index, text, Int32(text.utf8.count), Self.copied)
+        case .bytes(let bytes):
+            // An empty array may have no address, and that would be NULL.
+            bytes.isEmpty
+                ? sqlite3_bind_zeroblob(statement, index, 0)
+                : sqlite3_bind_blob64(statement, index, bytes, UInt64(bytes.count), Self.copied)
+        }
+        guard code == SQLITE_OK else { throw DatabaseFailure(code, database) }
+    }
+
+    // MARK: Columns of the row at hand
+
+    package func isNull(_ column: Int32) -> Bool { sqlite3_column_type(statement, column) == SQLITE_NULL }
+    package func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(statement, column) }
+    package func real(_ column: Int32) -> Double { sqlite3_column_double(statement, column) }
+
+    package func text(_ column: Int32) -> String {
+        String(decoding: bytes(sqlite3_column_text(statement, column).map { UnsafeRawPointer($0) }, column), as: UTF8.self)
+    }
+
+    package func blob(_ column: Int32) -> [UInt8] { Array(bytes(sqlite3_column_blob(statement, column), column)) }
+
+    private func bytes(_ start: UnsafeRawPointer?, _ column: Int32) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(sqlite3_column_bytes(statement, column)))
+    }
+}
