@@ -60,8 +60,9 @@ let package = Package(
             dependencies: ["BenchMeasure", .product(name: "AsyncHTTPClient", package: "async-http-client")],
             swiftSettings: [.swiftLanguageMode(.v6)]),
     ] : []) + [
-        // The holding server for `inflight`, and the driver.
+        // The holding server for `inflight`, the proxy for tunnels, and the driver.
         .executableTarget(name: "hold", cSettings: gnu),
+        .executableTarget(name: "connect", cSettings: gnu),
         .executableTarget(name: "bench", swiftSettings: strict),
     ]
 )

@@ -5,7 +5,7 @@ import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-final class OriginConnection: @unchecked Sendable {
+final class OriginConnection: ServedConnection, @unchecked Sendable {
     // Unchecked: all but `token`, `socket` and `isReleased` is touched by the serving task alone.
     let number: Int
     let origin: TestOrigin

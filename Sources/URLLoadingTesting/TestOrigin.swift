@@ -24,10 +24,8 @@ public final class TestOrigin: Sendable {
     public let configuration: Configuration
     let state: Lock<OriginState>
     let tls: TLSServerContext?
-    private let listener: SocketListener
+    let life: ServerLife
     private let base: URL
-    private let token = StopToken()
-    private let task = Lock<Task<Void, Never>?>(nil)
 
     /// Listens, but does not answer before ``start()`` or ``run()``.
     ///
@@ -40,16 +38,16 @@ public final class TestOrigin: Sendable {
     public init(_ configuration: Configuration = Configuration()) throws {
         self.configuration = configuration
         tls = try configuration.tls.map { try TLSServerContext(.init($0)) }
-        listener = try SocketListener(try configuration.address.socketAddress)
+        life = try ServerLife(try configuration.address.socketAddress)
         state = Lock(OriginState(recordedRequests: configuration.recordedRequests))
-        let authority = configuration.authority(port: listener.address.port)
+        let authority = configuration.authority(port: life.port)
         let scheme = configuration.tls == nil ? "http" : "https"
         guard let base = URL(string: "\(scheme)://\(authority)") else { throw TestOriginError(authority) }
         self.base = base
     }
 
     /// The port it listens on; 0 for a Unix socket.
-    public var port: UInt16 { listener.address.port }
+    public var port: UInt16 { life.port }
 
     /// The URL of a path on this origin.
     ///
@@ -63,57 +61,14 @@ public final class TestOrigin: Sendable {
     // MARK: Its life
 
     /// Serves in a task of its own until ``stop()``. A second call does nothing.
-    public func start() {
-        task.withLock { task in
-            guard task == nil else { return }
-            task = Task { await self.run() }
-        }
-    }
+    public func start() { startServing() }
 
     /// Ends every connection and returns when the last one is closed, with its handlers.
-    public func stop() async {
-        stopServing()
-        await task.withLock { $0 }?.value
-    }
+    public func stop() async { await stopServing() }
 
     /// Serves until ``stop()``, or until the calling task is cancelled; every connection is a child of
     /// that task. Returns when all are closed. It can run once.
-    @concurrent public func run() async {
-        await withTaskCancellationHandler {
-            await withDiscardingTaskGroup { group in
-                while let socket = await nextConnection() {
-                    guard let connection = open(socket) else { continue }
-                    group.addTask { await connection.serve() }
-                }
-                // Handlers that wait for something learn that nobody wants their answer.
-                group.cancelAll()
-            }
-        } onCancel: {
-            stopServing()
-        }
-        listener.close()
-    }
-
-    private func stopServing() {
-        token.stop(.cancelled)
-        for connection in state.withLock({ $0.stop() }) { connection.end() }
-    }
-
-    private func nextConnection() async -> SocketTransport? {
-        while token.stopReason == nil {
-            do throws(IOFailure) { return try await listener.accept(token) } catch {
-                // Out of descriptors, or the peer was gone already: there will be others.
-                try? await Poller.shared.sleep(until: Poller.now() + 5_000_000, token)
-            }
-        }
-        return nil
-    }
-
-    private func open(_ socket: SocketTransport) -> OriginConnection? {
-        let connection = change { $0.open(socket, self) }
-        if connection == nil { socket.close() }
-        return connection
-    }
+    @concurrent public func run() async { await serveAll() }
 
     func closed(_ connection: OriginConnection) {
         change { $0.close(connection) }
@@ -126,6 +81,11 @@ public final class TestOrigin: Sendable {
         for watcher in watchers { watcher.wake() }
         return result
     }
+}
+
+extension TestOrigin: ServingTests {
+    func open(_ socket: SocketTransport) -> OriginConnection? { change { $0.open(socket, self) } }
+    func stopOpening() -> [OriginConnection] { state.withLock { $0.stop() } }
 }
 
 /// Serves for the length of a scope: at its end, however it is left, every connection is closed
@@ -142,18 +102,7 @@ nonisolated(nonsending) public func withTestOrigin<R>(
     _ configuration: TestOrigin.Configuration = .init(),
     _ use: nonisolated(nonsending) (TestOrigin) async throws -> R
 ) async throws -> R {
-    let origin = try TestOrigin(configuration)
-    async let serving: Void = origin.run()
-    do {
-        let result = try await use(origin)
-        await origin.stop()
-        await serving
-        return result
-    } catch {
-        await origin.stop()
-        await serving
-        throw error
-    }
+    try await TestOrigin(configuration).serving(use)
 }
 
 /// The origin cannot be set up as it was asked.

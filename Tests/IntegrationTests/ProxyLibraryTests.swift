@@ -8,7 +8,8 @@ import URLLoadingWire
 
 @Suite(.timeLimit(.minutes(1)))
 struct ProxyLibraryTests {
-    /// Answers from the URL's host: `direct.test`, `two.test`, `slow.test` (after a second).
+    /// Answers from the URL's host: `direct.test`, `two.test`, `slow.test` (after a second), `fail.test` (nothing),
+    /// `none.test` (an empty list).
     static let source = """
         #include <stdlib.h>
         #include <string.h>
@@ -16,7 +17,9 @@ struct ProxyLibraryTests {
         void *px_proxy_factory_new(void) { return malloc(1); }
         void px_proxy_factory_free(void *factory) { free(factory); }
         char **px_proxy_factory_get_proxies(void *factory, const char *url) {
+            if (strstr(url, "fail")) return NULL;
             char **list = calloc(3, sizeof *list);
+            if (strstr(url, "none")) return list;
             if (strstr(url, "slow")) sleep(1);
             if (strstr(url, "odd")) { list[0] = strdup("wpad://"); return list; }
             list[0] = strdup(strstr(url, "two") ? "http://proxy.test:3128" : strstr(url, "/path") ? "http://saw.the.path:1" : "direct://");
@@ -43,12 +46,25 @@ struct ProxyLibraryTests {
         let folder = try TemporaryFolder()
         guard let library = try await Self.library(folder) else { return }
         #expect(try await Self.ways(library, "http://direct.test/") == ["direct"])
-        #expect(try await Self.ways(library, "https://two.test/") == ["http://proxy.test:3128", "socks5://gate.test:1080"])
+        #expect(try await Self.ways(library, "https://two.test/") == ["http://proxy.test:3128", "socks5h://gate.test:1080"])
         // It is told the origin and nothing more; and of this machine it is not asked.
         #expect(try await Self.ways(library, "http://a.test/path?secret") == ["direct"])
         #expect(try await Self.ways(library, "http://localhost/two") == ["direct"])
         let error = await #expect(throws: LoadError.self) { try await Self.ways(library, "http://odd.test/") }
         #expect(error?.reason == .badProxy)
+    }
+
+    /// Whoever cannot be asked has not said that there is no proxy.
+    @Test func aFailureIsNotADirectWay() async throws {
+        let folder = try TemporaryFolder()
+        guard let library = try await Self.library(folder) else { return }
+        for host in ["fail.test", "none.test"] {
+            let error = await #expect(throws: LoadError.self) { try await Self.ways(library, "http://\(host)/") }
+            #expect(error?.reason == .proxiesUnknown && error?.phase == .preparing && error?.party == .system)
+            let load = LoadControl(idle: nil, resource: nil)
+            let ways = try await DesktopProxies.chains(to: try Target("http://\(host)/").origin, otherwise: [.direct], load, library)
+            #expect(ways == [.direct])
+        }
     }
 
     /// A script may take as long as it likes; the load does not wait for it.

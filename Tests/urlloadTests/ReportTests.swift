@@ -1,5 +1,5 @@
 import Testing
-import URLLoading
+@testable import URLLoading
 @testable import urlload
 
 struct ReportTests {
@@ -27,8 +27,38 @@ struct ReportTests {
     @Test func anErrorSaysWhatWhenAndWho() {
         let failure = Report.Failure(LoadError(.hostNotFound, phase: .resolving, party: .system, detail: "x.example"))
         #expect(failure.json.description
-            == #"{"reason":"hostNotFound","code":-1003,"phase":"resolving","party":"system","detail":"x.example","exitCode":6}"#)
+            == #"{"reason":"hostNotFound","code":-1003,"phase":"resolving","party":"system","detail":"x.example","proxy":null,"exitCode":6}"#)
         #expect(ErrorWords.make(failure) == "there is no host of this name (hostNotFound, resolving)")
+    }
+
+    @Test func anErrorAtAProxyIsNotTheServers() throws {
+        let proxy = try Proxy("http://u:SECRET@p.example:3128")
+        func words(_ error: LoadError) -> String { ErrorWords.make(Report.Failure(error.at(proxy))) }
+        #expect(words(LoadError(.connectionRefused, phase: .connecting, party: .peer, detail: "192.0.2.1"))
+            == "at the proxy http://p.example:3128: nothing listens there (connectionRefused, connecting)")
+        #expect(words(LoadError(.hostNotFound, phase: .resolving, party: .system, detail: "p.example"))
+            == "at the proxy http://p.example:3128: there is no host of this name (proxyNotFound, resolving)")
+        #expect(words(LoadError(.proxyRefused, phase: .connecting, party: .peer, detail: "it answered 403 Forbidden"))
+            == "at the proxy http://p.example:3128: it would not connect (proxyRefused, connecting): it answered 403 Forbidden")
+        #expect(words(LoadError(.connectionLost, phase: .waiting, party: .peer))
+            == "at the proxy http://p.example:3128: it closed the connection (connectionLost, waiting)")
+        let json = Report.Failure(LoadError(.connectionLost, phase: .waiting, party: .peer).at(proxy)).json.description
+        #expect(json.contains(#""proxy":"http://p.example:3128""#) && !json.contains("SECRET"))
+    }
+
+    @Test func headsOfHTTP2HaveNoPhrase() {
+        #expect(HeadText.make(HTTPHead(status: .ok, version: .http11, headers: ["A": "b"])) == "HTTP/1.1 200 OK\r\nA: b\r\n\r\n")
+        #expect(HeadText.make(HTTPHead(status: .notFound, version: .http2, headers: [:])) == "HTTP/2 404 \r\n\r\n")
+    }
+
+    @Test func namesOfNotesAreNeverTooLong() {
+        #expect(Continuation.notesName("file") == ".file.urlload")
+        for count in [240, 243, 244, 250, 255] {
+            let name = String(repeating: "a", count: count)
+            #expect((Continuation.notesName(name) + ".new").utf8.count <= 255)
+            #expect(Continuation.notesName(name) != Continuation.notesName(String(name.dropLast()) + "b"))
+        }
+        #expect((Continuation.notesName(String(repeating: "🙂", count: 63)) + ".new").utf8.count <= 255)
     }
 }
 

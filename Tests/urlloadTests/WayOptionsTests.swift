@@ -9,9 +9,14 @@ import URLLoading
     @Test func proxies() throws {
         #expect(try parse("-x", "p:1").proxy?.description == "http://p:1")
         #expect(try parse("--proxy", "https://p").proxy?.description == "https://p:443")
-        #expect(try parse("-x", "socks5h://p").proxy?.description == "socks5://p:1080")
+        #expect(try parse("-x", "socks5h://p").proxy?.description == "socks5h://p:1080")
         #expect(try parse("--socks5", "p").proxy?.description == "socks5://p:1080")
-        #expect(try parse("--socks5-hostname", "p:2").proxy?.description == "socks5://p:2")
+        #expect(try parse("--socks5-hostname", "p:2").proxy?.description == "socks5h://p:2")
+        #expect(try parse("--socks4", "p").proxy?.description == "socks4://p:1080")
+        #expect(try parse("--socks5", "socks5://p").proxy?.description == "socks5://p:1080")
+        #expect(try parse("-x", "socks5h://localhost/run/p").proxy?.socketPath == "/run/p")
+        let other = #expect(throws: UsageError.self) { try parse("--socks5", "http://p") }
+        #expect(other?.words == "--socks5 is for socks5://; --proxy takes http:// if it is a kind of proxy")
         #expect(try parse("--socks4a", "u@p:2").proxy?.description == "socks4a://p:2")
         let none = try parse("-x", "p:1", "-x", "")
         #expect(none.forbidsProxies && none.proxy == nil)
@@ -19,8 +24,10 @@ import URLLoading
     }
 
     @Test func whatGoesWithAProxy() throws {
-        #expect(throws: UsageError.self) { try parse("-U", "a:b") }
-        #expect(throws: UsageError.self) { try parse("--preproxy", "socks5://p") }
+        // These two go with the environment's as well.
+        #expect(try parse("-U", "a:b").policy() != nil)
+        #expect(try parse("--preproxy", "socks5://p").policy() != nil)
+        #expect(throws: UsageError.self) { try parse("-U", "a:b\nc") }
         #expect(throws: UsageError.self) { try parse("-x", "p", "-U", "a:b\nc") }
         #expect(try parse("-x", "p", "-U", "a:b:c", "--preproxy", "socks5://q").policy() != nil)
         #expect(try parse("--noproxy", "a,b").policy() != nil)
@@ -29,8 +36,8 @@ import URLLoading
     }
 
     @Test func wordsThatAreNone() {
-        for words in [["-x", "ftp://p"], ["-x", "socks4://p"], ["--socks5", "http://p"], ["--resolve", "a:80"], ["--resolve", "a:x:1.2.3.4"],
-            ["--resolve", "a:80:b"], ["--resolve", "a:80:"], ["--connect-to", "a:1:b"], ["--connect-to", "a:x:b:1"], ["--connect-to", "a"],
+        for words in [["-x", "ftp://p"], ["--socks5", "http://p"], ["--resolve", "a:80"], ["--resolve", "a:x:1.2.3.4"],
+            ["--resolve", "a:80:b"], ["--resolve", "a:80:"], ["--connect-to", "a:1:b"], ["--connect-to", "a:x:b:1"], ["--connect-to", "a:+80:b:1"], ["--resolve", "a:+80:192.0.2.1"], ["-x", "p:+80"], ["--connect-to", "a"],
             ["--unix-socket", ""], ["--interface", "host!eth0"],
         ] {
             #expect(throws: UsageError.self, "\(words)") { try ArgumentParser.parse(words + ["u"]) }

@@ -19,7 +19,7 @@ struct Contender {
     /// What another road costs, beside the same request without it.
     static let roads: [Contender] = [
         Contender(name: "ours-http1", executable: "ours", environment: ["OURS_HTTP1": "1"]),
-        Contender(name: "ours-socks", executable: "ours", environment: ["OURS_PROXY": "1"]),
+        Contender(name: "ours-connect", executable: "ours", environment: ["OURS_PROXY": "1"]),
     ]
 
     var isFoundation: Bool { name == "fnet" }

@@ -64,7 +64,7 @@ struct Scenario {
         .get("get-h2-tls-64", "GET 1 KB over HTTP/2 and TLS, 64 at a time", .http2TLS, connections: 64, requests: 40_000),
         .bulk("bulk", "1 GiB, discarded", .plain),
         .bulk("bulk-tls", "1 GiB over TLS, discarded", .tls),
-        .tunnelled("bulk-tunnel", "1 GiB over TLS, discarded, directly and through a SOCKS proxy"),
+        .tunnelled("bulk-tunnel", "1 GiB over TLS, discarded, directly and through an HTTP proxy that splices (CONNECT)"),
         .bulk("bulk-h2-tls", "1 GiB over TLS, discarded, over HTTP/2 (ours) and HTTP/1.1", .http2TLS),
         .transfer("upload-file", "1 GiB up from a file", .uploadFile, .holding, "/sink"),
         .transfer("upload-memory", "1 GiB up from memory, in pieces of 256 KiB", .uploadMemory, .holding, "/sink"),

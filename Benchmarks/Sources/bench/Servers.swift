@@ -151,22 +151,21 @@ final class Servers {
     }
 
     private func startHolding() throws {
-        let (pid, output) = try spawn(["setpriv", "--pdeathsig", "TERM", "\(Contender.directory)/hold"])
-        pids.append(pid)
-        let line = FileHandle(fileDescriptor: output, closeOnDealloc: true).availableData
-        let text = String(decoding: line, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
-        guard let port = UInt16(text) else { throw Failure("the holding server said no port") }
-        ports[.holding] = port
+        ports[.holding] = try start("hold")
     }
 
     private func startProxy() throws {
-        let port = try freePorts(1)[0]
-        let (pid, output) = try spawn(
-            ["setpriv", "--pdeathsig", "TERM", "sh", "-c", "exec microsocks -i 127.0.0.1 -p \(port) 2>/dev/null"])
-        close(output)
+        proxy = "http://127.0.0.1:\(try start("connect"))"
+    }
+
+    /// One of our own, which writes the port it listens on.
+    private func start(_ executable: String) throws -> UInt16 {
+        let (pid, output) = try spawn(["setpriv", "--pdeathsig", "TERM", "\(Contender.directory)/\(executable)"])
         pids.append(pid)
-        try waitForPort(port)
-        proxy = "socks5://127.0.0.1:\(port)"
+        let line = FileHandle(fileDescriptor: output, closeOnDealloc: true).availableData
+        let text = String(decoding: line, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+        guard let port = UInt16(text) else { throw Failure("\(executable) said no port") }
+        return port
     }
 
     private func shell(_ script: String) throws {

@@ -65,7 +65,8 @@ public struct AddressOverride: Sendable, Hashable {
         return try AddressOverride(host, port, .addresses(all))
     }
 
-    /// Another host and port in place of these; proxies are asked for it too.
+    /// Another host and port in place of these. Proxies are asked for it too: one of HTTP for a tunnel, of `http` as
+    /// well, since the requests themselves would say the URL's.
     /// - Parameters:
     ///   - host: `nil` for every host.
     ///   - other: `nil` for the same host.
@@ -100,6 +101,8 @@ public struct AddressOverrides: Sendable, Hashable, ExpressibleByArrayLiteral {
         }
         return (origin.host, origin.port)
     }
+
+    func moves(_ origin: Origin) -> Bool { target(of: origin) != (origin.host, origin.port) }
 
     func unixSocket(for origin: Origin) -> SocketAddress? {
         for case .unix(let address) in all.lazy.filter({ $0.fits(origin.host, origin.port) }).map(\.place) { return address }

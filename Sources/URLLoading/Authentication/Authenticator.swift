@@ -29,7 +29,7 @@ final class Authenticator: Sendable {
         }
 
         init(_ proxy: Proxy) {
-            (host, port, scheme, isProxy) = ("\(proxy.host)", Int(proxy.port), proxy.kind.rawValue, true)
+            (host, port, scheme, isProxy) = (proxy.socketPath ?? "\(proxy.host)", Int(proxy.port), proxy.kind.rawValue, true)
         }
 
         init(_ space: ProtectionSpace) {

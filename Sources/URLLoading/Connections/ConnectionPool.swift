@@ -68,7 +68,10 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     private func leaseNow(_ route: Route) -> PoolState<HTTP1Connection>.Lease {
         state.withLock { state in
             let lease = state.pool.lease(route, makeWaiter: Self.makeWaiter)
-            if case .use(let connection) = lease { connection.wake(with: &state.spare) }
+            if case .use(let connection) = lease {
+                connection.wake(with: &state.spare)
+                if connection.route != route { connection.route = route }
+            }
             return lease
         }
     }

@@ -20,7 +20,7 @@ struct Connector: Sendable {
     ) async throws(LoadError) -> LeasedConnection {
         let identifier = Self.nextIdentifier.add(1, ordering: .relaxed).oldValue
         let transport = try await transport(
-            to: route.origin, through: route.way, forwarded: route.forwarder != nil, isSecure: route.origin.isSecure,
+            to: route.origin, through: route.way, forwarded: route.forwarder != nil, keepsRefused: true, isSecure: route.origin.isSecure,
             offering: offersHTTP2 ? configuration.httpVersions.offered : Configuration.HTTPVersions.http1Only.offered,
             control, access, record, tap: configuration.wireTap.map { ProxyTap(tell: $0, connection: identifier) }, at: addresses)
         let chosen = (transport as? TLSTransport)?.negotiated?.applicationProtocol
@@ -68,14 +68,16 @@ struct Connector: Sendable {
     }
 
     private func transport(
-        to origin: Origin, through way: ProxyChain = .direct, forwarded: Bool = false, isSecure: Bool,
+        to origin: Origin, through way: ProxyChain = .direct, forwarded: Bool = false, keepsRefused: Bool = false, isSecure: Bool,
         offering protocols: [String]? = nil, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord? = nil,
         tap: ProxyTap? = nil, at known: [SocketAddress]? = nil
     ) async throws(LoadError) -> any Transport {
         let (host, port) = configuration.addressOverrides.target(of: origin)
         let open = way.isDirect
             ? try await socket(to: host, port, for: origin, control, access, record, at: known)
-            : try await tunnel(through: way, to: host, port, forwarded: forwarded, control, access, record, tap)
+            : try await tunnel(TunnelPlan(
+                way: way, host: host, port: port, isForwarded: forwarded, keepsRefused: keepsRefused, access: access, record: record,
+                tap: tap), control)
         guard isSecure, configuration.dial == nil else { return open }
         record?.mark(.secureStart)
         let transport = try await secure.handshake(over: open, with: origin, offering: protocols, control)
@@ -122,10 +124,17 @@ struct Connector: Sendable {
     func allowedAddresses(
         of origin: Origin, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord?
     ) async throws(LoadError) -> [SocketAddress] {
-        let found: [SocketAddress]
         let (host, port) = configuration.addressOverrides.target(of: origin)
+        return try await allowedAddresses(of: host, port, control, access, record)
+    }
+
+    /// Where a host may be connected to.
+    func allowedAddresses(
+        of host: Origin.Host, _ port: UInt16, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord?
+    ) async throws(LoadError) -> [SocketAddress] {
+        let found: [SocketAddress]
         do throws(IOFailure) { found = try await addresses(of: host, port, control, record) } catch { throw LoadError(error) }
-        switch AddressPlan.make(found, of: origin.host, access, configuration) {
+        switch AddressPlan.make(found, of: host, access, configuration) {
         case .refuse(let error): throw error
         case .connect(let addresses): return addresses
         }

@@ -8,7 +8,8 @@ import URLLoadingWire
 
 final class HTTP1Connection: @unchecked Sendable {
     let transport: any Transport
-    let route: Route
+    /// Whom it serves now. Of those that a proxy forwards for it may become another; see `PoolState`.
+    var route: Route
     /// The proxy that requests are said to; `nil` if it is the origin.
     let forwarder: Proxy?
     let identifier: Int

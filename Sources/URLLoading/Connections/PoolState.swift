@@ -79,6 +79,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
 
     /// Asks for a connection. The newest idle one first: it is the least likely to be stale.
     mutating func lease(_ route: Route, makeWaiter: () -> Waiter) -> Lease {
+        if route.forwarder != nil, let connection = takeOver(for: route) { return .use(connection) }
         let perHost = perHost
         let lease: Lease = update(route) { host in
             guard host.waiting.count == 0 else { return host.queue(makeWaiter()) }
@@ -92,6 +93,22 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         }
         if case .use = lease { idleCount -= 1 }
         return lease
+    }
+
+    /// One that rests after another origin's requests: who forwards does so for all of them. It counts for the new
+    /// origin from now on. `nil` if there is none, or the origin has one of its own, or no place.
+    private mutating func takeOver(for route: Route) -> Connection? {
+        if let host = hosts[route] {
+            guard host.idle.isEmpty, host.waiting.count == 0, host.count < perHost else { return nil }
+        }
+        guard idleCount > 0, let other = hosts.filter({ !$0.value.idle.isEmpty && $0.key.isForwarded(as: route) })
+            .max(by: { $0.value.idle[$0.value.idle.count - 1].since < $1.value.idle[$1.value.idle.count - 1].since })?.key,
+            let newest = update(other, { $0.idle.popLast() })
+        else { return nil }
+        idleCount -= 1
+        dropIfEmpty(other)
+        update(route) { $0.leased += 1 }
+        return newest.connection
     }
 
     /// A connection was made by the load that had a place for it.
@@ -264,13 +281,22 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
     /// Whether anybody on the way proves who he is.
     var isProven: Bool { origin.isSecure || way.proxies.contains { $0.kind == .https } }
 
-    init(origin: Origin, way: ProxyChain = .direct) {
+    /// Another place than the URL's is connected to: a proxy, which would go by the URL, is asked for a tunnel there.
+    var isMoved = false
+
+    init(origin: Origin, way: ProxyChain = .direct, isMoved: Bool = false) {
         self.origin = origin
         self.way = way
+        self.isMoved = isMoved
     }
 
     /// The proxy that gets the requests themselves; `nil` if the origin does, be it through a tunnel.
-    var forwarder: Proxy? { !origin.isSecure && way.forwards ? way.proxies.last : nil }
+    var forwarder: Proxy? { !origin.isSecure && !isMoved && way.forwards ? way.proxies.last : nil }
+
+    /// Whether both go to the same proxy, which gets the requests themselves, with the same credentials and trust.
+    func isForwarded(as other: Route) -> Bool {
+        way == other.way && trust == other.trust && forwarder != nil && other.forwarder != nil
+    }
 
     var description: String { way.isDirect ? "\(origin)" : "\(origin) through \(way)" }
 }

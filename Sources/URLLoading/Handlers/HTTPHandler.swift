@@ -124,10 +124,12 @@ struct HTTPHandler: DirectHandler {
         _ request: PreparedRequest, _ origin: Origin, through way: ProxyChain, for load: Load, fresh: Bool,
         _ record: TransactionRecord?, _ hop: Load.Hop, _ talk: inout AuthenticationTalk?
     ) async throws(LoadError) -> any NetworkExchange {
+        defer { load.forgetRefusedTunnel() }
+        let isMoved = load.core.configuration.addressOverrides.moves(origin)
         while true {
             let way = talk?.opened(way) ?? way
             do throws(LoadError) {
-                return try await lease(request, over: Route(origin: origin, way: way), for: load, fresh: fresh, record)
+                return try await lease(request, over: Route(origin: origin, way: way, isMoved: isMoved), for: load, fresh: fresh, record)
             } catch {
                 guard try await answers(error, way, request, hop, for: load, &talk) else { throw error }
             }

@@ -41,6 +41,9 @@ class LoadControl: StopToken, @unchecked Sendable {
     /// Its connection moves no byte for now, or does again.
     func setResting(_ isResting: Bool, _ route: Route) {}
 
+    /// Where a proxy may be asked again; see `RefusedTunnel`. Used by the load's own task.
+    final var refusedTunnel: RefusedTunnel?
+
     /// Where closures are counted that go on although the load no longer waits for them.
     var abandoned: AbandonedCount { Self.abandoned }
     private static let abandoned = AbandonedCount()

@@ -8,6 +8,8 @@ extension LoadError.Reason {
     public static let badProxy = Self("badProxy", -1000)
     /// The proxy's own name does not exist.
     public static let proxyNotFound = Self("proxyNotFound", -1003)
+    /// The desktop's settings could not be asked, so that nobody knows whether there is a proxy: libproxy failed.
+    public static let proxiesUnknown = Self("proxiesUnknown", -1006)
     /// The proxy would not connect: it answered CONNECT with a status that is no success, or SOCKS with a refusal.
     public static let proxyRefused = Self("proxyRefused", -1004)
     /// The proxy wants credentials, or others (407, or SOCKS 5 in its own words). A 407 to a request for `http` is a
@@ -65,9 +67,10 @@ extension LoadError {
     }
 
     /// Whether another way is worth trying: a proxy could not be reached or used. One that refuses has decided, and
-    /// so has whoever stopped the load.
+    /// so has whoever stopped the load. One that does not prove who it is may be somebody who wants another way taken.
     var leavesAnotherWay: Bool {
         guard let failure = proxyFailure, failure.head == nil, failure.reply == nil else { return false }
+        guard phase != .securing || reason == .connectionLost else { return false }
         return ![.cancelled, .idleTimeout, .resourceTimeout, .addressRefused].contains(reason) && party != .local
     }
 }

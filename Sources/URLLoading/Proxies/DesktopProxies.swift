@@ -7,13 +7,19 @@ enum DesktopProxies {
     static var isAvailable: Bool { ProxyLibrary.shared != nil }
 
     static func chains(
-        to origin: Origin, _ load: LoadControl, _ library: ProxyLibrary? = .shared
+        to origin: Origin, otherwise ways: [ProxyChain] = [], _ load: LoadControl, _ library: ProxyLibrary? = .shared
     ) async throws(LoadError) -> [ProxyChain] {
         guard !origin.host.isThisMachine, let library else { return [.direct] }
         // A script is somebody else's program: it is told no path and no query.
         let answers = await library.proxies(for: "\(origin)/", load)
-        guard let answers else { throw LoadError(load.stopReason ?? .cancelled, phase: .preparing) }
-        return try chains(from: answers)
+        switch answers {
+        case nil: throw LoadError(load.stopReason ?? .cancelled, phase: .preparing)
+        case .ways(let answers)? where !answers.isEmpty: return try chains(from: answers)
+        // No way at all, not even a direct one.
+        case .ways?, .failed?:
+            guard ways.isEmpty else { return ways }
+            throw LoadError(.proxiesUnknown, phase: .preparing, party: .system, detail: "libproxy failed")
+        }
     }
 
     /// `direct://`, `http://host:port`, `socks5://host:port`; kinds that are not known here are left out. An answer
@@ -23,11 +29,16 @@ enum DesktopProxies {
         var failure: LoadError?
         for answer in answers {
             // libproxy says only that it is SOCKS, where the settings do.
-            let text = answer.hasPrefix("socks4://") ? "socks4a://" + answer.dropFirst(9) : answer
+            let text = switch true {
+            case answer.hasPrefix("socks4://"): "socks4a://" + answer.dropFirst(9)
+            // Browsers, whose settings these are, let it look up the names.
+            case answer.hasPrefix("socks5://"): "socks5h://" + answer.dropFirst(9)
+            default: answer
+            }
             if text == "direct://" { chains.append(.direct); continue }
             do throws(LoadError) { chains.append([try Proxy(text)]) } catch { failure = error }
         }
         if chains.isEmpty, let failure { throw .badProxy("the desktop's settings: \(failure.detail ?? "")") }
-        return chains.isEmpty ? [.direct] : chains
+        return chains
     }
 }

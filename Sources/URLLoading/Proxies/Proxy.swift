@@ -1,4 +1,5 @@
 import FoundationEssentials
+import URLLoadingIO
 public import URLLoadingWire
 
 /// A server that connects to others in a client's place.
@@ -9,8 +10,9 @@ public import URLLoadingWire
 /// configuration.proxies = .fixed([proxy])
 /// ```
 /// What each kind is told: an HTTP proxy the whole URL of `http` and host and port of `https` and streams, a
-/// SOCKS proxy always host and port. The names of origins are looked up by the proxy and not here; that of the
-/// proxy is looked up here. User and password go to the proxy and to nobody else, and are in no description.
+/// SOCKS proxy always host and port. The names of origins are looked up by the proxy and not here, but for
+/// ``looksUpNames``; that of the proxy is looked up here. User and password go to the proxy and to nobody else, and are
+/// in no description.
 public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// Which protocol it speaks.
     public enum Kind: String, Sendable, Hashable, CaseIterable {
@@ -18,7 +20,8 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
         case http
         /// HTTP/1.1 over TLS; it is verified under its own name by ``Configuration/tls-swift.property``.
         case https
-        /// SOCKS 4 with names in place of addresses. It has a user and no password, and carries no address of IPv6.
+        /// SOCKS 4, with names in place of addresses (4A) if the proxy looks them up. It has a user and no password, and
+        /// carries no address of IPv6.
         case socks4a
         /// SOCKS 5 (RFC 1928), with user and password if it wants them (RFC 1929).
         case socks5
@@ -28,6 +31,12 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
     /// In normal form.
     public let host: Origin.Host
     public let port: UInt16
+    /// Where it listens in place of host and port, if that is a Unix socket.
+    public let socketPath: String?
+    /// Whether it gets the names of origins as they are. If not they are looked up here, and a SOCKS proxy gets an
+    /// address, of IPv4 where there is one: whoever serves names here then learns where loads go. HTTP proxies always get
+    /// names.
+    public let looksUpNames: Bool
     /// Who asks; `nil` for nobody in particular.
     public let user: String?
     let password: String?
@@ -38,12 +47,32 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
     ///   - host: a name or an address, IPv6 in brackets.
     ///   - port: without it 443 for ``Kind/https`` and 1080 for the others.
     ///   - user: for SOCKS 5 at most 255 bytes, and the password too; for HTTP without a colon (RFC 7617 §2).
+    ///   - looksUpNames: of SOCKS; see ``looksUpNames-swift.property``.
     /// - Throws: ``LoadError/Reason/badProxy``; its detail says what is wrong and holds no password.
     public init(
-        _ kind: Kind, host: String, port: UInt16? = nil, user: String? = nil, password: String? = nil
+        _ kind: Kind, host: String, port: UInt16? = nil, user: String? = nil, password: String? = nil,
+        looksUpNames: Bool = true
     ) throws(LoadError) {
         do throws(WireViolation) {
-            self.init(kind, try Origin.Host(host), port, user, password)
+            self.init(kind, try Origin.Host(host), port, nil, user, password, looksUpNames)
+        } catch { throw .badProxy("\(error)") }
+        try check()
+    }
+
+    /// A proxy on a Unix socket of this machine; only the first of several can be one.
+    ///
+    /// ```swift
+    /// let gate = try Proxy(.socks5, unixSocket: "/run/tor/socks")
+    /// ```
+    /// - Parameters:
+    ///   - path: less than 108 bytes, which is the system's limit.
+    ///   - looksUpNames: of SOCKS; see ``looksUpNames-swift.property``.
+    /// - Throws: ``LoadError/Reason/badProxy``.
+    public init(
+        _ kind: Kind, unixSocket path: String, user: String? = nil, password: String? = nil, looksUpNames: Bool = true
+    ) throws(LoadError) {
+        do throws(WireViolation) {
+            self.init(kind, try Origin.Host("localhost"), nil, path, user, password, looksUpNames)
         } catch { throw .badProxy("\(error)") }
         try check()
     }
@@ -51,36 +80,51 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
     /// A proxy as it is written into `http_proxy`: `scheme://user:password@host:port`, where scheme, user and port
     /// may be left out, and user and password are percent-encoded.
     ///
-    /// Schemes are `http` (the default), `https`, `socks4a`, `socks5`, and `socks5h` and `socks`, which are the
-    /// same: this library never looks up the name of an origin for a proxy. So it does not speak `socks4`, which
-    /// cannot carry one.
+    /// Schemes are `http` (the default) and `https`; `socks5h`, `socks` and `socks4a`, where the proxy looks up the names
+    /// of origins; and `socks5` and `socks4`, where that is done here, as curl has it. With `localhost` and a path in
+    /// place of host and port it is a Unix socket: `socks5h://localhost/run/tor/socks`.
     /// - Throws: ``LoadError/Reason/badProxy``; its detail says what is wrong and holds no password.
     public init(_ text: String) throws(LoadError) {
         let address: ProxyAddress
         do throws(WireViolation) { address = try ProxyAddress(text) } catch { throw .badProxy("\(error)") }
-        let kind: Kind
+        let (kind, looksUpNames): (Kind, Bool)
         switch address.scheme {
-        case nil, "http": kind = .http
-        case "https": kind = .https
-        case "socks4a": kind = .socks4a
-        case "socks5", "socks5h", "socks": kind = .socks5
-        case "socks4": throw .badProxy("socks4 carries no names; socks4a does")
+        case nil, "http": (kind, looksUpNames) = (.http, true)
+        case "https": (kind, looksUpNames) = (.https, true)
+        case "socks4a": (kind, looksUpNames) = (.socks4a, true)
+        case "socks5h", "socks": (kind, looksUpNames) = (.socks5, true)
+        case "socks5": (kind, looksUpNames) = (.socks5, false)
+        case "socks4": (kind, looksUpNames) = (.socks4a, false)
         case let other?: throw .badProxy("no kind of proxy: \(other)")
         }
-        self.init(kind, address.host, address.port, address.user, address.password)
+        self.init(kind, address.host, address.port, address.socketPath, address.user, address.password, looksUpNames)
         try check()
     }
 
-    private init(_ kind: Kind, _ host: Origin.Host, _ port: UInt16?, _ user: String?, _ password: String?) {
+    private init(
+        _ kind: Kind, _ host: Origin.Host, _ port: UInt16?, _ socketPath: String?, _ user: String?, _ password: String?,
+        _ looksUpNames: Bool
+    ) {
         self.kind = kind
         self.host = host
         self.port = port ?? (kind == .https ? 443 : 1080)
+        self.socketPath = socketPath
         self.user = user
         self.password = password
+        self.looksUpNames = looksUpNames || kind == .http || kind == .https
+    }
+
+    /// The same for somebody else, unless it says itself who asks.
+    package func asked(byDefault user: String, _ password: String?) throws(LoadError) -> Proxy {
+        guard self.user == nil else { return self }
+        let proxy = Proxy(kind, host, port, socketPath, user, password, looksUpNames)
+        try proxy.check()
+        return proxy
     }
 
     private func check() throws(LoadError) {
         guard port > 0 else { throw .badProxy("port 0") }
+        if let socketPath, (try? SocketAddress.unix(socketPath)) == nil { throw .badProxy("no path of a socket") }
         let both = (user ?? "") + (password ?? "")
         guard !both.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else { throw .badProxy("a control character in the credentials") }
         if isHTTP, user?.contains(":") == true { throw .badProxy("a colon in the user's name (RFC 7617 2)") }
@@ -112,11 +156,18 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
         return "Basic " + Data("\(user ?? ""):\(password ?? "")".utf8).base64EncodedString()
     }
 
-    /// Host and port, for errors: `proxy.example:3128`.
-    var name: String { "\(host):\(port)" }
+    /// Host and port, for errors: `proxy.example:3128`; or the path of its socket.
+    var name: String { socketPath ?? "\(host):\(port)" }
 
-    /// `socks5://gate.example:1080`, without user and password.
-    public var description: String { "\(kind.rawValue)://\(name)" }
+    /// As in ``init(_:)``: `socks5h://gate.example:1080`, without user and password.
+    public var description: String {
+        let scheme = switch kind {
+        case .http, .https: kind.rawValue
+        case .socks4a: looksUpNames ? "socks4a" : "socks4"
+        case .socks5: looksUpNames ? "socks5h" : "socks5"
+        }
+        return "\(scheme)://" + (socketPath.map { "localhost" + $0 } ?? name)
+    }
     public var debugDescription: String { description }
     public var customMirror: Mirror { Mirror(self, children: ["kind": kind, "host": host, "port": port]) }
 }

@@ -78,7 +78,7 @@ public struct ProxyBypass: Sendable, Hashable, ExpressibleByArrayLiteral, Custom
     private static func rule(_ text: String) -> Rule? {
         let text = text.lowercased()
         if let entry = entry(text) { return Rule(entry: entry, port: nil) }
-        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]),
+        guard let colon = text.lastIndex(of: ":"), let port = PortText.number(text[text.index(after: colon)...]),
             let entry = entry(String(text[..<colon]))
         else { return nil }
         return Rule(entry: entry, port: port)

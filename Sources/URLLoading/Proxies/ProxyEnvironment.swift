@@ -22,9 +22,14 @@ struct ProxySchemes: Sendable {
     }
 }
 
+extension ProxyBypass {
+    /// What `no_proxy` says now.
+    package static var environment: ProxyBypass { ProxyEnvironment.current.bypass }
+}
+
 struct ProxyEnvironment: Sendable {
-    private let schemes: ProxySchemes
-    private var bypass: ProxyBypass
+    private var schemes: ProxySchemes
+    private(set) var bypass: ProxyBypass
 
     /// - Parameter value: of a variable; `nil` if it is not there.
     init(_ value: (String) -> String?) {
@@ -44,6 +49,16 @@ struct ProxyEnvironment: Sendable {
     func except(_ bypass: ProxyBypass?) -> ProxyEnvironment {
         var environment = self
         if let bypass { environment.bypass = bypass }
+        return environment
+    }
+
+    /// With other ways. A variable that names no proxy stays what it is.
+    func mapped(_ change: (ProxyChain?) throws(LoadError) -> ProxyChain?) -> ProxyEnvironment {
+        func changed(_ way: Result<ProxyChain, LoadError>?) -> Result<ProxyChain, LoadError>? {
+            do throws(LoadError) { return try change(try way?.get()).map { .success($0) } } catch { return .failure(error) }
+        }
+        var environment = self
+        environment.schemes = ProxySchemes(http: changed(schemes.http), https: changed(schemes.https), others: changed(schemes.others))
         return environment
     }
 

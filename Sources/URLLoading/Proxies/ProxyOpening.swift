@@ -29,19 +29,36 @@ struct ProxyOpening {
         self.configuration = configuration
     }
 
-    func open(to host: Origin.Host, _ port: UInt16) async throws(LoadError) {
+    /// A no to CONNECT, of which the head was read.
+    struct Refusal {
+        let error: LoadError
+        fileprivate var codec: HTTP1Codec
+        fileprivate var input: [UInt8]
+
+        /// It wants credentials, and keeps the connection for whoever has them.
+        var mayBeAskedAgain: Bool { error.reason == .proxyAuthenticationRequired && codec.reuse != .never }
+    }
+
+    /// - Parameters:
+    ///   - address: what a SOCKS proxy is told in place of the host.
+    ///   - isAgain: the connection is known to whoever watches.
+    /// - Returns: its no, if it is one in HTTP; `nil` if the way is open.
+    func open(
+        to host: Origin.Host, _ port: UInt16, at address: SOCKSAddress.Host? = nil, isAgain: Bool = false
+    ) async throws(LoadError) -> Refusal? {
         control.attach(transport.slot)
         defer { control.detach(transport.slot) }
         switch proxy.kind {
-        case .http, .https: try await connect(to: host, port)
-        case .socks4a: try await negotiate(.socks4a, host, port)
-        case .socks5: try await negotiate(.socks5, host, port)
+        case .http, .https: return try await connect(to: host, port, isAgain)
+        case .socks4a: try await negotiate(.socks4a, host, port, address)
+        case .socks5: try await negotiate(.socks5, host, port, address)
         }
+        return nil
     }
 
     // MARK: HTTP
 
-    private func connect(to host: Origin.Host, _ port: UInt16) async throws(LoadError) {
+    private func connect(to host: Origin.Host, _ port: UInt16, _ isAgain: Bool) async throws(LoadError) -> Refusal? {
         var codec = HTTP1Codec(role: .client, limits: HTTP1Limits(configuration.limits))
         let authority = Array("\(host.authority):\(port)".utf8)
         var headers = Headers()
@@ -51,33 +68,66 @@ struct ProxyOpening {
         do throws(WireViolation) {
             try codec.sendRequest(method: .connect, target: authority, host: authority, headers: headers, framing: .none, into: &request)
         } catch { throw LoadError(error, .connecting) }
-        if let tap { tap.tell(.connected(transport.description, connection: tap.connection)) }
+        if !isAgain, let tap { tap.tell(.connected(transport.description, connection: tap.connection)) }
         try await send(request)
         if let tap { tap.tell(.sent(request, connection: tap.connection)) }
-        let head = HTTPHead(try await answer(&codec))
-        guard head.status.kind != .successful else { return }
+        var input: [UInt8] = []
+        let head = HTTPHead(try await answer(&codec, &input))
+        guard head.status.kind != .successful else { return nil }
         let reason: LoadError.Reason = head.status == .proxyAuthenticationRequired ? .proxyAuthenticationRequired : .proxyRefused
-        throw LoadError(reason, phase: .connecting, party: .peer, detail: "it answered \(head.status)").at(proxy, head: head)
+        let error = LoadError(reason, phase: .connecting, party: .peer, detail: "it answered \(head.status)").at(proxy, head: head)
+        return Refusal(error: error, codec: codec, input: input)
+    }
+
+    /// More of a refusal than this costs more to read than a new connection.
+    private static let mostDrained = 64 * 1024
+
+    /// Reads what is left of a refusal. Returns whether the proxy can be asked again.
+    func finish(_ refusal: inout Refusal) async -> Bool {
+        control.attach(transport.slot)
+        defer { control.detach(transport.slot) }
+        guard refusal.codec.remainingLength ?? 0 <= Int64(Self.mostDrained) else { return false }
+        var count = 0
+        do throws(LoadError) {
+            while count <= Self.mostDrained, refusal.codec.reuse != .never {
+                switch try next(&refusal.codec, &refusal.input) {
+                case .end?: return refusal.codec.reuse == .yes && refusal.input.isEmpty
+                case nil:
+                    let more = try await receive(16 * 1024)
+                    guard !more.isEmpty else { return false }
+                    count += more.count
+                    refusal.input += more
+                    if let tap { tap.tell(.received(more, connection: tap.connection)) }
+                default: continue
+                }
+            }
+        } catch {}
+        return false
+    }
+
+    /// Takes the next event out of what was received.
+    private func next(_ codec: inout HTTP1Codec, _ input: inout [UInt8]) throws(LoadError) -> HTTP1Event? {
+        var consumed = 0
+        do throws(WireViolation) {
+            let event = try input.withUnsafeBytes { bytes in
+                Result { () throws(WireViolation) in try codec.next(bytes, consumed: &consumed) }
+            }.get()
+            input.removeFirst(consumed)
+            return event
+        } catch { throw LoadError(error, .connecting) }
     }
 
     /// The head of its final answer, and not a byte more: how many must at least be missing is told by how
     /// much of its last four bytes is here.
-    private func answer(_ codec: inout HTTP1Codec) async throws(LoadError) -> HTTP1ResponseHead {
-        var input: [UInt8] = []
+    private func answer(_ codec: inout HTTP1Codec, _ input: inout [UInt8]) async throws(LoadError) -> HTTP1ResponseHead {
         while true {
-            var consumed = 0
-            do throws(WireViolation) {
-                let event = try input.withUnsafeBytes { bytes in
-                    Result { () throws(WireViolation) in try codec.next(bytes, consumed: &consumed) }
-                }.get()
-                input.removeFirst(consumed)
-                switch event {
-                case .response(let head)?, .upgraded(let head)?: return head
-                case .informational?: continue
-                case .request?, .data?, .end?: throw WireViolation(.remote, .unexpectedResponse, section: "RFC 9110 9.3.6")
-                case nil: break
-                }
-            } catch { throw LoadError(error, .connecting) }
+            switch try next(&codec, &input) {
+            case .response(let head)?, .upgraded(let head)?: return head
+            case .informational?: continue
+            case .request?, .data?, .end?:
+                throw LoadError(WireViolation(.remote, .unexpectedResponse, section: "RFC 9110 9.3.6"), .connecting)
+            case nil: break
+            }
             // "HTTP/1.1 200" and an empty line at least.
             let missing = input.isEmpty ? 16 : HeadEnd.missing(in: input)
             let more = try await receive(missing)
@@ -91,10 +141,13 @@ struct ProxyOpening {
 
     // MARK: SOCKS
 
-    private func negotiate(_ version: SOCKSHandshake.Version, _ host: Origin.Host, _ port: UInt16) async throws(LoadError) {
+    private func negotiate(
+        _ version: SOCKSHandshake.Version, _ host: Origin.Host, _ port: UInt16, _ address: SOCKSAddress.Host?
+    ) async throws(LoadError) {
         var handshake: SOCKSHandshake
         do throws(WireViolation) {
-            handshake = try SOCKSHandshake(version, to: SOCKSAddress(host, port: port), user: proxy.user, password: proxy.password)
+            let place = if let address { SOCKSAddress(address, port: port) } else { try SOCKSAddress(host, port: port) }
+            handshake = try SOCKSHandshake(version, to: place, user: proxy.user, password: proxy.password)
         } catch { throw LoadError(error, .connecting) }
         while true {
             var output: [UInt8] = []

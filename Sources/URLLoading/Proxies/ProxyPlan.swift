@@ -8,7 +8,7 @@ final class ProxyPlan: Sendable {
     private enum Source: Sendable {
         case direct
         case environment(ProxyEnvironment)
-        case desktop
+        case desktop(otherwise: [ProxyChain])
         case fixed(ProxyChain, ProxyBypass)
         case schemes(ProxySchemes, ProxyBypass)
         case decided(@Sendable (URL) async throws -> [ProxyChain])
@@ -31,7 +31,8 @@ final class ProxyPlan: Sendable {
         case .schemes(let schemes, let bypass): .schemes(schemes, bypass)
         case .decided(let decide): .decided(decide)
         case .environment(let bypass): Self.source(environment().except(bypass), else: .direct)
-        case .automatic: Self.source(environment(), else: DesktopProxies.isAvailable ? .desktop : .direct)
+        case .given(let environment): Self.source(environment, else: .direct)
+        case .automatic(let ways): Self.source(environment(), else: DesktopProxies.isAvailable ? .desktop(otherwise: ways) : .direct)
         }
         if case .direct = source { isDirect = true } else { isDirect = false }
     }
@@ -50,7 +51,7 @@ final class ProxyPlan: Sendable {
         case .fixed(let chain, let bypass): return [bypass.contains(origin.host, origin.port) ? .direct : chain]
         case .schemes(let schemes, let bypass):
             return [bypass.contains(origin.host, origin.port) ? .direct : try schemes.chain(origin.scheme) ?? .direct]
-        case .desktop: return try await DesktopProxies.chains(to: origin, load)
+        case .desktop(let ways): return try await DesktopProxies.chains(to: origin, otherwise: ways, load)
         case .decided(let decide):
             guard let url else { return [.direct] }
             return try await ask(decide, url, load)

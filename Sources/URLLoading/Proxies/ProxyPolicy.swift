@@ -12,7 +12,8 @@ public import FoundationEssentials
 /// used for one another.
 public struct ProxyPolicy: Sendable {
     enum Choice: Sendable {
-        case none, environment(ProxyBypass?), automatic
+        case none, environment(ProxyBypass?), given(ProxyEnvironment)
+        case automatic(otherwise: [ProxyChain])
         case fixed(ProxyChain, ProxyBypass)
         case schemes(ProxySchemes, ProxyBypass)
         case decided(@Sendable (URL) async throws -> [ProxyChain])
@@ -35,11 +36,29 @@ public struct ProxyPolicy: Sendable {
     /// The same, with other exceptions than those of `no_proxy`.
     public static func environment(except bypass: ProxyBypass) -> ProxyPolicy { ProxyPolicy(choice: .environment(bypass)) }
 
+    /// What the environment says now, each of its ways made another; of a scheme that has none, `nil`.
+    package static func environment(
+        except bypass: ProxyBypass?, _ change: (ProxyChain?) throws(LoadError) -> ProxyChain?
+    ) -> ProxyPolicy {
+        ProxyPolicy(choice: .given(ProxyEnvironment.current.except(bypass).mapped(change)))
+    }
+
     /// What the environment says; if it names no proxy, what the desktop's settings say, scripts (PAC) included.
     ///
     /// The latter are known to libproxy, which is looked for at run time; where it is not installed there are none. It
-    /// is told scheme, host and port of a URL and nothing more, and may take its time: a script is loaded by it.
-    public static let automatic = ProxyPolicy(choice: .automatic)
+    /// is told scheme, host and port of a URL and nothing more, and may take its time: a script is loaded by it. Where it
+    /// fails the load ends with ``LoadError/Reason/proxiesUnknown``: a proxy that somebody wants is not passed by.
+    public static let automatic = automatic(otherwise: [])
+
+    /// The same, with ways for when the desktop's settings cannot be asked.
+    ///
+    /// ```swift
+    /// configuration.proxies = .automatic(otherwise: [.direct])
+    /// ```
+    /// - Parameter ways: to try in order; an empty list is the error.
+    public static func automatic(otherwise ways: [ProxyChain]) -> ProxyPolicy {
+        ProxyPolicy(choice: .automatic(otherwise: ways))
+    }
 
     /// Always the same way, but for some hosts.
     /// - Parameter bypass: which hosts are reached directly; those of this machine are not by themselves.

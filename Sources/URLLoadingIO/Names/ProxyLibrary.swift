@@ -30,13 +30,19 @@ package final class ProxyLibrary: @unchecked Sendable {
         self.free = unsafeBitCast(free, to: Free.self)
     }
 
-    /// What it answers for a URL, in order of preference; `nil` if the token was stopped first. The call then goes on
-    /// alone.
-    package func proxies(for url: String, _ token: StopToken) async -> [String]? {
+    package enum Answer: Sendable, Hashable {
+        /// In order of preference.
+        case ways([String])
+        /// It cannot say: this is not the same as that there is no proxy.
+        case failed
+    }
+
+    /// What it answers for a URL; `nil` if the token was stopped first. The call then goes on alone.
+    package func proxies(for url: String, _ token: StopToken) async -> Answer? {
         await threads.call(token) { [self] in
-            let factory = new()
+            guard let factory = new() else { return .failed }
             defer { free(factory) }
-            guard factory != nil, let list = ask(factory, url) else { return [] }
+            guard let list = ask(factory, url) else { return .failed }
             var answers: [String] = []
             var next = list
             while let text = next.pointee {
@@ -45,7 +51,7 @@ package final class ProxyLibrary: @unchecked Sendable {
                 next += 1
             }
             csys_free(list)
-            return answers
+            return .ways(answers)
         }
     }
 }

@@ -3,7 +3,7 @@
 import Synchronization
 import URLLoadingIO
 
-final class HTTP2ServerConnection: Sendable {
+final class HTTP2ServerConnection: ServedConnection {
     let number: Int
     private let server: HTTP2TestServer
     private let socket: SocketTransport

@@ -29,10 +29,8 @@ public final class HTTP2TestServer: Sendable {
     public let configuration: Configuration
     let state: Lock<HTTP2ServerState>
     let secure: TLSServerContext?
-    private let listener: SocketListener
+    let life: ServerLife
     private let base: URL
-    private let token = StopToken()
-    private let task = Lock<Task<Void, Never>?>(nil)
 
     /// Listens, but does not answer before ``start()`` or ``run()``.
     ///
@@ -45,16 +43,16 @@ public final class HTTP2TestServer: Sendable {
     public init(_ configuration: Configuration = Configuration()) throws {
         self.configuration = configuration
         secure = try configuration.tls.map { try TLSServerContext(.init($0)) }
-        listener = try SocketListener(try configuration.address.socketAddress)
+        life = try ServerLife(try configuration.address.socketAddress)
         state = Lock(HTTP2ServerState(configuration))
         let isClear = configuration.tls == nil
-        let authority = configuration.address.authority(configuration.name, isClear: isClear, port: listener.address.port)
+        let authority = configuration.address.authority(configuration.name, isClear: isClear, port: life.port)
         guard let base = URL(string: "\(isClear ? "http" : "https")://\(authority)") else { throw TestOriginError(authority) }
         self.base = base
     }
 
     /// The port it listens on; 0 for a Unix socket.
-    public var port: UInt16 { listener.address.port }
+    public var port: UInt16 { life.port }
 
     /// The URL of a path on this server.
     ///
@@ -68,57 +66,14 @@ public final class HTTP2TestServer: Sendable {
     // MARK: Its life
 
     /// Serves in a task of its own until ``stop()``. A second call does nothing.
-    public func start() {
-        task.withLock { task in
-            guard task == nil else { return }
-            task = Task { await self.run() }
-        }
-    }
+    public func start() { startServing() }
 
     /// Ends every connection and returns when the last one is closed, with its scripts and handlers.
-    public func stop() async {
-        stopServing()
-        await task.withLock { $0 }?.value
-    }
+    public func stop() async { await stopServing() }
 
     /// Serves until ``stop()``, or until the calling task is cancelled; every connection is a child of that task.
     /// Returns when all are closed. It can run once.
-    @concurrent public func run() async {
-        await withTaskCancellationHandler {
-            await withDiscardingTaskGroup { group in
-                while let socket = await nextConnection() {
-                    guard let connection = open(socket) else { continue }
-                    group.addTask { await connection.serve() }
-                }
-                // Handlers and scripts that wait for something of their own learn that nobody wants it any more.
-                group.cancelAll()
-            }
-        } onCancel: {
-            stopServing()
-        }
-        listener.close()
-    }
-
-    private func stopServing() {
-        token.stop(.cancelled)
-        for connection in state.withLock({ $0.stop() }) { connection.end() }
-    }
-
-    private func nextConnection() async -> SocketTransport? {
-        while token.stopReason == nil {
-            do throws(IOFailure) { return try await listener.accept(token) } catch {
-                // Out of descriptors, or the peer was gone already: there will be others.
-                try? await Poller.shared.sleep(until: Poller.now() + 5_000_000, token)
-            }
-        }
-        return nil
-    }
-
-    private func open(_ socket: SocketTransport) -> HTTP2ServerConnection? {
-        let connection = change { $0.open(socket, self) }
-        if connection == nil { socket.close() }
-        return connection
-    }
+    @concurrent public func run() async { await serveAll() }
 
     /// Changes the state and tells whoever waits for it to change.
     @discardableResult
@@ -127,6 +82,11 @@ public final class HTTP2TestServer: Sendable {
         for watcher in watchers { watcher.wake() }
         return result
     }
+}
+
+extension HTTP2TestServer: ServingTests {
+    func open(_ socket: SocketTransport) -> HTTP2ServerConnection? { change { $0.open(socket, self) } }
+    func stopOpening() -> [HTTP2ServerConnection] { state.withLock { $0.stop() } }
 }
 
 /// Serves for the length of a scope: at its end, however it is left, every connection is closed before this returns.
@@ -142,16 +102,5 @@ nonisolated(nonsending) public func withHTTP2TestServer<R>(
     _ configuration: HTTP2TestServer.Configuration = .init(),
     _ use: nonisolated(nonsending) (HTTP2TestServer) async throws -> R
 ) async throws -> R {
-    let server = try HTTP2TestServer(configuration)
-    async let serving: Void = server.run()
-    do {
-        let result = try await use(server)
-        await server.stop()
-        await serving
-        return result
-    } catch {
-        await server.stop()
-        await serving
-        throw error
-    }
+    try await HTTP2TestServer(configuration).serving(use)
 }

@@ -51,6 +51,8 @@ extension TestProxy {
     public enum Fault: Sendable, Hashable {
         /// Refuses with this status, or this number of SOCKS.
         case refuse(Int)
+        /// Closes the connection on which it wanted credentials, without having said so.
+        case closeAfterRefusal
         /// Answers with bytes that are of no protocol.
         case garbage
         /// Answers with these bytes, whatever was asked.

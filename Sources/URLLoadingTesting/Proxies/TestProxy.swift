@@ -25,15 +25,13 @@ public final class TestProxy: Sendable {
     let tls: TLSServerContext?
     /// For requests it forwards.
     let client: Session
-    private let listener: SocketListener
-    private let token = StopToken()
+    let life: ServerLife
 
     private struct State: Sendable {
         var asked: [Asked] = []
         var connections = 0
         var open: [Int: TestProxyConnection] = [:]
         var isStopped = false
-        var task: Task<Void, Never>?
     }
     private let state = Lock(State())
 
@@ -42,7 +40,7 @@ public final class TestProxy: Sendable {
     public init(_ configuration: Configuration = Configuration(.http)) throws {
         self.configuration = configuration
         tls = try configuration.tls.map { try TLSServerContext(.init($0)) }
-        listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
+        life = try ServerLife(.ipv4((127, 0, 0, 1), port: 0))
         var own = URLLoading.Configuration.ephemeral
         own.proxies = .none
         own.acceptEncoding = nil
@@ -53,7 +51,7 @@ public final class TestProxy: Sendable {
     }
 
     /// The port it listens on.
-    public var port: UInt16 { listener.address.port }
+    public var port: UInt16 { life.port }
 
     /// As a session needs it: of its kind, at its address.
     /// - Parameters:
@@ -90,65 +88,41 @@ public final class TestProxy: Sendable {
     // MARK: Its life
 
     /// Serves in a task of its own until ``stop()``. A second call does nothing.
-    public func start() {
-        state.withLock { state in
-            guard state.task == nil else { return }
-            state.task = Task { await self.run() }
-        }
-    }
+    public func start() { startServing() }
 
     /// Ends every connection and returns when the last one is closed.
-    public func stop() async {
-        stopServing()
-        await state.withLock { $0.task }?.value
-    }
+    public func stop() async { await stopServing() }
 
     /// Serves until ``stop()``, or until the calling task is cancelled. Returns when all connections are closed. It can
     /// run once.
-    @concurrent public func run() async {
-        await withTaskCancellationHandler {
-            await withDiscardingTaskGroup { group in
-                while token.stopReason == nil {
-                    guard let socket = try? await listener.accept(token) else {
-                        // Out of descriptors, or the peer was gone already: there will be others.
-                        try? await Poller.shared.sleep(until: Poller.now() + 5_000_000, token)
-                        continue
-                    }
-                    guard let connection = open(socket) else { continue }
-                    group.addTask { await connection.serve() }
-                }
-            }
-        } onCancel: {
-            stopServing()
-        }
-        listener.close()
-        client.invalidateAndCancel()
-        await client.invalidated()
-    }
+    @concurrent public func run() async { await serveAll() }
 
-    private func stopServing() {
-        token.stop(.cancelled)
-        let open = state.withLock { state in
-            state.isStopped = true
-            return state.open.values
-        }
-        for connection in open { connection.end() }
-    }
+    func closed(_ number: Int) { state.withLock { $0.open[number] = nil } }
+    func record(_ asked: Asked) { state.withLock { $0.asked.append(asked) } }
+}
 
-    private func open(_ socket: SocketTransport) -> TestProxyConnection? {
-        let connection = state.withLock { state -> TestProxyConnection? in
+extension TestProxy: ServingTests {
+    func open(_ socket: SocketTransport) -> TestProxyConnection? {
+        state.withLock { state in
             guard !state.isStopped else { return nil }
             state.connections += 1
             let connection = TestProxyConnection(socket, number: state.connections, self)
             state.open[state.connections] = connection
             return connection
         }
-        if connection == nil { socket.close() }
-        return connection
     }
 
-    func closed(_ number: Int) { state.withLock { $0.open[number] = nil } }
-    func record(_ asked: Asked) { state.withLock { $0.asked.append(asked) } }
+    func stopOpening() -> [TestProxyConnection] {
+        state.withLock { state in
+            state.isStopped = true
+            return Array(state.open.values)
+        }
+    }
+
+    func hasEnded() async {
+        client.invalidateAndCancel()
+        await client.invalidated()
+    }
 }
 
 /// Every name is this machine.
@@ -168,16 +142,5 @@ nonisolated(nonsending) public func withTestProxy<R>(
     _ configuration: TestProxy.Configuration = .init(.http),
     _ use: nonisolated(nonsending) (TestProxy) async throws -> R
 ) async throws -> R {
-    let proxy = try TestProxy(configuration)
-    async let serving: Void = proxy.run()
-    do {
-        let result = try await use(proxy)
-        await proxy.stop()
-        await serving
-        return result
-    } catch {
-        await proxy.stop()
-        await serving
-        throw error
-    }
+    try await TestProxy(configuration).serving(use)
 }

@@ -58,6 +58,7 @@ extension TestProxyConnection {
         var text = "HTTP/1.1 \(status) \(Status(status)?.reasonPhrase ?? "")\r\nContent-Length: 8\r\n"
         if status == 407 { text += "Proxy-Authenticate: Basic realm=\"test\"\r\n" }
         try await answer(Array((text + "\r\nrefused\n").utf8))
+        if case .closeAfterRefusal = fault { throw Over() }
     }
 
     /// Fields between the client and the proxy are not sent on (RFC 9110 7.6.1).

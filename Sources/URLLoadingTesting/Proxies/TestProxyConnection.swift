@@ -6,7 +6,7 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingWire
 
-final class TestProxyConnection: @unchecked Sendable {
+final class TestProxyConnection: ServedConnection, @unchecked Sendable {
     // Unchecked: all but `token` and `stalled` is touched by the serving task alone.
     let number: Int
     let proxy: TestProxy

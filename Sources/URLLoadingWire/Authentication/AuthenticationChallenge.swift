@@ -59,25 +59,29 @@ package struct AuthenticationChallenge: Sendable, Hashable {
 
 /// Reads one challenge after the other.
 struct ChallengeReader {
-    private let bytes: [UInt8]
-    private var position = 0
+    private var scanner: ParameterScanner
+    private var bytes: [UInt8] { scanner.bytes }
+    private var position: Int {
+        get { scanner.position }
+        set { scanner.position = newValue }
+    }
 
     /// One that cannot be used has no value.
     struct Item { var challenge: AuthenticationChallenge? }
 
-    init(_ text: String) { bytes = Array(text.utf8) }
+    init(_ text: String) { scanner = ParameterScanner(text) }
 
     /// `nil` at the end, and where nothing more can be told apart.
     mutating func next() -> Item? {
         skipCommas()
         guard position < bytes.count else { return nil }
-        guard let scheme = token() else {
+        guard let scheme = scanner.token() else {
             position = bytes.count
             return nil
         }
         var challenge = AuthenticationChallenge(scheme: scheme)
         guard atBlank else { return atEndOfElement ? Item(challenge: challenge) : giveUp() }
-        skipBlanks()
+        scanner.skipBlanks()
         if let text = token68() {
             challenge.token68 = text
             return Item(challenge: challenge)
@@ -86,21 +90,21 @@ struct ChallengeReader {
         while true {
             let start = position
             skipCommas()
-            guard position < bytes.count, let name = token() else { return position < bytes.count ? giveUp() : Item(challenge: isSound ? challenge : nil) }
-            skipBlanks()
-            guard take("=") else {
+            guard position < bytes.count, let name = scanner.token() else { return position < bytes.count ? giveUp() : Item(challenge: isSound ? challenge : nil) }
+            scanner.skipBlanks()
+            guard scanner.take("=") else {
                 // A word without "=": the next scheme begins, if a comma was before it.
                 guard bytes[start..<position].contains(UInt8(ascii: ",")) else { return giveUp() }
                 position = start
                 return Item(challenge: isSound ? challenge : nil)
             }
-            skipBlanks()
-            guard let value = value() else { return giveUp() }
+            scanner.skipBlanks()
+            guard let value = scanner.tokenOrQuoted() else { return giveUp() }
             let parameter = AuthenticationChallenge.Parameter(name: name.lowercasedASCII, value: value)
             if challenge[parameter.name] != nil || challenge.parameters.count == AuthenticationChallenge.most { isSound = false } else {
                 challenge.parameters.append(parameter)
             }
-            skipBlanks()
+            scanner.skipBlanks()
             guard position == bytes.count || bytes[position] == UInt8(ascii: ",") else { return giveUp() }
         }
     }
@@ -115,22 +119,8 @@ struct ChallengeReader {
     private var atBlank: Bool { position < bytes.count && bytes[position].isBlank }
     private var atEndOfElement: Bool { position == bytes.count || bytes[position] == UInt8(ascii: ",") }
 
-    private mutating func skipBlanks() { while atBlank { position += 1 } }
-
     private mutating func skipCommas() {
         while position < bytes.count, bytes[position].isBlank || bytes[position] == UInt8(ascii: ",") { position += 1 }
-    }
-
-    private mutating func take(_ character: Unicode.Scalar) -> Bool {
-        guard position < bytes.count, bytes[position] == UInt8(ascii: character) else { return false }
-        position += 1
-        return true
-    }
-
-    private mutating func token() -> String? {
-        let start = position
-        while position < bytes.count, ByteSet.token.contains(bytes[position]) { position += 1 }
-        return start == position ? nil : String(decoding: bytes[start..<position], as: UTF8.self)
     }
 
     /// Letters, digits, `-._~+/`, then any number of "=", then the end of the element; nothing is taken if it is
@@ -145,23 +135,5 @@ struct ChallengeReader {
         guard end == bytes.count || bytes[end] == UInt8(ascii: ",") else { return nil }
         position = end
         return String(decoding: bytes[text], as: UTF8.self)
-    }
-
-    private mutating func value() -> String? {
-        guard take("\"") else { return token() }
-        var text: [UInt8] = []
-        while position < bytes.count {
-            var byte = bytes[position]
-            position += 1
-            if byte == UInt8(ascii: "\"") { return String(decoding: text, as: UTF8.self) }
-            if byte == UInt8(ascii: "\\") {
-                guard position < bytes.count else { return nil }
-                byte = bytes[position]
-                position += 1
-            }
-            if byte.isForbiddenInValue { return nil }
-            text.append(byte)
-        }
-        return nil
     }
 }

@@ -1,3 +1,10 @@
+/// Text of ports: digits and nothing else, where `UInt16` would take a sign.
+package enum PortText {
+    package static func number(_ text: some StringProtocol) -> UInt16? {
+        text.utf8.allSatisfy(\.isDigit) ? UInt16(text) : nil
+    }
+}
+
 /// Dotted-decimal text of IPv4 addresses (RFC 3986 3.2.2): four decimals, no leading zeros, no octal.
 enum IPv4Text {
     static func parse(_ text: some Collection<UInt8>) -> [UInt8]? {

@@ -1,7 +1,7 @@
 /// Reads tokens and quoted strings (RFC 9110 5.6) from left to right.
 struct ParameterScanner {
-    private let bytes: [UInt8]
-    private var position = 0
+    let bytes: [UInt8]
+    var position = 0
 
     init(_ text: String) { bytes = Array(text.utf8) }
 

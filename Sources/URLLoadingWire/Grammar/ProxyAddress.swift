@@ -12,6 +12,9 @@ package struct ProxyAddress: Sendable {
     package let scheme: String?
     package let host: Origin.Host
     package let port: UInt16?
+    /// Of a Unix socket, percent-decoded: `socks5h://localhost/run/gate.sock`, as curl has it. Only with that host, and
+    /// without a port.
+    package let socketPath: String?
     /// Percent-decoded.
     package let user: String?
     package let password: String?
@@ -29,11 +32,18 @@ package struct ProxyAddress: Sendable {
         let parts = reference.parts
         guard parts.userinfo == nil else { throw .local(.ambiguousAuthority, "RFC 3986 3.2.1") }
         guard let host = parts.host, !host.isEmpty else { throw .local(.invalidHost, "RFC 3986 3.2.2") }
-        guard parts.query == nil, parts.fragment == nil, ["", "/"].contains(reference.path)
-        else { throw .local(.invalidURL, "RFC 3986 4.3") }
+        guard parts.query == nil, parts.fragment == nil else { throw .local(.invalidURL, "RFC 3986 4.3") }
+        socketPath = try Self.socketPath(reference.path, hasScheme && parts.port == nil && reference.bytes[host].elementsEqual("localhost".utf8))
         self.scheme = hasScheme ? reference.scheme?.lowercasedASCII : nil
         self.host = try Origin.Host(bytes: reference.bytes[host])
         port = parts.port
         (user, password) = try Target.credentials(at.map { rest[..<$0] })
+    }
+
+    private static func socketPath(_ path: String, _ mayBe: Bool) throws(WireViolation) -> String? {
+        guard !["", "/"].contains(path) else { return nil }
+        guard mayBe, let decoded = PercentCoding.decode(Array(path.utf8)[...]), let text = String(validating: decoded, as: UTF8.self)
+        else { throw .local(.invalidURL, "RFC 3986 4.3") }
+        return text
     }
 }

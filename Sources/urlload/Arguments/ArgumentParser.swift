@@ -90,9 +90,9 @@ enum OptionCheck {
         if case .file = options.destination, options.urls.count > 1 {
             throw UsageError("-o takes one URL; use -O for \(options.urls.count)")
         }
-        if options.payloads.count(where: { $0 == .file("-") }) + options.formFields.count(where: \.readsStandardInput) > 1 {
-            throw UsageError("standard input can be sent once")
-        }
+        let readers = options.payloads.count(where: { $0 == .file("-") }) + options.formFields.count(where: \.readsStandardInput)
+            + (options.upload == "-" ? 1 : 0)
+        if readers > 1 || readers > 0 && options.urls.count > 1 { throw UsageError("standard input can be sent once") }
         if options.continues, options.destination == .standardOutput || options.asksForHead || options.includesHead || options.sendsBody {
             throw UsageError("-C goes on with a file (-o, -O) loaded by GET, without -i")
         }

@@ -2,23 +2,26 @@ import URLLoading
 
 extension OptionTable {
     static let way: [OptionRule] = [
-        OptionRule(.way, "x", "proxy", "PROXY", "through http://, https://, socks5:// or socks4a://HOST:PORT; '' for no proxy") { (options, text) throws(UsageError) in
+        OptionRule(.way, "x", "proxy", "PROXY", "through http://, https:// or socks4:// to socks5h://HOST:PORT; '' for no proxy") { (options, text) throws(UsageError) in
             options.way.forbidsProxies = text.isEmpty
             options.way.proxy = text.isEmpty ? nil : try WayOptions.proxy(text, "--proxy")
         },
-        OptionRule(.way, nil, "socks5", "HOST:PORT", "through this SOCKS 5 proxy, which looks up the names") { (options, text) throws(UsageError) in
+        OptionRule(.way, nil, "socks5", "HOST:PORT", "through this SOCKS 5 proxy; names are looked up here") { (options, text) throws(UsageError) in
             options.way.proxy = try WayOptions.proxy(text, "--socks5", scheme: "socks5")
         },
-        OptionRule(.way, nil, "socks5-hostname", "HOST:PORT", "the same") { (options, text) throws(UsageError) in
-            options.way.proxy = try WayOptions.proxy(text, "--socks5-hostname", scheme: "socks5")
+        OptionRule(.way, nil, "socks5-hostname", "HOST:PORT", "the same, but the proxy looks up the names") { (options, text) throws(UsageError) in
+            options.way.proxy = try WayOptions.proxy(text, "--socks5-hostname", scheme: "socks5h")
         },
-        OptionRule(.way, nil, "socks4a", "HOST:PORT", "through this SOCKS 4A proxy") { (options, text) throws(UsageError) in
+        OptionRule(.way, nil, "socks4", "HOST:PORT", "through this SOCKS 4 proxy; names are looked up here") { (options, text) throws(UsageError) in
+            options.way.proxy = try WayOptions.proxy(text, "--socks4", scheme: "socks4")
+        },
+        OptionRule(.way, nil, "socks4a", "HOST:PORT", "the same with SOCKS 4A: the proxy looks up the names") { (options, text) throws(UsageError) in
             options.way.proxy = try WayOptions.proxy(text, "--socks4a", scheme: "socks4a")
         },
-        OptionRule(.way, nil, "preproxy", "PROXY", "another proxy before that one") { (options, text) throws(UsageError) in
+        OptionRule(.way, nil, "preproxy", "PROXY", "another proxy before that one, or the environment's") { (options, text) throws(UsageError) in
             options.way.preproxy = try WayOptions.proxy(text, "--preproxy")
         },
-        OptionRule(.way, "U", "proxy-user", "USER:PASSWORD", "who asks the proxy") { $0.way.proxyUser = $1 },
+        OptionRule(.way, "U", "proxy-user", "USER:PASSWORD", "who asks the proxy, the environment's too, unless its address says so") { $0.way.proxyUser = $1 },
         OptionRule(.way, nil, "noproxy", "LIST", "hosts to reach without a proxy, in place of no_proxy; * for all") { $0.way.bypass = ProxyBypass($1) },
         OptionRule(.way, nil, "unix-socket", "PATH", "connect to this Unix socket, whatever the host") { (options, text) throws(UsageError) in
             do throws(LoadError) { options.way.overrides.append(try .unixSocket(text, for: nil)) } catch { throw UsageError("--unix-socket: no path of a socket: \(text)") }

@@ -1,7 +1,7 @@
-// What the command line says of the way to a server: proxies, other addresses, our own end. With curl's meanings,
-// but for one: names of origins are never looked up here for a proxy.
+// What the command line says of the way to a server: proxies, other addresses, our own end. With curl's meanings.
 
 import URLLoading
+import URLLoadingWire
 
 struct WayOptions: Sendable {
     var proxy: Proxy?
@@ -15,21 +15,27 @@ struct WayOptions: Sendable {
     var overrides: [AddressOverride] = []
     var interface: NetworkInterface?
 
+    /// `nil` for what a session does by itself.
     func policy() throws(UsageError) -> ProxyPolicy? {
         if forbidsProxies { return ProxyPolicy.none }
         guard let proxy else {
-            guard proxyUser == nil, preproxy == nil else { throw UsageError("--proxy-user and --preproxy go with --proxy, --socks5 or --socks4a") }
-            return bypass.map { .environment(except: $0) }
+            guard proxyUser != nil || preproxy != nil else { return bypass.map { .environment(except: $0) } }
+            // Checked here, for a mistake of the command line is not the load's.
+            if let http = try? Proxy(.http, host: "localhost") { _ = try withUser(http) }
+            return .environment(except: bypass) { [self] (way) throws(LoadError) in
+                guard var proxies = way?.proxies, let last = proxies.popLast() else { return preproxy.map { [$0] } }
+                do throws(UsageError) { proxies.append(try withUser(last)) } catch { throw LoadError(.badProxy, phase: .preparing, party: .local, detail: error.words) }
+                return ProxyChain([preproxy].compactMap(\.self) + proxies)
+            }
         }
-        return .fixed(ProxyChain([preproxy, try withUser(proxy)].compactMap(\.self)), except: bypass ?? .nothing)
+        return .fixed(ProxyChain([preproxy, try withUser(proxy)].compactMap(\.self)), except: bypass ?? .environment)
     }
 
     private func withUser(_ proxy: Proxy) throws(UsageError) -> Proxy {
         guard let proxyUser else { return proxy }
         let parts = proxyUser.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         do throws(LoadError) {
-            return try Proxy(
-                proxy.kind, host: "\(proxy.host)", port: proxy.port, user: parts[0], password: parts.count > 1 ? parts[1] : nil)
+            return try proxy.asked(byDefault: parts[0], parts.count > 1 ? parts[1] : nil)
         } catch { throw UsageError("--proxy-user: \(error.detail ?? "")") }
     }
 
@@ -37,8 +43,11 @@ struct WayOptions: Sendable {
 
     /// - Parameter scheme: what the option stands for; `nil` if the text may say it.
     static func proxy(_ text: String, _ option: String, scheme: String? = nil) throws(UsageError) -> Proxy {
-        guard scheme == nil || !text.contains("://") else { throw UsageError("\(option) takes HOST[:PORT]") }
-        do throws(LoadError) { return try Proxy((scheme.map { $0 + "://" } ?? "") + text) } catch {
+        let written = text.firstRange(of: "://").map { text[..<$0.lowerBound].lowercased() }
+        if let scheme, let written, written != scheme {
+            throw UsageError("\(option) is for \(scheme)://; --proxy takes \(written):// if it is a kind of proxy")
+        }
+        do throws(LoadError) { return try Proxy((written == nil ? scheme.map { $0 + "://" } ?? "" : "") + text) } catch {
             // Its words hold no password, the text may.
             throw UsageError("\(option): \(error.detail ?? "no proxy")")
         }
@@ -48,7 +57,7 @@ struct WayOptions: Sendable {
     static func addresses(_ text: String) throws(UsageError) -> AddressOverride {
         let wrong = UsageError("--resolve takes HOST:PORT:ADDRESS[,ADDRESS…], not \(text)")
         guard let (host, afterHost) = field(text.hasPrefix("+") ? text.dropFirst() : text[...]),
-            let (portText, rest) = field(afterHost), let port = UInt16(portText), !host.isEmpty
+            let (portText, rest) = field(afterHost), let port = PortText.number(portText), !host.isEmpty
         else { throw wrong }
         let all = rest.split(separator: ",").map { $0.first == "[" && $0.last == "]" ? String($0.dropFirst().dropLast()) : String($0) }
         do throws(LoadError) {
@@ -86,6 +95,6 @@ struct WayOptions: Sendable {
     /// No text is no port; `nil` for what is none.
     private static func port(_ text: String) -> UInt16?? {
         if text.isEmpty { return .some(nil) }
-        return UInt16(text).map { .some($0) }
+        return PortText.number(text).map { .some($0) }
     }
 }

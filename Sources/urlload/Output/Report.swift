@@ -19,6 +19,8 @@ struct Report: Sendable {
         var phase: String?
         var party: String
         var detail: String?
+        /// At which proxy; `nil` if it was none.
+        var proxy: String?
         var exit: ExitCode
     }
 
@@ -69,7 +71,7 @@ extension Report.Failure {
     init(_ error: LoadError) {
         self.init(
             reason: error.reason.name, code: error.code, phase: error.phase.rawValue, party: error.party.rawValue,
-            detail: error.detail, exit: ExitCode(error))
+            detail: error.detail, proxy: error.proxyFailure?.proxy.description, exit: ExitCode(error))
     }
 
     init(_ error: OutputError) {
@@ -87,7 +89,7 @@ extension Report.Failure {
     var json: JSONText {
         .object([
             ("reason", .text(reason)), ("code", .integer(Int64(code))), ("phase", .optional(phase)),
-            ("party", .text(party)), ("detail", .optional(detail)), ("exitCode", .integer(Int64(exit.rawValue))),
+            ("party", .text(party)), ("detail", .optional(detail)), ("proxy", .optional(proxy)), ("exitCode", .integer(Int64(exit.rawValue))),
         ])
     }
 }

@@ -4,6 +4,7 @@
 import FoundationEssentials
 import Glibc
 import URLLoading
+import URLLoadingIO
 
 struct Continuation: Sendable {
     let path: String
@@ -21,7 +22,17 @@ struct Continuation: Sendable {
         }
         self.path = path
         let name = path.split(separator: "/").last.map(String.init) ?? path
-        notes = path.dropLast(name.count) + ".\(name).urlload"
+        notes = path.dropLast(name.count) + Self.notesName(name)
+    }
+
+    /// `.FILE.urlload`. A name that would be too long with that, and with what is added while they are written, ends in a
+    /// hash of all of it instead.
+    static func notesName(_ name: String) -> String {
+        let whole = ".\(name).urlload"
+        guard whole.utf8.count > 255 - ".new".utf8.count else { return whole }
+        var beginning = name
+        while beginning.utf8.count > 150 { beginning.removeLast() }
+        return ".\(beginning)-\(Digest.hex(Array(name.utf8))).urlload"
     }
 
     var place: URL { URL(filePath: path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path) }

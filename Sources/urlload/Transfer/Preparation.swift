@@ -36,13 +36,16 @@ extension Configuration {
 extension Request {
     init(_ options: Options, _ url: URL) throws {
         let form = try UploadForm.make(options.formFields)
-        let body = try form ?? UploadBody.make(options.upload.map { [.file($0)] } ?? options.payloads)
+        let upload = try options.upload.map { (path) throws(OutputError) in try UploadBody.upload(path) }
+        let body = try form ?? upload?.body ?? UploadBody.make(options.payloads)
         self.init(
             url: url, method: options.method ?? (options.asksForHead ? .head : options.upload != nil ? .put : body == nil ? .get : .post),
             headers: options.fields, body: body)
         if form == nil, body != nil, options.upload == nil, !headers.contains(.contentType) {
             headers[.contentType] = "application/x-www-form-urlencoded"
         }
+        // A refusal, a challenge or a redirect shall come before what can be sent only once.
+        if upload?.isPiped == true, !headers.contains("Expect") { headers["Expect"] = "100-continue" }
         if options.printsEvents {
             // Events have no limits but the request's own.
             idleTimeout = options.idleTimeout

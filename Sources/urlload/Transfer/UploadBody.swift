@@ -1,5 +1,5 @@
 // What `-d` and `-T` send. A file is read as the server takes it, and read again if the body must be sent
-// again; what can be read only once is read to its end before.
+// again. What can be read only once is so for `-T` too (`PipedInput`); `-d` reads it to its end before.
 
 import FoundationEssentials
 import Glibc
@@ -22,6 +22,21 @@ enum UploadBody {
         return .data(Data(bytes))
     }
 
+    /// `-T`: of a file, or of what comes out of a pipe, and only once.
+    static func upload(_ path: String) throws(OutputError) -> (body: RequestBody, isPiped: Bool) {
+        guard path == "-" else {
+            return try isRegularFile(path) ? (.file(URL(filePath: path)), false) : (try PipedInput.body(path), true)
+        }
+        var status = stat()
+        let offset = lseek(STDIN_FILENO, 0, SEEK_CUR)
+        guard fstat(STDIN_FILENO, &status) == 0, status.st_mode & S_IFMT == S_IFREG, offset >= 0, offset <= status.st_size
+        else { return (try PipedInput.body(path), true) }
+        // `<FILE`: as good as its name.
+        var body = RequestBody.file(URL(filePath: "/dev/stdin"), range: Int64(offset)..<Int64(status.st_size))
+        body.contentType = "application/octet-stream"
+        return (body, false)
+    }
+
     /// A pipe or a device can be read only once, and has no length.
     private static func isRegularFile(_ path: String) throws(OutputError) -> Bool {
         var status = stat()
@@ -37,8 +52,8 @@ enum UploadBody {
     }
 }
 
-/// Used by one task.
-final class InputFile {
+/// Used by one task, or one thread, at a time.
+final class InputFile: @unchecked Sendable {
     private let descriptor: Int32
     private let name: String
     private static let pieceSize = 256 * 1024
@@ -61,6 +76,12 @@ final class InputFile {
                 count = max(0, got)
             }
             if failure == 0 { return piece.isEmpty ? nil : piece }
+            if failure == EAGAIN {
+                // Somebody made the shared description non-blocking.
+                var wait = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+                poll(&wait, 1, -1)
+                continue
+            }
             guard failure == EINTR else { throw .system(failure, name, .read) }
         }
     }

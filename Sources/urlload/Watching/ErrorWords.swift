@@ -9,20 +9,43 @@ enum ErrorWords {
         default: break
         }
         let name = failure.phase.map { "\(failure.reason), \($0)" } ?? failure.reason
+        if let proxy = failure.proxy { return atProxy(proxy, failure, name) }
         let words = sentences[failure.reason].map { "\($0) (\(name))" } ?? name
         guard let detail = failure.detail, !isTold.contains(failure.reason) else { return words }
         return "\(words): \(detail)"
     }
 
+    /// What the origin did not do. The detail's first words say which proxy it was.
+    private static func atProxy(_ proxy: String, _ failure: Report.Failure, _ name: String) -> String {
+        let words = proxySentences[failure.reason] ?? sentences[failure.reason]
+        let detail = failure.detail.flatMap { $0.firstRange(of: ": ").map { range in String(failure.detail?[range.upperBound...] ?? "") } }
+        let rest = isTold.contains(failure.reason) ? nil : detail
+        return "at the proxy \(proxy): " + (words.map { "\($0) (\(name))" } ?? name) + (rest.map { ": \($0)" } ?? "")
+    }
+
+    /// What reads otherwise of a proxy than of a server.
+    private static let proxySentences: [String: String] = [
+        "proxyNotFound": "there is no host of this name",
+        "proxyRefused": "it would not connect",
+        "proxyAuthenticationRequired": "it wants to know who asks; -U says so",
+        "connectionLost": "it closed the connection",
+        "idleTimeout": "it was silent for too long",
+        "notHTTP": "what answered is no HTTP proxy",
+        "notSOCKS": "what answered is no SOCKS proxy",
+        "clientCertificateRequired": "it wants a client certificate; --cert gives one",
+    ]
+
     static func sentence(_ reason: LoadError.Reason) -> String? { sentences[reason.name] }
 
     /// Reasons whose detail adds nothing for people.
     private static let isTold: Set<String> = [
-        "connectionRefused", "truncated", "hostNotFound", "notHTTP", "unsupportedScheme", "tooManyRedirects",
+        "connectionRefused", "truncated", "hostNotFound", "proxyNotFound", "notHTTP", "unsupportedScheme", "tooManyRedirects",
         "contentDecodingFailed",
     ]
 
     private static let sentences: [String: String] = [
+        "badProxy": "this is no proxy",
+        "proxiesUnknown": "the desktop's settings do not say whether there is a proxy",
         "badURL": "this is no URL that can be loaded",
         "unsupportedScheme": "only http, https, file and data can be loaded",
         "hostNotFound": "there is no host of this name",

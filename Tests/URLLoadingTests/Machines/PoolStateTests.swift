@@ -29,7 +29,9 @@ import URLLoadingWire
             state = State(perHost: perHost, maximumIdle: maximumIdle)
             random = SeededGenerator(seed: seed)
             self.slot = slot
-            routes = try ["a.example", "b.example", "c.example"].map { Route(origin: try Origin(scheme: "http", host: Origin.Host($0))) }
+            // Those through a proxy that forwards may take over each other's.
+            let way: ProxyChain = seed.isMultiple(of: 2) ? .direct : [try Proxy("proxy.example:3128")]
+            routes = try ["a.example", "b.example", "c.example"].map { Route(origin: try Origin(scheme: "http", host: Origin.Host($0)), way: way) }
         }
 
         /// Hundreds of thousands of these: the macro would cost more than the walk.
@@ -199,6 +201,37 @@ import URLLoadingWire
         #expect(state.oldestIdle == 5)
         guard case .use(let newest) = state.lease(route, makeWaiter: make) else { throw Unexpectedly("not reused") }
         #expect(newest === new)
+    }
+
+    @Test("a connection to a proxy that forwards serves every origin of http, and no other proxy's, credentials or trust")
+    func forwarded() throws {
+        let slot = Poller.shared.borrowSlot()
+        defer { Poller.shared.returnSlot(slot) }
+        func route(_ host: String, _ proxy: String, scheme: String = "http", isMoved: Bool = false) throws -> Route {
+            Route(origin: try Origin(scheme: scheme, host: Origin.Host(host)), way: [try Proxy(proxy)], isMoved: isMoved)
+        }
+        let make = { State.Waiter(slot: slot) }
+        let first = try route("a.example", "p:1")
+        var state = State(perHost: 1, maximumIdle: 4)
+        guard case .connect = state.lease(first, makeWaiter: make) else { throw Unexpectedly("no place") }
+        state.connected(first)
+        let token = Token()
+        _ = state.giveBack(token, first, reusable: true, now: 1)
+        var trusted = try route("b.example", "p:1")
+        trusted.trust.group = 1
+        for other in [
+            try route("b.example", "q:1"), try route("b.example", "u:p@p:1"), try route("b.example", "https://p:1"), trusted,
+            try route("b.example", "p:1", scheme: "https"), try route("b.example", "p:1", isMoved: true), try route("b.example", "socks5://p:1"),
+        ] {
+            guard case .connect = state.lease(other, makeWaiter: make) else { throw Unexpectedly("taken over by \(other)") }
+            _ = state.failedToConnect(other)
+        }
+        let second = try route("b.example", "p:1")
+        guard case .use(let taken) = state.lease(second, makeWaiter: make), taken === token else { throw Unexpectedly("not taken over") }
+        #expect(state.idleCount == 0 && state.hosts[first] == nil && state.hosts[second]?.leased == 1)
+        // The limit is each origin's own.
+        guard case .wait = state.lease(second, makeWaiter: make) else { throw Unexpectedly("beyond the limit") }
+        guard case .connect = state.lease(first, makeWaiter: make) else { throw Unexpectedly("no place") }
     }
 
     @Test("who is more urgent is served first, among equals who came first")

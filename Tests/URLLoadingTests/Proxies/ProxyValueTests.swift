@@ -9,7 +9,8 @@ import URLLoadingWire
         ("proxy.example", "http://proxy.example:1080"), ("proxy.example:3128", "http://proxy.example:3128"),
         ("http://proxy.example/", "http://proxy.example:1080"), ("HTTPS://Proxy.Example", "https://proxy.example:443"),
         ("https://proxy.example:8443", "https://proxy.example:8443"), ("socks5://10.0.0.1:9", "socks5://10.0.0.1:9"),
-        ("socks5h://a:b@gate", "socks5://gate:1080"), ("socks://gate:1", "socks5://gate:1"), ("socks4a://me@gate", "socks4a://gate:1080"),
+        ("socks5h://a:b@gate", "socks5h://gate:1080"), ("socks://gate:1", "socks5h://gate:1"), ("socks4://gate", "socks4://gate:1080"),
+        ("socks5h://u@localhost/run/a%20b", "socks5h://localhost/run/a b"), ("socks4a://me@gate", "socks4a://gate:1080"),
         ("http://[2001:db8::1]:8080", "http://[2001:db8::1]:8080"), ("http://bücher.example:1", "http://xn--bcher-kva.example:1"),
     ])
     func goodText(text: String, expected: String) throws {
@@ -18,7 +19,7 @@ import URLLoadingWire
     }
 
     @Test(arguments: [
-        "", "http://", "ftp://proxy", "socks4://gate", "http://proxy:99999", "http://proxy:0", "http://proxy/path", "http://proxy?a", "http://a b",
+        "", "http://", "ftp://proxy", "localhost/run/a", "http://localhost:1/run/a", "http://localhost/run/%00", "http://localhost/run/" + String(repeating: "a", count: 108), "http://proxy:+80", "http://proxy:99999", "http://proxy:0", "http://proxy/path", "http://proxy?a", "http://a b",
         "http://u:p@", "http://u%0d:p@proxy", "http://u%3Ax:p@proxy", "socks5://:pw@gate", "http://secret@x@proxy", "proxy:1:2",
     ])
     func badText(text: String) throws {
@@ -62,7 +63,7 @@ import URLLoadingWire
         ("*.example.org", "www.example.org", 80, true), ("*.example.org", "example.org", 80, false), ("*example.org", "www.example.org", 80, false),
         ("*", "anything.test", 1, true), ("*", "10.0.0.1", 1, true), ("a,*", "b", 1, true), ("", "a", 1, false), (",, ,", "a", 1, false),
         ("a b", "b", 1, true), ("a,\tb", "b", 1, true), ("localhost", "127.0.0.1", 80, false), ("127.0.0.1", "localhost", 80, false),
-        ("example.org:8080", "example.org", 8080, true), ("example.org:8080", "example.org", 80, false), ("example.org:99999", "example.org", 80, false),
+        ("example.org:8080", "example.org", 8080, true), ("example.org:8080", "example.org", 80, false), ("example.org:99999", "example.org", 80, false), ("example.org:+80", "example.org", 80, false),
         ("10.0.0.1", "10.0.0.1", 80, true), ("10.0.0.1", "10.0.0.2", 80, false), ("10.0.0.1:80", "10.0.0.1", 80, true), ("10.0.0.1:80", "10.0.0.1", 81, false),
         ("10.0.0.0/8", "10.255.1.2", 80, true), ("10.0.0.0/8", "11.0.0.1", 80, false), ("192.0.2.128/25", "192.0.2.127", 80, false),
         ("192.0.2.128/25", "192.0.2.200", 80, true), ("0.0.0.0/0", "8.8.8.8", 80, true), ("0.0.0.0/0", "a.test", 80, false), ("10.0.0.0/33", "10.0.0.0", 80, false),
@@ -117,9 +118,7 @@ import URLLoadingWire
 
     @Test func answersOfTheDesktop() throws {
         let ways = try DesktopProxies.chains(from: ["http://p:3128", "socks5://s:1080", "socks://t:1", "socks4://u:1", "direct://", "pac+http://w/x.pac"])
-        #expect(ways.map(\.description) == ["http://p:3128", "socks5://s:1080", "socks5://t:1", "socks4a://u:1", "direct"])
-        let none = try DesktopProxies.chains(from: [])
-        #expect(none == [.direct])
+        #expect(ways.map(\.description) == ["http://p:3128", "socks5h://s:1080", "socks5h://t:1", "socks4a://u:1", "direct"])
         // A way that is not understood is not the direct one.
         #expect(throws: LoadError.self) { try DesktopProxies.chains(from: ["wpad://"]) }
     }

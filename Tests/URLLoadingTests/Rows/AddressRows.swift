@@ -92,6 +92,17 @@ import URLLoadingWire
                 try await Session(configuration).expect(try url("http://www.test/"), "here")
                 #expect(proxy.asked.first?.target == "staging.test:\(origin.port)")
             }
+            // A proxy that gets the whole URL would go by it: so it is asked for a tunnel.
+            try await withTestProxy { proxy in
+                var configuration = Self.configuration(try .connect("www.test", port: 80, to: "staging.test", onPort: origin.port))
+                configuration.proxies = .fixed([try proxy.address()])
+                let session = Session(configuration)
+                try await session.expect(try url("http://www.test/"), "here")
+                #expect(proxy.asked.first?.method == "CONNECT" && proxy.asked.first?.target == "staging.test:\(origin.port)")
+                #expect(origin.requests.last?.headers[.host] == "www.test" && origin.requests.last?.target == "/")
+                try await session.expect(try url("http://other.test:\(origin.port)/"), "here")
+                #expect(proxy.asked.last?.method == "GET")
+            }
         }
     }
 

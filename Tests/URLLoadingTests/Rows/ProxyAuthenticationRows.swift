@@ -58,6 +58,54 @@ import URLLoadingWire
         }
     }
 
+    @Test func `a proxy that keeps the connection is asked again there, one that does not on another`() async throws {
+        try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { origin, base in
+            origin.route("/") { _ in .ok("here") }
+            for (fault, connections) in [(nil, 1), (.closeAfterRefusal, 3)] as [(TestProxy.Fault?, Int)] {
+                for tls in [nil, try TestOrigin.TLS(TestCertificateAuthority(commonName: "Proxy root").issue(.init(names: ["localhost"])))] {
+                    try await withTestProxy(.init(.http, tls: tls, user: "u", password: "pw", fault: fault)) { proxy in
+                        var (configuration, _) = ProxyRows.client(.fixed([try proxy.address()]), base)
+                        if tls != nil { configuration.tls.unsafelySkipsVerification = true }
+                        let session = Session(configuration, decisions: .challenged(ChallengeLog()) { challenge in
+                            guard challenge.space.isProxy, challenge.space.method == .basic else { return .performDefaultHandling }
+                            return .use(Credential(user: "u", password: challenge.previousFailureCount == 0 ? "no" : "pw"))
+                        })
+                        try await session.expect(origin.url(), "here")
+                        #expect(proxy.connections == connections && proxy.asked.map(\.method) == ["CONNECT", "CONNECT", "CONNECT"])
+                        await expectEmpty(session)
+                        try await proxy.untilEmpty()
+                    }
+                }
+            }
+        }
+    }
+
+    /// What is kept for another try is closed where there is none.
+    @Test func `a refused tunnel is left by nobody`() async throws {
+        try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
+            let session = Session(ProxyRows.client(.fixed([try proxy.address()])).0)
+            for decision in [ChallengeDecision.cancel, .rejectProtectionSpace] {
+                _ = try? await session.data(for: Request(url: try url("https://origin.test/")), decisions: .challenged(ChallengeLog()) { _ in decision })
+                try await proxy.untilEmpty()
+            }
+            let (isAsked, latch) = (Flag(), Latch())
+            var decisions = Decisions()
+            decisions.challenge = Decision { _ in
+                isAsked.raise()
+                await latch.wait()
+                return .cancel
+            }
+            let load = Task { [decisions] in
+                try await session.data(for: Request(url: try url("https://origin.test/")), decisions: decisions)
+            }
+            await isAsked.wait()
+            load.cancel()
+            _ = await load.result
+            try await proxy.untilEmpty()
+            await expectEmpty(session)
+        }
+    }
+
     @Test func `a decision may cancel, or leave it`() async throws {
         try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
             let session = Session(ProxyRows.client(.fixed([try proxy.address()])).0)

@@ -46,6 +46,40 @@ import URLLoadingWire
         }
     }
 
+    @Test func `one connection to a proxy forwards for every origin`() async throws {
+        try await withTestOrigin { first in
+            try await withTestOrigin { second in
+                for origin in [first, second] { origin.route("/") { _ in .ok("here") } }
+                try await withTestProxy { proxy in
+                    let session = Session(Self.client(.fixed([try proxy.address()])).0)
+                    for origin in [first, second, first] { try await session.expect(try url("http://origin.test:\(origin.port)/"), "here") }
+                    #expect(proxy.connections == 1 && proxy.asked.count == 3)
+                    await expectEmpty(session)
+                }
+            }
+        }
+    }
+
+    @Test func `a proxy on a Unix socket`() async throws {
+        let path = AddressRows.socketPath()
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        var server = TestOrigin.Configuration()
+        server.address = .unix(path)
+        try await withTestOrigin(server) { proxy in
+            proxy.route("*") { _ in .ok("forwarded") }
+            for address in [try Proxy(.http, unixSocket: path, user: "u", password: "pw"), try Proxy("http://u:pw@localhost\(path)")] {
+                try await Session(Self.client(.fixed([address])).0).expect(try url("http://origin.test/a"), "forwarded")
+                #expect(proxy.requests.last?.headers[.proxyAuthorization] == "Basic " + Data("u:pw".utf8).base64EncodedString())
+                #expect(proxy.requests.last?.headers[.host] == "origin.test" && address.description == "http://localhost\(path)")
+            }
+            let second = try Proxy(.http, unixSocket: path)
+            await expectFailure(.badProxy) { try await Session(Self.client(.fixed([try Proxy("p.test"), second])).0).data(from: try url("http://a.test/")) }
+        }
+        let gone = Session(Self.client(.fixed([try Proxy(.socks5, unixSocket: path + ".gone")])).0)
+        let error = await failure(.connectionRefused) { try await gone.data(from: try url("http://a.test/")) }
+        #expect(error?.proxyFailure != nil)
+    }
+
     @Test func `security 5, 6: nothing leaks through CONNECT in either direction`() async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { origin, base in
             origin.route("/") { _ in .ok("secret") }
@@ -181,6 +215,14 @@ import URLLoadingWire
                 let error = await failure(.certificateNameMismatch, .peer, .securing) { try await Session(configuration).data(from: try url(target)) }
                 #expect(error?.proxyFailure?.proxy.kind == .https)
             }
+            // Nor does it lead on: whoever stands in its place would have the way he likes.
+            let (first, base) = (try proxy.address(), configuration)
+            try await withTestProxy { other in
+                let second = try other.address()
+                let (session, _) = Self.client(.decided { _ in [[first], [second], .direct] }, base)
+                await expectFailure(.certificateNameMismatch, .peer, .securing) { try await Session(session).data(from: try url("http://origin.test/")) }
+                #expect(other.connections == 0)
+            }
             configuration.tls.roots = .system
             await expectFailure(.certificateUntrusted, .peer, .securing) { try await Session(configuration).data(from: try url("http://origin.test/")) }
             #expect(proxy.asked.isEmpty)
@@ -217,6 +259,25 @@ import URLLoadingWire
                     // To the origin it is a request like any other.
                     #expect(plain.requests.first?.target == "/" && plain.requests.first?.headers[.host] == "plain.test:\(plain.port)")
                 }
+            }
+        }
+    }
+
+    @Test(arguments: ["socks5", "socks4"]) func `SOCKS with names that are looked up here`(scheme: String) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("here") }
+            try await withTestProxy(.init(.socks)) { proxy in
+                var (configuration, _) = Self.client(.fixed([try Proxy("\(scheme)://127.0.0.1:\(proxy.port)")]))
+                let target = try url("http://origin.test:\(origin.port)/")
+                configuration.resolver = RecordingResolver(.success([.ipv6([UInt8](repeating: 0, count: 15) + [1], port: 0), .ipv4((127, 0, 0, 1), port: 0)]))
+                try await Session(configuration).expect(target, "here")
+                #expect(proxy.asked.last?.target == "127.0.0.1:\(origin.port)")
+                configuration.addressPolicy = AddressPolicy { $0.host != "origin.test" }
+                await expectFailure(.addressRefused) { try await Session(configuration).data(from: target) }
+                // What is not found is the origin and not the proxy.
+                let error = await failure(.hostNotFound) { try await Session(Self.client(configuration.proxies).0).data(from: target) }
+                #expect(error?.proxyFailure == nil && proxy.asked.count == 1)
+                try await proxy.untilEmpty()
             }
         }
     }
@@ -548,7 +609,7 @@ import URLLoadingWire
         ]
         let transport = ScriptedTransport(steps, holdingAt: block)
         var configuration = Configuration.patient
-        configuration.proxies = .fixed([try Proxy("one.t:1"), try Proxy("socks5://u:pw@b.t"), try Proxy("socks4a://c.t")])
+        configuration.proxies = .fixed([try Proxy("one.t:1"), try Proxy("socks5h://u:pw@b.t"), try Proxy("socks4a://c.t")])
         configuration.dial = { _, _ in transport }
         let session = Session(configuration)
         let load = RunningLoad(session, ending.applied(to: Request(url: try url("https://a.t/"))))

@@ -1,0 +1,50 @@
+// A connection on which a proxy wanted credentials before it opens a tunnel, and which it keeps open: it is asked again
+// there. Schemes that prove a connection and not a request (NTLM, Negotiate) know no other way, and the others save a
+// connection.
+//
+// Rule 1: it is the load's that was refused, and nobody else's: what the proxy knows of it was said for that load.
+// Rule 2: it has one use. What came of it is a tunnel, or another of these.
+
+import URLLoadingIO
+import URLLoadingWire
+
+struct RefusedTunnel {
+    let transport: any Transport
+    /// The proxies that are passed already.
+    let passed: ArraySlice<Proxy>
+    /// Who refused.
+    let proxy: Proxy
+    /// How it refused, as far as that was read.
+    var refusal: ProxyOpening.Refusal
+    let tap: ProxyTap?
+
+    /// Whether a way begins as this one did. Who asks may be somebody else now.
+    func begins(_ way: ProxyChain) -> Bool {
+        guard way.proxies.count > passed.count, way.proxies.starts(with: passed) else { return false }
+        return way.proxies[passed.count].isSamePlace(as: proxy)
+    }
+
+    func close() { transport.close() }
+}
+
+extension LoadControl {
+    /// Keeps a connection for the next try of this load.
+    final func keep(_ tunnel: RefusedTunnel) {
+        forgetRefusedTunnel()
+        refusedTunnel = tunnel
+    }
+
+    final func takeRefusedTunnel() -> RefusedTunnel? {
+        defer { refusedTunnel = nil }
+        return refusedTunnel
+    }
+
+    /// No other try follows, or it went another way.
+    final func forgetRefusedTunnel() { takeRefusedTunnel()?.close() }
+}
+
+extension Proxy {
+    fileprivate func isSamePlace(as other: Proxy) -> Bool {
+        (kind, host, port, socketPath) == (other.kind, other.host, other.port, other.socketPath)
+    }
+}

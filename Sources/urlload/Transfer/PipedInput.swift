@@ -1,0 +1,56 @@
+// What comes out of a pipe or a device, on its way to a server: piece by piece, of unknown length, and once. Its
+// reader waits on a thread of its own, for the loads go on meanwhile.
+
+import FoundationEssentials
+import Synchronization
+import URLLoading
+import URLLoadingIO
+
+final class PipedInput: AsyncSequence, Sendable {
+    private let file: InputFile
+    private let name: String
+    private let isBegun = Atomic<Bool>(false)
+
+    private init(_ path: String) throws(OutputError) {
+        file = try InputFile(path)
+        name = path == "-" ? "standard input" : path
+    }
+
+    static func body(_ path: String) throws(OutputError) -> RequestBody {
+        let input = try PipedInput(path)
+        var body = RequestBody.stream { input }
+        body.contentType = "application/octet-stream"
+        return body
+    }
+
+    func makeAsyncIterator() -> Iterator { Iterator(input: self) }
+
+    struct Iterator: AsyncIteratorProtocol {
+        let input: PipedInput
+        private var hasBegun = false
+
+        init(input: PipedInput) { self.input = input }
+
+        /// - Throws: ``OutputError`` if it cannot be read, or was read before: for a server that has seen some of it.
+        mutating func next() async throws -> Data? {
+            if !hasBegun {
+                guard !input.isBegun.exchange(true, ordering: .relaxed) else {
+                    throw OutputError(.read, "\(input.name): the server wants it once more, and it can be read only once")
+                }
+                hasBegun = true
+            }
+            return try await input.read()
+        }
+    }
+
+    private func read() async throws -> Data? {
+        let token = StopToken(), file = file
+        let piece = await withTaskCancellationHandler {
+            await BlockingThreads.files.call(token) { Result { () throws(OutputError) in try file.next() } }
+        } onCancel: {
+            token.stop(.cancelled)
+        }
+        guard let piece else { throw CancellationError() }
+        return try piece.get().map { Data($0) }
+    }
+}

@@ -1,0 +1,167 @@
+// `urlload -C` as people run it: what one run leaves, and what the next makes of it.
+
+import Foundation
+import Glibc
+import Synchronization
+import Testing
+import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+
+@Suite(.timeLimit(.minutes(1)))
+struct ContinueCommandTests {
+    static let content: [UInt8] = (0..<20_000).flatMap { Array("\(1_000_000 + $0)\n".utf8) }
+
+    /// What the next answer is.
+    enum Mood: Sendable { case cut, whole, broken }
+
+    final class Server: Sendable {
+        private let state = Lock(Mood.cut)
+        var mood: Mood {
+            get { state.withLock { $0 } }
+            set { state.withLock { $0 = newValue } }
+        }
+    }
+
+    /// A file of which the first answer is cut off in the middle, and a folder.
+    static func with(_ use: (TestOrigin, TemporaryFolder, Server) async throws -> Void) async throws {
+        let server = Server(), folder = try TemporaryFolder()
+        try await withTestOrigin { origin in
+            for path in ["/file", "/other"] {
+                origin.route(path) { request in
+                    let headers: Headers = [.etag: "\"\(path)\""]
+                    switch server.mood {
+                    case .broken: return .status(.internalServerError, body: .bytes(Array("an error page".utf8)))
+                    case .cut: return .ok(.declared(Int64(content.count), bytes: Array(content[..<(content.count / 2)])), headers: headers)
+                    case .whole: break
+                    }
+                    guard request.headers[.ifRange] == "\"\(path)\"", let range = request.headers[.range], let first = Int(range.dropFirst(6).dropLast())
+                    else { return .ok(.bytes(content), headers: headers) }
+                    var part = headers
+                    part[.contentRange] = "bytes \(first)-\(content.count - 1)/\(content.count)"
+                    return .status(.partialContent, headers: part, body: .bytes(Array(content[first...])))
+                }
+            }
+            try await use(origin, folder, server)
+        }
+    }
+
+    static func run(_ origin: TestOrigin, _ folder: TemporaryFolder, _ name: String = "file", path: String = "/file") async throws -> Running.Result {
+        try await Running.urlload(["-C", "-o", name, origin.url(path).absoluteString], in: folder)
+    }
+
+    /// The first run, which is cut off.
+    static func begin(_ origin: TestOrigin, _ folder: TemporaryFolder, _ server: Server, _ name: String = "file") async throws {
+        let first = try await run(origin, folder, name)
+        #expect(first.code == 18, "\(first.errors)")
+        #expect(held(folder).count == 1 && !folder.names.contains(name), "\(folder.names)")
+        server.mood = .whole
+    }
+
+    static func held(_ folder: TemporaryFolder) -> [String] { folder.names.filter { $0.hasPrefix(".urlloading-") } }
+
+    static func status(_ folder: TemporaryFolder, _ name: String) -> stat {
+        var status = stat()
+        lstat(folder.path + "/" + name, &status)
+        return status
+    }
+
+    @Test func `it goes on, and leaves nothing but the file`() async throws {
+        try await Self.with { origin, folder, server in
+            try await Self.begin(origin, folder, server)
+            #expect(folder.names.contains(".file.urlload") && folder.names.count == 2)
+            // They name a URL, and hold what was loaded: for their owner alone.
+            for name in folder.names { #expect(Self.status(folder, name).st_mode & 0o777 == 0o600, "\(name)") }
+            let second = try await Self.run(origin, folder)
+            #expect(second.code == 0 && second.errors.contains("file: goes on at byte"), "\(second.errors)")
+            #expect(origin.requests.last?.headers[.range] == "bytes=\(Self.content.count / 2)-")
+            let bytes = try folder.bytes("file")
+            #expect(folder.names == ["file"] && bytes == Self.content)
+        }
+    }
+
+    @Test func `names that leave no room for more`() async throws {
+        try await Self.with { origin, folder, server in
+            let name = String(repeating: "n", count: 255)
+            try await Self.begin(origin, folder, server, name)
+            let second = try await Self.run(origin, folder, name)
+            #expect(second.code == 0 && origin.requests.last?.headers[.range] != nil, "\(second.errors)")
+            let bytes = try folder.bytes(name)
+            #expect(folder.names == [name] && bytes == Self.content)
+        }
+    }
+
+    @Test func `what was held is gone: it begins anew`() async throws {
+        try await Self.with { origin, folder, server in
+            try await Self.begin(origin, folder, server)
+            for name in Self.held(folder) { unlink(folder.path + "/" + name) }
+            let second = try await Self.run(origin, folder)
+            let bytes = try folder.bytes("file")
+            #expect(second.code == 0 && origin.requests.last?.headers[.range] == nil && folder.names == ["file"] && bytes == Self.content)
+        }
+    }
+
+    @Test func `an error page is no rest`() async throws {
+        try await Self.with { origin, folder, server in
+            try await Self.begin(origin, folder, server)
+            server.mood = .broken
+            let names = folder.names
+            let second = try await Self.run(origin, folder)
+            #expect(second.code == 22 && Self.held(folder).count == 1 && folder.names.count == names.count, "\(second.code) \(folder.names)")
+            server.mood = .whole
+            let third = try await Self.run(origin, folder)
+            let bytes = try folder.bytes("file")
+            #expect(third.code == 0 && origin.requests.last?.headers[.range] != nil && folder.names == ["file"] && bytes == Self.content)
+        }
+    }
+
+    @Test func `notes of another URL are not for this one`() async throws {
+        try await Self.with { origin, folder, server in
+            try await Self.begin(origin, folder, server)
+            let other = try await Self.run(origin, folder, path: "/other")
+            let bytes = try folder.bytes("file")
+            #expect(other.code == 0 && origin.requests.last?.headers[.range] == nil && folder.names == ["file"] && bytes == Self.content)
+        }
+    }
+
+    @Test func `what is no file is written as it comes, and has no notes`() async throws {
+        try await Self.with { origin, folder, server in
+            let cut = try await Self.run(origin, folder, "/dev/null")
+            #expect(cut.code == 18 && folder.names.isEmpty)
+            server.mood = .whole
+            let script = "mkfifo pipe; cat pipe >got & \"$0\" -C -o pipe \"$1\"; code=$?; wait; exit $code"
+            let piped = try await Running.command("/bin/bash", ["-c", script, Running.urlloadPath, origin.url("/file").absoluteString], in: folder)
+            let bytes = try folder.bytes("got")
+            #expect(piped.code == 0 && bytes == Self.content && folder.names == ["got", "pipe"], "\(piped.errors) \(folder.names)")
+            #expect(Self.status(folder, "pipe").st_mode & S_IFMT == S_IFIFO)
+        }
+    }
+
+    @Test func `a link stays one, and links in the place of notes lead nowhere`() async throws {
+        try await Self.with { origin, folder, server in
+            for name in ["target", "victim"] { _ = FileManager.default.createFile(atPath: folder.path + "/" + name, contents: Data("mine".utf8)) }
+            symlink("target", folder.path + "/file")
+            symlink("victim", folder.path + "/.target.urlload.new")
+            symlink("victim", folder.path + "/.target.urlload")
+            let first = try await Self.run(origin, folder)
+            #expect(first.code == 18, "\(first.errors)")
+            server.mood = .whole
+            let second = try await Self.run(origin, folder)
+            #expect(second.code == 0 && origin.requests.last?.headers[.range] != nil, "\(second.errors)")
+            let (target, victim) = (try folder.bytes("target"), try folder.bytes("victim"))
+            #expect(target == Self.content && victim == Array("mine".utf8))
+            #expect(Self.status(folder, "file").st_mode & S_IFMT == S_IFLNK && folder.names == ["file", "target", "victim"], "\(folder.names)")
+        }
+    }
+
+    @Test("what does not go together", arguments: [
+        ["http://a.test/x"], ["-o", "-", "http://a.test/x"], ["-o", "f", "-I", "http://a.test/x"], ["-o", "f", "-i", "http://a.test/x"],
+        ["-o", "f", "-d", "x", "http://a.test/x"], ["-o", "f", "-T", "f", "http://a.test/x"], ["-O", "http://a.test/x", "http://b.test/x"],
+        ["-O", "http://a.test/x", "http://a.test/y", "http://b.test/d/x?q"],
+    ])
+    func exclusions(_ words: [String]) async throws {
+        let folder = try TemporaryFolder()
+        let result = try await Running.urlload(["-C"] + words, in: folder)
+        #expect(result.code == 2 && folder.names.isEmpty, "\(result.errors)")
+    }
+}

@@ -1,0 +1,107 @@
+// `urlload -T` of what can be read only once, as people run it: a process behind a pipe.
+
+import Foundation
+import Testing
+import URLLoading
+import URLLoadingTesting
+
+@Suite(.timeLimit(.minutes(1)))
+struct PipedUploadTests {
+    /// Writes one half, and the other when the file `go` is there.
+    static func piped(_ options: String, _ url: URL, in folder: TemporaryFolder) throws -> Running {
+        let script = "(printf one; until [ -e go ]; do sleep 0.01; done; printf two) | exec \"$0\" \(options) \"$1\""
+        return try Running("/bin/bash", ["-c", script, Running.urlloadPath, url.absoluteString], in: folder)
+    }
+
+    static func go(_ folder: TemporaryFolder) { _ = FileManager.default.createFile(atPath: folder.path + "/go", contents: nil) }
+
+    @Test("the request goes out before the input has ended, chunked")
+    func streams() async throws {
+        let folder = try TemporaryFolder()
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("done") }
+            let running = try Self.piped("-T -", origin.url(), in: folder)
+            try await origin.wait { $0.requests == 1 }
+            Self.go(folder)
+            let result = try await running.wait()
+            #expect(result.code == 0 && result.text == "done", "\(result.errors)")
+            let request = try #require(origin.requests.first)
+            #expect(request.method == .put && request.body == Array("onetwo".utf8))
+            #expect(request.headers[.transferEncoding] == "chunked" && request.headers[.contentLength] == nil)
+            #expect(request.headers["Expect"] == "100-continue" && request.headers[.contentType] == "application/octet-stream")
+        }
+    }
+
+    @Test("as DATA of HTTP/2")
+    func http2() async throws {
+        let folder = try TemporaryFolder()
+        try await withHTTP2TestServer { server in
+            server.route("/") { request in .ok(.bytes(request.body)) }
+            let running = try Self.piped("--http2-prior-knowledge -T -", server.url("/"), in: folder)
+            while server.counts.accepted == 0 { try await Task.sleep(for: .microseconds(200)) }
+            Self.go(folder)
+            let result = try await running.wait()
+            #expect(result.code == 0 && result.text == "onetwo", "\(result.errors)")
+            #expect(server.complaints.isEmpty)
+        }
+    }
+
+    @Test("a pipe by its name, a file as standard input")
+    func others() async throws {
+        let folder = try TemporaryFolder()
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("done") }
+            let script = "mkfifo pipe; printf piped >pipe & exec \"$0\" -T pipe \"$1\""
+            let named = try await Running.command("/bin/bash", ["-c", script, Running.urlloadPath, origin.url().absoluteString], in: folder)
+            #expect(named.code == 0 && origin.requests.last?.body == Array("piped".utf8), "\(named.errors)")
+            #expect(origin.requests.last?.headers[.transferEncoding] == "chunked")
+            // As good as its name: its length is known, and it can be sent again.
+            let file = try await Running.urlload(["-T", "-", origin.url().absoluteString], input: "file")
+            #expect(file.code == 0 && origin.requests.last?.body == Array("file".utf8), "\(file.errors)")
+            #expect(origin.requests.last?.headers[.contentLength] == "4" && origin.requests.last?.headers["Expect"] == nil)
+        }
+    }
+
+    @Test("a redirect or a challenge comes before the body, which goes to who wants it")
+    func expectation() async throws {
+        let folder = try TemporaryFolder()
+        Self.go(folder)
+        try await withTestOrigin { origin in
+            origin.route("/moved", readsBody: false) { _ in .redirect("/", status: .temporaryRedirect) }
+            origin.route("/closed", readsBody: false) { request in
+                request.headers[.authorization] == nil ? .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=x"]) : .redirect("/", status: .temporaryRedirect)
+            }
+            origin.route("/") { _ in .ok("done") }
+            for (path, options) in [("/moved", "-T -"), ("/closed", "-u u:pw -T -")] {
+                let result = try await Self.piped(options, origin.url(path), in: folder).wait()
+                #expect(result.code == 0 && result.text == "done", "\(path): \(result.errors)")
+                #expect(origin.requests.last?.body == Array("onetwo".utf8))
+            }
+        }
+    }
+
+    @Test("who wants it again after he has had it is told that there is no other")
+    func again() async throws {
+        let folder = try TemporaryFolder()
+        Self.go(folder)
+        try await withTestOrigin { origin in
+            origin.route("/moved") { _ in .redirect("/", status: .temporaryRedirect) }
+            origin.route("/") { _ in .ok("done") }
+            let result = try await Self.piped("-T -", origin.url("/moved"), in: folder).wait()
+            #expect(result.code == 26 && result.errors.contains("standard input: the server wants it once more"), "\(result.errors)")
+            #expect(!origin.requests.contains { $0.target == "/" && !$0.body.isEmpty })
+        }
+    }
+
+    @Test("the end of a load does not wait for an input that never ends")
+    func anEarlyEnd() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/", readsBody: false, faults: [.init(.responseHead(), .close)]) { _ in .ok("") }
+            let script = "exec 3< <(exec sleep 30); input=$!; \"$0\" -s -T - \"$1\" <&3; code=$?; kill -KILL $input; exit $code"
+            let folder = try TemporaryFolder()
+            let begun = ContinuousClock.now
+            let result = try await Running.command("/bin/bash", ["-c", script, Running.urlloadPath, origin.url().absoluteString], in: folder)
+            #expect(result.code != 0 && begun.duration(to: .now) < .seconds(25), "\(result.errors)")
+        }
+    }
+}
