@@ -177,7 +177,7 @@ extension EventRecorder {
 
     /// The kinds of a ``LoadEvent``, without what they say.
     public enum Kind: Sendable, Hashable, CaseIterable {
-        case canonicalized, bodySent, informational, retrying, waitingForConnectivity, redirected, responded
+        case canonicalized, bodySent, informational, retrying, waitingForConnectivity, challenged, redirected, responded
         case becameDownload, becameStream, resumed, received, metrics, completed
     }
 }
@@ -191,6 +191,7 @@ extension LoadEvent {
         case .informational: .informational
         case .retrying: .retrying
         case .waitingForConnectivity: .waitingForConnectivity
+        case .challenged: .challenged
         case .redirected: .redirected
         case .responded: .responded
         case .becameDownload: .becameDownload

@@ -20,12 +20,16 @@ final class Running: Sendable {
         return URL(fileURLWithPath: here).deletingLastPathComponent().appendingPathComponent("urlload").path
     }()
 
-    static func urlload(_ arguments: [String], input: String? = nil, in folder: TemporaryFolder? = nil) async throws -> Result {
-        try await command(urlloadPath, arguments, input: input, in: folder)
+    static func urlload(
+        _ arguments: [String], input: String? = nil, in folder: TemporaryFolder? = nil, environment: [String: String] = [:]
+    ) async throws -> Result {
+        try await command(urlloadPath, arguments, input: input, in: folder, environment: environment)
     }
 
-    static func command(_ path: String, _ arguments: [String], input: String? = nil, in folder: TemporaryFolder? = nil) async throws -> Result {
-        try await Running(path, arguments, input: input, in: folder).wait()
+    static func command(
+        _ path: String, _ arguments: [String], input: String? = nil, in folder: TemporaryFolder? = nil, environment: [String: String] = [:]
+    ) async throws -> Result {
+        try await Running(path, arguments, input: input, in: folder, environment: environment).wait()
     }
 
     private let process: Process
@@ -34,11 +38,16 @@ final class Running: Sendable {
     private let exits: AsyncStream<Int32>
     private let highWaters: AsyncStream<Int>
 
-    init(_ path: String, _ arguments: [String], input: String? = nil, in folder: TemporaryFolder? = nil, sampling: Bool = false) throws {
+    /// - Parameter environment: besides that of the tests.
+    init(
+        _ path: String, _ arguments: [String], input: String? = nil, in folder: TemporaryFolder? = nil, sampling: Bool = false,
+        environment: [String: String] = [:]
+    ) throws {
         let written = try TemporaryFolder()
         let process = Process()
         process.executableURL = URL(fileURLWithPath: path)
         process.arguments = arguments
+        if !environment.isEmpty { process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 } }
         if let folder { process.currentDirectoryURL = URL(fileURLWithPath: folder.path) }
         for name in ["in", "out", "err"] { _ = FileManager.default.createFile(atPath: written.path + "/" + name, contents: name == "in" ? Data((input ?? "").utf8) : nil) }
         process.standardInput = FileHandle(forReadingAtPath: written.path + "/in")

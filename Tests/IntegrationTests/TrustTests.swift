@@ -1,6 +1,8 @@
 import FoundationEssentials
+import Synchronization
 import Testing
 import URLLoading
+import URLLoadingIO
 
 @Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(1)))
 struct TrustTests {
@@ -70,6 +72,35 @@ struct TrustTests {
             let (data, response) = (try? await session.data(from: url)).map { ($0.0, Optional($0.1)) } ?? (Data(), nil)
             #expect(response?.http?.status.code != 200 && data != Servers.numbers(128))
         }
+    }
+
+    @Test("asked for after the handshake, a decision says who we are")
+    func laterDecided() async throws {
+        let identity = try await identity(packed: false), asked = Lock(0)
+        let url = try Servers.url("APACHE_TLS", "/client/1k.txt")
+        for gives in [true, false] {
+            var decisions = Decisions()
+            decisions.challenge = Decision { challenge in
+                guard challenge.space.method == .clientCertificate else { return .performDefaultHandling }
+                asked.withLock { $0 += 1 }
+                return gives ? .present(identity) : .rejectProtectionSpace
+            }
+            let session = Session(Servers.configuration, decisions: decisions)
+            let body = RequestBody.data(Data(repeating: 0x61, count: 20_000))
+            for request in [Request(url: url), Request(url: url, method: .post, body: body)] {
+                if gives {
+                    let (_, response) = try await session.data(for: request)
+                    #expect(response.http?.status.code == 200)
+                } else {
+                    // Apache takes nobody for an answer no more than s_server does.
+                    let error = try await failure(session, request)
+                    #expect(error.reason == .clientCertificateRequired, "\(error)")
+                }
+            }
+            session.invalidateAndCancel()
+            await session.invalidated()
+        }
+        #expect(asked.withLock { $0 } >= 2)
     }
 
     @Test("security 38: stapled statuses of OpenSSL's making")

@@ -25,6 +25,7 @@ import URLLoading
         #expect(try parse().methods == nil)
         #expect(try parse("--digest").methods == [.digest])
         #expect(try parse("--digest", "--basic").methods == [.digest, .basic])
+        #expect(try parse("--ntlm", "-u", "D\\ada:pw").methods == [.ntlm])
         #expect(try parse("--digest", "--anyauth").methods == nil)
         #expect(try parse("-n").netrc == .standard)
         #expect(try parse("--netrc-file", "/x").netrc == .file(URL(filePath: "/x")))

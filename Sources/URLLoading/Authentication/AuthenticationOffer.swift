@@ -9,6 +9,7 @@ enum AuthenticationOffer: Sendable {
     case digest(DigestChallenge)
     case bearer(realm: String?)
     case negotiate
+    case ntlm
 
     /// The strongest first; among equals as they came. What is not known, or not allowed, is not among them.
     static func make(_ head: HTTPHead, isProxy: Bool, allowed: Set<Challenge.Method>?) -> [AuthenticationOffer] {
@@ -24,6 +25,7 @@ enum AuthenticationOffer: Sendable {
         if challenge.isOf("Basic") { return .basic(realm: challenge["realm"] ?? "") }
         if challenge.isOf("Bearer") { return .bearer(realm: challenge["realm"]) }
         if challenge.isOf("Negotiate"), challenge.token68 == nil { return .negotiate }
+        if challenge.isOf("NTLM"), challenge.token68 == nil { return .ntlm }
         return nil
     }
 
@@ -33,6 +35,7 @@ enum AuthenticationOffer: Sendable {
         case .digest: .digest
         case .bearer: .bearer
         case .negotiate: .negotiate
+        case .ntlm: .ntlm
         }
     }
 
@@ -41,7 +44,7 @@ enum AuthenticationOffer: Sendable {
         case .basic(let realm): realm
         case .digest(let challenge): challenge.realm
         case .bearer(let realm): realm
-        case .negotiate: nil
+        case .negotiate, .ntlm: nil
         }
     }
 
@@ -53,13 +56,15 @@ enum AuthenticationOffer: Sendable {
     /// A token goes to whoever asks for it by name alone, so it is not weighed against passwords: it comes last.
     var strength: Int {
         switch self {
-        case .negotiate: 5
+        case .negotiate: 6
         case .digest(let challenge):
             switch challenge.hash {
-            case .sha512_256: 4
-            case .sha256: 3
-            case .md5: 2
+            case .sha512_256: 5
+            case .sha256: 4
+            case .md5: 3
             }
+        // Bound to MD4: no proof to set beside Digest's, and no password in the clear.
+        case .ntlm: 2
         case .basic: 1
         case .bearer: 0
         }

@@ -24,19 +24,19 @@ final class AuthenticationTalk: @unchecked Sendable {
     var proxy = Side()
     /// Which proxy it was.
     var proxyPlace: Authenticator.Place?
-    private let load: Load
-    private let authenticator: Authenticator
+    let load: Load
+    let authenticator: Authenticator
     /// The request has an Authorization of its caller's.
     private let isCallers: Bool
     private let place: Authenticator.Place
     private let destination: Destination
-    private let path: String
+    let path: String
     /// From the URL.
-    private let given: Credential?
-    private var rounds = 0
+    let given: Credential?
+    var rounds = 0
     /// Of answers to challenges, whatever they are: more than any server needs, and what a decision that never gives
     /// up comes to.
-    private static let mostRounds = 12
+    static let mostRounds = 12
 
     init(_ hop: Load.Hop, _ load: Load, _ destination: Destination) {
         self.load = load
@@ -71,7 +71,7 @@ final class AuthenticationTalk: @unchecked Sendable {
         }
     }
 
-    private func take(_ issue: BearerKeeper.Issue?) {
+    func take(_ issue: BearerKeeper.Issue?) {
         guard let issue else { return }
         origin.login = Login(
             .bearer(realm: nil), place.space(.bearer(realm: nil)), .bearer(issue.token, persistence: .none), isOfURL: false, path: path)
@@ -81,33 +81,80 @@ final class AuthenticationTalk: @unchecked Sendable {
     /// Says who asks, in the words of this sending.
     func authorize(_ request: inout PreparedRequest) async {
         guard !isCallers else { return }
-        if origin.login?.isTicket == true {
-            // A token is good for one request: servers remember those they have seen.
-            let token: [UInt8]?
-            if let made = ticketToken { token = made } else { token = await makeTicketToken() }
-            ticketToken = nil
-            return request.setAuthorization(token.map { "Negotiate " + Data($0).base64EncodedString() })
+        (request.identity, request.legs, ticket, digest) = (nil, nil, nil, nil)
+        guard let login = origin.login, login.opensConnections else {
+            guard let login = origin.login, let digest = login.digestAuthorization() else {
+                return request.setAuthorization(origin.login?.authorization(request.request.method.rawValue, [], body: nil))
+            }
+            self.digest = digest
+            let bodyHash = digest.challenge.needsBody ? await request.bodyHash(Login.kind(digest.challenge.hash), load) : nil
+            return request.setAuthorization(digest.value(
+                method: request.request.method.rawValue, target: destination.target.originForm, bodyHash: bodyHash))
         }
-        request.setAuthorization(origin.login?.authorization(
-            request.request.method.rawValue, destination.target.originForm, body: request.bodyBytes))
+        request.identity = Route.Identity(login: login, speaksHTTP1: login.takesLegs)
+        if login.takesLegs {
+            if login.isTicket { ticket = newTicket() }
+            request.legs = login.isTicket ? ProofLegs(ticket: ticket, host: place.host) : ProofLegs(ntlm: login.credential, host: place.host)
+            return request.setAuthorization(nil)
+        }
+        // A token is good for one request: servers remember those they have seen.
+        let begun: (TicketContext, [UInt8])?
+        if let made = begunTicket { begun = made } else { begun = await beginTicket() }
+        (begunTicket, ticket) = (nil, begun?.0)
+        request.setAuthorization(begun.map { "Negotiate " + Base64.encode($0.1) })
     }
 
-    private var ticketToken: [UInt8]?
+    /// What the request sent last said with Digest: its answer may prove the server.
+    private var digest: DigestAuthorization?
 
-    private func makeTicketToken() async -> [UInt8]? {
+    /// RFC 7616 §3.5: a server that proves itself does so, or is another.
+    private func hearDigest(_ head: HTTPHead) throws(LoadError) {
+        guard let digest, let text = head.headers[.authenticationInfo], let information = AuthenticationChallenge.information(text),
+            !digest.isProved(by: information, target: destination.target.originForm)
+        else { return }
+        throw .proofBroken("rspauth of Authentication-Info is wrong: the server does not know the password")
+    }
+
+    /// The proof that the request sent last began: its answer may end it.
+    private var ticket: TicketContext?
+    private var begunTicket: (TicketContext, [UInt8])?
+
+    private func newTicket() -> TicketContext? {
         guard case .name = destination.route.origin.host.kind else { return nil }
-        return await TicketLibrary.shared?.token(for: "HTTP", on: place.host, load)
+        return TicketLibrary.shared?.context(for: "HTTP", on: place.host)
+    }
+
+    private func beginTicket() async -> (TicketContext, [UInt8])? {
+        guard let context = newTicket(), case .goesOn(let said, _) = await context.step([], load), !said.isEmpty else { return nil }
+        return (context, said)
     }
 
     /// Negotiate asks nobody: there is a ticket in this user's cache, or there is not (checklist 70).
-    private func ticket(_ space: ProtectionSpace) async -> Login? {
+    func ticket(_ space: ProtectionSpace) async -> Login? {
         guard !space.isProxy, !hasTriedTicket else { return nil }
         hasTriedTicket = true
-        ticketToken = await makeTicketToken()
-        guard ticketToken != nil else { return nil }
+        begunTicket = await beginTicket()
+        guard begunTicket != nil else { return nil }
         return Login(.negotiate, space, Credential(user: "", password: ""), isOfURL: false, path: path)
     }
-    private var hasTriedTicket = false
+    var hasTriedTicket = false
+
+    /// What the server says to a ticket: that it is who we think it is, or that it wants to hear more.
+    /// - Returns: whether more is to be said.
+    private func hearTicket(_ head: HTTPHead) async throws(LoadError) -> Bool {
+        guard let ticket, let login = origin.login, let words = ProofLegs.words(of: "Negotiate", in: head.headers) else { return false }
+        self.ticket = nil
+        if head.status == .unauthorized {
+            guard !login.takesLegs, case .goesOn(_, isComplete: false) = await ticket.step(words, load) else { return false }
+            login.takeLegs()
+            return true
+        }
+        guard case .goesOn(_, isComplete: true) = await ticket.step(words, load) else {
+            if let reason = load.stopReason { throw LoadError(reason, phase: .waiting) }
+            throw .proofBroken("the server of a ticket does not prove that it is \(place.host)")
+        }
+        return false
+    }
 
     /// The way with what is known to open its proxies: what this load was told goes before what is remembered.
     func opened(_ way: ProxyChain) -> ProxyChain {
@@ -118,7 +165,7 @@ final class AuthenticationTalk: @unchecked Sendable {
 
     /// Whether the request is to be sent again, with what is known now.
     func hear(_ exchange: any NetworkExchange, _ head: HTTPHead, _ request: PreparedRequest) async throws(LoadError) -> Bool {
-        knowsBody = request.knowsBody
+        (knowsBody, knowsBytes) = (request.knowsBody, request.bodyBytes != nil)
         if let forwarder = exchange.forwarder {
             if head.status == .proxyAuthenticationRequired {
                 return try await challenged(by: forwarder, head, exchange.response) { exchange.setResting($0) }
@@ -127,11 +174,17 @@ final class AuthenticationTalk: @unchecked Sendable {
         }
         await accepted(&proxy)
         guard !isCallers else { return false }
+        if try await hearTicket(head) { return true }
         guard head.status == .unauthorized else {
+            try hearDigest(head)
             origin.login?.learn(from: head)
             // A 407 of somebody who is no proxy of ours says nothing.
             if head.status != .proxyAuthenticationRequired { await accepted(&origin) }
             return false
+        }
+        if exchange.hasLostProof, rounds < Self.mostRounds {
+            rounds += 1
+            return true
         }
         exchange.setResting(true)
         defer { exchange.setResting(false) }
@@ -141,11 +194,13 @@ final class AuthenticationTalk: @unchecked Sendable {
         return true
     }
 
-    private var knowsBody = true
+    private(set) var knowsBody = true
+    /// Those in memory: what is said to a proxy is made when it is sent.
+    private(set) var knowsBytes = true
 
     /// A proxy on the way refused to open a tunnel.
     func hear(_ error: LoadError, _ way: ProxyChain) async throws(LoadError) -> Bool {
-        knowsBody = true
+        (knowsBody, knowsBytes) = (true, true)
         guard error.reason == .proxyAuthenticationRequired, let failure = error.proxyFailure, let head = failure.head,
             let proxy = way.proxies.first(where: { $0.isHTTP && $0 == failure.proxy })
         else { return false }
@@ -171,7 +226,7 @@ final class AuthenticationTalk: @unchecked Sendable {
         return true
     }
     /// Of a proxy's own credential: refused as Basic, perhaps good for Digest.
-    private var basicRefused: Credential?
+    var basicRefused: Credential?
 
     private func accepted(_ side: inout Side) async {
         guard let login = side.login, side.issue == nil else { return }
@@ -185,107 +240,5 @@ final class AuthenticationTalk: @unchecked Sendable {
         guard authenticator.remember(login), persistence != .none, login.isAnswer else { return }
         let authenticator = authenticator
         _ = await BlockingThreads.files.call(load) { authenticator.keep(login.credential, for: login.space) }
-    }
-
-    // MARK: Answering
-
-    /// `nil` if it was no token that was refused.
-    private func renewToken(_ response: Response) async throws(LoadError) -> Bool? {
-        guard let issue = origin.issue, let bearer = authenticator.bearer else { return nil }
-        guard !origin.hasRenewedToken else { return false }
-        origin.hasRenewedToken = true
-        let next = try await bearer.token(after: issue, refusal: response, for: load)
-        take(next)
-        return next != nil
-    }
-
-    /// The login to try next; `nil` if the response is the result.
-    private func answer(
-        _ before: Side, _ place: Authenticator.Place, _ head: HTTPHead, _ response: Response, _ own: Credential? = nil
-    ) async throws(LoadError) -> Login? {
-        guard rounds < Self.mostRounds else { return nil }
-        rounds += 1
-        let offers = AuthenticationOffer.make(head, isProxy: place.isProxy, allowed: authenticator.settings.methods)
-            .filter { knowsBody || !$0.needsBody }
-        guard !offers.isEmpty else { return nil }
-        var side = before
-        defer { if place.isProxy { proxy = side } else { origin = side } }
-        if let used = side.login {
-            if used.renew(from: offers) { return used }
-            side.login = nil
-            side.failures += 1
-            side.refused.append(used.credential)
-            if used.isTicket { hasTriedTicket = true }
-            authenticator.forget(used)
-        } else if let own = basicRefused {
-            basicRefused = nil
-            side.failures += 1
-            if case .basic? = offers.first { side.refused.append(own) }
-        }
-        // Another load may have found out meanwhile.
-        if let newer = authenticator.login(at: place, path: place.isProxy ? "/" : path, url: place.isProxy ? own : given),
-            offers.contains(where: { $0.method == newer.space.method && $0.realm == newer.space.realm }),
-            !side.refused.contains(where: { $0.proves(sameAs: newer.credential) })
-        { return newer }
-        return try await choose(offers, &side, place, response, own ?? (place.isProxy ? nil : given))
-    }
-
-    private func choose(
-        _ offers: [AuthenticationOffer], _ side: inout Side, _ place: Authenticator.Place, _ response: Response,
-        _ given: Credential?
-    ) async throws(LoadError) -> Login? {
-        var asks = true
-        for offer in offers {
-            let space = place.space(offer)
-            if case .negotiate = offer {
-                if let login = await ticket(space) { return login }
-                continue
-            }
-            var failure: LoadError?
-            asking: while true {
-                let proposed = try await propose(offer, space, given)
-                let isRefused = proposed.map { proposed in side.refused.contains { $0.proves(sameAs: proposed) } } ?? false
-                var decision = ChallengeDecision.performDefaultHandling
-                if asks {
-                    decision = try await load.decide(Challenge(
-                        space: space, proposedCredential: proposed, previousFailureCount: side.failures,
-                        failureResponse: response, error: failure))
-                }
-                switch decision {
-                case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
-                case .rejectProtectionSpace: break asking
-                case .accept, .present:
-                    throw LoadError(.badDecision, phase: .deciding, party: .local, detail: "a credential is wanted")
-                case .performDefaultHandling:
-                    asks = false
-                    guard let proposed else { break asking }
-                    guard !isRefused, !authenticator.isWeaker(offer, at: place) else { return nil }
-                    if let login = Login(offer, space, proposed, isOfURL: proposed == given, path: path) { return login }
-                    break asking
-                case .use(let credential):
-                    if let login = Login(offer, space, credential, isOfURL: false, path: path, isAnswer: true) { return login }
-                    rounds += 1
-                    guard rounds < Self.mostRounds else { return nil }
-                    side.failures += 1
-                    failure = LoadError(
-                        .badDecision, phase: .deciding, party: .local, detail: "\(space.method) cannot say this credential")
-                }
-            }
-        }
-        return nil
-    }
-
-    private func propose(
-        _ offer: AuthenticationOffer, _ space: ProtectionSpace, _ given: Credential?
-    ) async throws(LoadError) -> Credential? {
-        if let given, given.token == nil { if case .bearer = offer { return nil } else { return given } }
-        let authenticator = authenticator
-        let found = await BlockingThreads.files.call(load) { () -> Credential? in
-            if let stored = authenticator.credential(for: space) { return stored }
-            if space.isProxy || space.method == .bearer { return nil }
-            return authenticator.netrcCredential(space.host, nil)
-        }
-        guard let found else { throw LoadError(load.stopReason ?? .cancelled, phase: .deciding) }
-        return found
     }
 }

@@ -93,7 +93,11 @@ final class Authenticator: Sendable {
             let place = Place(login.space)
             var logins = known.logins[place] ?? []
             if logins.contains(login) { return false }
-            logins.removeAll { $0.space == login.space && $0.paths == login.paths && $0.isOfURL == login.isOfURL }
+            logins.removeAll { old in
+                // Of URLs there may be several users, each with URLs of his own.
+                old.space == login.space && old.paths == login.paths && old.isOfURL == login.isOfURL
+                    && (!login.isOfURL || old.credential.user == login.credential.user)
+            }
             if logins.count == Self.mostPerPlace { logins.removeFirst() }
             known.logins[place] = logins + [login]
             known.strengths[place] = max(known.strengths[place] ?? 0, login.strength)

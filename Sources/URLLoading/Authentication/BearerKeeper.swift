@@ -21,6 +21,9 @@ final class BearerKeeper: Sendable {
 
     func serves(_ origin: Origin) -> Bool { tokens.origins.contains(origin) }
 
+    /// How many loads wait for the next token.
+    var waitingCount: Int { state.withLock { $0.refresh }?.waitingCount ?? 0 }
+
     /// A token, and its number.
     typealias Issue = (token: String, generation: Int)
 
@@ -98,6 +101,8 @@ private final class Refresh: Sendable {
         }
         state.withLock { if $0.result == nil { $0.task = task } }
     }
+
+    var waitingCount: Int { state.withLock { $0.waiting } }
 
     func enter() { state.withLock { $0.waiting += 1 } }
 

@@ -16,7 +16,7 @@ final class Login: Sendable {
     let strength: Int
     /// What the paths of requests begin with that get it unasked.
     let paths: [String]
-    private enum Scheme: Sendable { case fixed(String), digest, negotiate }
+    private enum Scheme: Sendable { case fixed(String), digest, negotiate, ntlm }
     private let scheme: Scheme
     private let digest: Lock<DigestUse?>
 
@@ -50,6 +50,11 @@ final class Login: Sendable {
             scheme = .negotiate
             digest = Lock(nil)
             paths = ["/"]
+        case .ntlm:
+            guard credential.token == nil else { return nil }
+            scheme = .ntlm
+            digest = Lock(nil)
+            paths = ["/"]
         }
         self.space = space
         self.credential = credential
@@ -74,11 +79,32 @@ final class Login: Sendable {
     /// Its token is made for each request, by whoever may block.
     var isTicket: Bool { if case .negotiate = scheme { true } else { false } }
 
+    /// It opens a connection, and not a request alone: nobody else's requests may go there (security 12, 13).
+    var opensConnections: Bool {
+        switch scheme {
+        case .negotiate, .ntlm: true
+        case .fixed, .digest: false
+        }
+    }
+
+    /// It takes more than one message to open one.
+    var takesLegs: Bool { if case .ntlm = scheme { true } else { needsMore.load(ordering: .relaxed) } }
+    private let needsMore = Atomic(false)
+
+    /// The server of a ticket was not content with the first.
+    func takeLegs() { needsMore.store(true, ordering: .relaxed) }
+
     /// The value of Authorization or Proxy-Authorization for one request.
     /// - Parameter body: of the request, if it is known before it is sent. Asked for only where it is proved too.
     /// - Returns: `nil` if this request cannot be proved that way.
     func authorization(_ method: String, _ target: [UInt8], body: @autoclosure () -> [UInt8]?) -> String? {
         if case .fixed(let value) = scheme { return value }
+        guard let digest = digestAuthorization() else { return nil }
+        return digest.value(method: method, target: target, body: digest.challenge.needsBody ? body() : nil)
+    }
+
+    /// What Digest says for one request; `nil` if it is another way.
+    func digestAuthorization() -> DigestAuthorization? {
         let use = digest.withLock { use -> DigestUse? in
             guard use != nil else { return nil }
             use?.count &+= 1
@@ -89,8 +115,7 @@ final class Login: Sendable {
         guard let use else { return nil }
         return DigestAuthorization(
             use.challenge, user: credential.user, password: credential.password, cnonce: use.cnonce, count: use.count,
-            hash: { Self.kind($0).hex($1) ?? "" }
-        ).value(method: method, target: target, body: use.challenge.needsBody ? body() : nil)
+            hash: { Self.kind($0).hex($1) ?? "" })
     }
 
     /// What an answer says of the next request (RFC 7616 §3.5).
@@ -124,7 +149,7 @@ final class Login: Sendable {
         paths.filter { path == $0 || path.hasPrefix($0.hasSuffix("/") ? $0 : $0 + "/") }.map(\.utf8.count).max()
     }
 
-    private static func kind(_ hash: DigestChallenge.Hash) -> DigestHash {
+    static func kind(_ hash: DigestChallenge.Hash) -> DigestHash {
         switch hash {
         case .md5: .md5
         case .sha256: .sha256

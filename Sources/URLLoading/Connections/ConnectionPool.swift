@@ -206,7 +206,8 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         _ addresses: [SocketAddress]?, _ offersHTTP2: Bool
     ) async throws(LoadError) -> LeasedConnection {
         do {
-            let offersHTTP2 = offersHTTP2 && (!mayShare(route) || !withSharing { $0.requireHTTP1.contains(route) })
+            let offersHTTP2 = offersHTTP2 && route.identity?.speaksHTTP1 != true
+                && (!mayShare(route) || !withSharing { $0.requireHTTP1.contains(route) })
             let connection = try await connector.connect(
                 route, control, over: access, record, at: addresses, offersHTTP2: offersHTTP2)
             switch connection {

@@ -130,6 +130,7 @@ extension HTTP1Connection {
         switch try step(control) {
         case .goesOn: break
         case .blocked(let interest):
+            if try await answerQuestion(control) { return }
             if hearsReads, try !listen(control) { return }
             defer { transport.slot.hearReadsWhileWriting(false) }
             await Poller.shared.park(transport.slot, interest, control)

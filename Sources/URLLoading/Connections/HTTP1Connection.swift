@@ -30,6 +30,9 @@ final class HTTP1Connection: @unchecked Sendable {
     /// of the next one.
     var isCut = false
 
+    /// The login of its route has opened it.
+    var isOpened = false
+
     /// Bytes of the exchange going on.
     var traffic = HTTP1Traffic()
     /// Whoever wants to know when they came.
@@ -47,6 +50,7 @@ final class HTTP1Connection: @unchecked Sendable {
 
     init(_ transport: any Transport, _ route: Route, _ identifier: Int, _ configuration: Configuration) {
         self.transport = transport
+        secure = transport as? TLSTransport
         self.route = route
         forwarder = route.forwarder
         self.identifier = identifier
@@ -212,6 +216,7 @@ final class HTTP1Connection: @unchecked Sendable {
             if control.isSuspended { await pause(control) }
             if let reason = control.stopReason { throw LoadError(reason, phase: phase) }
             if try read(atMost: most) { return try await giveWay() }
+            if try await answerQuestion(control) { continue }
             if sending.isGoingOn {
                 try await sendOn(control)
             } else {
@@ -242,6 +247,14 @@ final class HTTP1Connection: @unchecked Sendable {
     }
     private var receivedSinceWait = 0
     private static let turn = 4 << 20
+
+    /// A server may want to know who we are when it has seen what is asked for. Returns whether it has got its answer.
+    func answerQuestion(_ control: LoadControl) async throws(LoadError) -> Bool {
+        guard let secure, let (peer, question) = secure.laterQuestion else { return false }
+        try await HandshakeAsking(transport: secure, peer: peer, control: control).answer(question, control.handshakeDecision)
+        return true
+    }
+    private let secure: TLSTransport?
 
     private var blockedOn = PollSlot.Interest.read
     var blockedOnWrite = PollSlot.Interest.write

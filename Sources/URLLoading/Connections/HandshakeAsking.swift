@@ -19,6 +19,7 @@ struct HandshakeAsking {
         let trust = ServerTrust(found)
         var challenge = Challenge(space: space(.serverTrust))
         challenge.serverTrust = trust
+        control.challenged(challenge)
         switch try await control.ask(asking.decision, challenge) {
         case .accept(trust): transport.answer(trusts: true)
         // A password proves nothing of a server.
@@ -45,6 +46,7 @@ struct HandshakeAsking {
         let proposed = transport.proposedIdentity
         var challenge = Challenge(space: space(.clientCertificate))
         challenge.clientCertificate = ClientCertificateRequest(issuers: issuers, proposed: proposed.map { ClientIdentity($0) })
+        control.challenged(challenge)
         switch try await control.ask(asking.decision, challenge) {
         case .present(let identity): transport.answer(identity: identity.identity)
         case .performDefaultHandling, .use: transport.answer(identity: proposed)

@@ -283,6 +283,16 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
         var group = 0
     }
 
+    /// Who was proved to be using its connections, where a proof opens a connection and not a request; see
+    /// `Login.opensConnections`.
+    var identity: Identity?
+
+    struct Identity: Hashable, Sendable {
+        let login: Login
+        /// What is said in several messages on one connection, HTTP/2 cannot carry.
+        let speaksHTTP1: Bool
+    }
+
     /// Whether anybody on the way proves who he is.
     var isProven: Bool { origin.isSecure || way.proxies.contains { $0.kind == .https } }
 

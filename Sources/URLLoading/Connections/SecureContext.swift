@@ -36,7 +36,10 @@ final class SecureContext: Sendable {
     func handshake(
         over socket: any Transport, with origin: Origin, offering protocols: [String]? = nil, _ control: LoadControl
     ) async throws(LoadError) -> TLSTransport {
-        try await handshake(over: socket, with: TLSPeer(TLSPeerName(origin.host), port: origin.port, applicationProtocols: protocols), control)
+        var peer = TLSPeer(TLSPeerName(origin.host), port: origin.port, applicationProtocols: protocols)
+        // A stream's reader and writer are its callers: they ask nobody.
+        peer.asksIdentityLater = protocols?.isEmpty != true
+        return try await handshake(over: socket, with: peer, control)
     }
 
     /// With a proxy, which proves who it is as an origin does.

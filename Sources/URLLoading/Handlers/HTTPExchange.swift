@@ -7,12 +7,12 @@ import URLLoadingIO
 import URLLoadingWire
 
 final class HTTPExchange: NetworkExchange, @unchecked Sendable {
-    private let owner: Load
+    let owner: Load
     var load: Load? { owner }
-    private let connection: HTTP1Connection
+    let connection: HTTP1Connection
     private let url: URL
     /// What metrics are made of; `nil` if nobody wants them, and after the end.
-    private(set) var record: TransactionRecord?
+    var record: TransactionRecord?
     /// The answer's head, once `start` has returned.
     private(set) var head: HTTPHead?
     private(set) var expectedLength: Int64?
@@ -47,6 +47,13 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
 
     /// Sends the request and waits for the head of the answer.
     func start(_ request: PreparedRequest) async throws(LoadError) {
+        if let legs = request.legs { try await open(with: legs, request) } else { try await send(request) }
+    }
+
+    /// See `HTTPExchange+Legs`.
+    var hasLostProof = false
+
+    func send(_ request: PreparedRequest) async throws(LoadError) {
         record?.mark(.requestStart)
         if try !connection.begin(request, owner) { try await connection.send(owner) } else { record?.mark(.requestEnd) }
         while true {
@@ -55,7 +62,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         }
     }
 
-    private func receive(_ head: HTTP1ResponseHead, _ request: PreparedRequest) throws(LoadError) {
+    func receive(_ head: HTTP1ResponseHead, _ request: PreparedRequest) throws(LoadError) {
         if request.decodesContent { decoding = try BodyDecoding(head.headers, owner.core.configuration.limits) }
         if decoding == nil { expectedLength = connection.expectedLength }
         self.head = HTTPHead(head)
@@ -148,6 +155,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         owner.detach(connection.transport.slot)
         endRecord()
         owner.core.pool.surrender(connection)
+        (connection.transport as? TLSTransport)?.stopAsking()
         return (connection.transport, connection.takeUnread(), connection.route.origin)
     }
 

@@ -95,6 +95,7 @@ struct HTTPHandler: DirectHandler {
         if route.isProven {
             route.trust = Route.Trust(generation: pool.connector.secure.generation, group: load.handshakeDecision?.group ?? 0)
         }
+        route.identity = request.identity
         let access = NetworkAccess(request.request, configuration)
         let leased = access.needsPath
             ? try await leaseWaiting(route, for: load, fresh: fresh, over: access, record, inHTTP1: request.asksUpgrade)

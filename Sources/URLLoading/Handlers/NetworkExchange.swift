@@ -17,10 +17,13 @@ protocol NetworkExchange: Exchange {
     func leaveConnection()
     /// What became of it, for the metrics.
     func note(_ error: LoadError)
+    /// It went over a connection that had been opened by a proof, and its server does not remember.
+    var hasLostProof: Bool { get }
     /// The proxy that answers in the origin's place; `nil` if the origin does.
     var forwarder: Proxy? { get }
 }
 
 extension NetworkExchange {
     var forwarder: Proxy? { nil }
+    var hasLostProof: Bool { false }
 }

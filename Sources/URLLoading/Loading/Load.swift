@@ -10,7 +10,7 @@ import URLLoadingWire
 class Load: LoadControl, @unchecked Sendable {
     final let core: Core
     final let original: Request
-    private let decisions: Decisions?
+    let decisions: Decisions?
     /// Who wants to hear of the load; `nil` if nobody does.
     final let emission: Emission?
     /// Our own code in the tasks of handlers; `nil` until one is asked.
@@ -217,6 +217,7 @@ class Load: LoadControl, @unchecked Sendable {
         let (own, shared) = (decisions?.challenge, core.decisions?.challenge)
         guard let decision = challenge.space.method.isForSession ? shared ?? own : own ?? shared
         else { return .performDefaultHandling }
+        challenged(challenge)
         return try await ask(decision, challenge)
     }
 
@@ -287,6 +288,8 @@ class Load: LoadControl, @unchecked Sendable {
     final func received(_ count: Int) { emission?.received(count, self) }
 
     final override func sent(_ count: Int) { emission?.sent(count, self) }
+
+    final override func challenged(_ challenge: Challenge) { emission?.emit(.challenged(challenge), self) }
 
     final override func informed(_ head: HTTP1ResponseHead) {
         guard let emission else { return }

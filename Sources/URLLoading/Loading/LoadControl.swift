@@ -34,6 +34,9 @@ class LoadControl: StopToken, @unchecked Sendable {
     /// Who decides about the peers of the connections it makes; `nil` for nobody.
     var handshakeDecision: HandshakeDecision? { nil }
 
+    /// A decision is about to be asked.
+    func challenged(_ challenge: Challenge) {}
+
     /// An interim response has come.
     func informed(_ head: HTTP1ResponseHead) {}
 

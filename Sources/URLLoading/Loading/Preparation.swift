@@ -1,6 +1,7 @@
 // From what the caller asked for to what goes on the wire.
 
 import FoundationEssentials
+import URLLoadingIO
 import URLLoadingWire
 
 /// A request with nothing left to decide.
@@ -20,6 +21,9 @@ struct PreparedRequest: Sendable {
 
     /// A Proxy-Authorization that the caller gave; it is no field of the request itself (security 5).
     let proxyAuthorization: String?
+    /// Who must be proved to be using its connection, and what is said on one where nobody is yet.
+    var identity: Route.Identity?
+    var legs: ProofLegs?
     /// Said to a proxy, with the whole URL.
     private(set) var isForwarded = false
 
@@ -84,8 +88,18 @@ struct PreparedRequest: Sendable {
         if case .data(let data) = body { return Array(data) } else { return nil }
     }
     var knowsBody: Bool {
-        guard let body else { return true }
-        if case .data = body { return true } else { return false }
+        if case .stream? = body { false } else { true }
+    }
+
+    /// Digits; `nil` if the body is not known before it is sent, or could not be read. Files are read once more for it.
+    func bodyHash(_ kind: DigestHash, _ load: Load) async -> String? {
+        switch body {
+        case nil: return kind.hex([])
+        case .data(let data)?: return kind.hex(Array(data))
+        case .stream?: return nil
+        case .parts(let parts)?:
+            return await BlockingThreads.files.call(load) { OutgoingBody.hash(of: parts, kind, load) } ?? nil
+        }
     }
 
     /// What its request line asks for.
@@ -101,6 +115,15 @@ struct PreparedRequest: Sendable {
         guard case .own(var headers) = fields else { return }
         headers.remove(.expect)
         fields = .own(headers)
+    }
+
+    /// What is sent before the request itself to open a connection: a body would be sent for nothing.
+    func leg(saying value: String) -> PreparedRequest {
+        var leg = self
+        if body != nil { leg.body = .data(Data()) }
+        leg.dropExpectation()
+        leg.setAuthorization(value)
+        return leg
     }
 
     var framing: HTTP1BodyFraming {

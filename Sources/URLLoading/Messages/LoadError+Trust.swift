@@ -21,6 +21,9 @@ extension LoadError.Reason {
     public static let badClientIdentity = Self("badClientIdentity", -1206)
     /// The key is encrypted, and not with the passphrase that was given.
     public static let wrongPassphrase = Self("wrongPassphrase", -1206)
+    /// A way to authenticate failed half-way: the peer said what cannot be answered, or did not prove itself where it
+    /// wanted to; or what the way needs is not installed.
+    public static let authenticationFailed = Self("authenticationFailed", -1013)
     /// It names no hosts.
     public static let badHostPattern = Self("badHostPattern", -1000)
 

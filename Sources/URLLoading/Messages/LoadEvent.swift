@@ -22,6 +22,9 @@ public enum LoadEvent: Sendable {
     /// There is no network the load may use, and it waits for one: ``Configuration/waitsForConnectivity``. Once
     /// for each wait.
     case waitingForConnectivity
+    /// Somebody wants to know who we are, or shows who he is, and a decision is asked (``Decisions/challenge``): for a
+    /// connection before anything is sent on it, for a request after its refusal.
+    case challenged(Challenge)
     /// A redirect is followed: what comes next belongs to its request.
     case redirected(Redirect)
     /// The response is known, and the caller's decision has allowed it.
@@ -70,6 +73,7 @@ extension LoadEvent: CustomStringConvertible {
         case .informational(let head): "informational \(head.status.code)"
         case .retrying(let retry): "retrying \(retry)"
         case .waitingForConnectivity: "waitingForConnectivity"
+        case .challenged(let challenge): "challenged \(challenge.space)"
         case .redirected(let redirect): "redirected \(redirect.response.http.map { "\($0.status.code)" } ?? "-")"
         case .responded(let response): "responded \(response)"
         case .becameDownload: "becameDownload"

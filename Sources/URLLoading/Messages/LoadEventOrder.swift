@@ -6,7 +6,7 @@
 /// ```
 /// canonicalized* (request (redirected | retrying))* request responded
 ///     (becameStream | becameDownload? resumed? received*) metrics completed
-///     where request = waitingForConnectivity* bodySent* informational*
+///     where request = (waitingForConnectivity | challenged)* bodySent* informational* challenged*
 /// ```
 /// A server that answers while it still reads has `bodySent` among those that follow `responded`. A download that goes
 /// on over another connection has there what comes before a response, and `resumed` once more.
@@ -51,7 +51,7 @@ public struct LoadEventOrder: Sendable, CustomStringConvertible {
             let grows = bytes.total == sent + Int64(bytes.count) || bytes.total == Int64(bytes.count)
             sent = bytes.total
             return move(event, if: bytes.count > 0 && grows, to: max(stage, .sending))
-        case .informational, .waitingForConnectivity:
+        case .challenged, .informational, .waitingForConnectivity:
             return move(event, if: true, to: max(stage, .sending))
         case .retrying:
             sent = 0
@@ -102,6 +102,7 @@ extension LoadEvent {
         case .informational: "informational"
         case .retrying: "retrying"
         case .waitingForConnectivity: "waitingForConnectivity"
+        case .challenged: "challenged"
         case .redirected: "redirected"
         case .responded: "responded"
         case .becameDownload: "becameDownload"

@@ -75,6 +75,26 @@ enum OutgoingBody: Sendable {
         return (reader, range)
     }
 
+    /// Digits; `nil` if a file cannot be read, or nobody waits any more. Blocks.
+    static func hash(of parts: [Part], _ kind: DigestHash, _ token: StopToken) -> String? {
+        var running = DigestHash.Running(kind)
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 * 1024, alignment: 16)
+        defer { buffer.deallocate() }
+        for part in parts {
+            switch part {
+            case .data(let data): data.withUnsafeBytes { running.update($0) }
+            case .file(let reader, var range):
+                while !range.isEmpty {
+                    let room = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(min(Int64(buffer.count), Int64(range.count)))])
+                    guard token.stopReason == nil, let count = try? reader.read(into: room, at: range.lowerBound), count > 0 else { return nil }
+                    running.update(UnsafeRawBufferPointer(rebasing: room[..<count]))
+                    range = range.lowerBound + Int64(count)..<range.upperBound
+                }
+            }
+        }
+        return running.finish()
+    }
+
     static func fileChanged(_ missing: some BinaryInteger) -> LoadError {
         LoadError(.requestBodyFailed, phase: .sending, party: .system, detail: "the file became shorter: \(missing) bytes are missing")
     }

@@ -100,7 +100,7 @@ final class TaskBridge: LoadSink, Sendable {
 
     func emit(_ event: LoadEvent) {
         switch event {
-        case .canonicalized, .informational, .retrying, .waitingForConnectivity, .becameDownload, .becameStream, .resumed,
+        case .canonicalized, .informational, .challenged, .retrying, .waitingForConnectivity, .becameDownload, .becameStream, .resumed,
             .received, .metrics: return
         case .redirected(let redirect):
             return state.withLock { state in

@@ -1,6 +1,7 @@
 // MIT Kerberos through GSSAPI (RFC 2743), if it is installed: proves to a service who this user is with the ticket in
 // his cache. Found at run time and never required. Its calls block, and may ask a KDC over the network.
 
+import Synchronization
 import URLLoadingCSystem
 
 package final class TicketLibrary: @unchecked Sendable {
@@ -61,17 +62,17 @@ package final class TicketLibrary: @unchecked Sendable {
     /// The upper bits of a status are errors (RFC 2743 §1.2.1.1).
     private static let failed: UInt32 = 0xFFFF_0000
 
-    /// The first token for a service on a host, such as `HTTP`; `nil` without a ticket that is good for it, or if the
-    /// wait was stopped first. The call then goes on alone.
-    package func token(for service: String, on host: String, _ token: StopToken) async -> [UInt8]? {
-        await threads.call(token) { [self] in make(service, host) } ?? nil
+    /// A proof to a service on a host, such as `HTTP`.
+    package func context(for service: String, on host: String) -> TicketContext { TicketContext(self, service, host) }
+
+    fileprivate func call(_ token: StopToken, _ work: @escaping @Sendable () -> TicketContext.Step) async -> TicketContext.Step {
+        await threads.call(token, work) ?? .failed
     }
 
-    private func make(_ service: String, _ host: String) -> [UInt8]? {
+    fileprivate func name(_ service: String, _ host: String) -> OpaquePointer? {
         var minor: UInt32 = 0
         var name: OpaquePointer?
-        var text = Array("\(service)@\(host)".utf8), kind = Self.serviceName, mechanism = Self.negotiation
-        defer { if name != nil { _ = releaseName(&minor, &name) } }
+        var text = Array("\(service)@\(host)".utf8), kind = Self.serviceName
         let imported = text.withUnsafeMutableBytes { text in
             kind.withUnsafeMutableBytes { kind in
                 var buffer = Buffer(count: text.count, bytes: text.baseAddress)
@@ -79,18 +80,66 @@ package final class TicketLibrary: @unchecked Sendable {
                 return importName(&minor, &buffer, &identifier, &name)
             }
         }
-        guard imported & Self.failed == 0 else { return nil }
-        var context: OpaquePointer?
+        return imported & Self.failed == 0 ? name : nil
+    }
+
+    fileprivate func step(_ context: inout OpaquePointer?, _ name: OpaquePointer, _ input: [UInt8]) -> TicketContext.Step {
+        var minor: UInt32 = 0
+        var mechanism = Self.negotiation, input = input
         var output = Buffer()
-        defer {
-            _ = releaseBuffer(&minor, &output)
-            if context != nil { _ = end(&minor, &context, nil) }
+        defer { _ = releaseBuffer(&minor, &output) }
+        let status = mechanism.withUnsafeMutableBytes { mechanism in
+            input.withUnsafeMutableBytes { input in
+                var identifier = Identifier(count: UInt32(mechanism.count), bytes: mechanism.baseAddress)
+                var received = Buffer(count: input.count, bytes: input.baseAddress)
+                return begin(&minor, nil, &context, name, &identifier, Self.mutual, 0, nil, &received, nil, &output, nil, nil)
+            }
         }
-        let begun = mechanism.withUnsafeMutableBytes { mechanism in
-            var identifier = Identifier(count: UInt32(mechanism.count), bytes: mechanism.baseAddress)
-            return begin(&minor, nil, &context, name, &identifier, Self.mutual, 0, nil, nil, nil, &output, nil, nil)
+        guard status & Self.failed == 0 else { return .failed }
+        let bytes = output.bytes.map { Array(UnsafeRawBufferPointer(start: $0, count: output.count)) } ?? []
+        return .goesOn(saying: bytes, isComplete: status == 0)
+    }
+
+    fileprivate func release(_ context: inout OpaquePointer?, _ name: inout OpaquePointer?) {
+        var minor: UInt32 = 0
+        if context != nil { _ = end(&minor, &context, nil) }
+        if name != nil { _ = releaseName(&minor, &name) }
+    }
+}
+
+/// One proof, from its first token to the one that proves the service to us. One step at a time.
+package final class TicketContext: @unchecked Sendable {
+    // Unchecked: what changes is touched under the lock.
+    package enum Step: Sendable, Hashable {
+        /// What is to be said; empty for nothing. Complete: each has proved himself to the other.
+        case goesOn(saying: [UInt8], isComplete: Bool)
+        /// No ticket that is good for it, a service that is another, or the wait was stopped.
+        case failed
+    }
+    private let library: TicketLibrary
+    private let service: String
+    private let host: String
+    private let lock = Lock<Void>(())
+    private var name: OpaquePointer?
+    private var context: OpaquePointer?
+
+    fileprivate init(_ library: TicketLibrary, _ service: String, _ host: String) {
+        self.library = library
+        self.service = service
+        self.host = host
+    }
+
+    deinit { library.release(&context, &name) }
+
+    /// The first token, or the answer to one of the service's. A wait that is stopped leaves the call to itself.
+    /// - Parameter input: empty for the first.
+    package func step(_ input: [UInt8], _ token: StopToken) async -> Step {
+        await library.call(token) { [self] in
+            lock.withLock { _ in
+                if name == nil { name = library.name(service, host) }
+                guard let name else { return .failed }
+                return library.step(&context, name, input)
+            }
         }
-        guard begun & Self.failed == 0, output.count > 0, let bytes = output.bytes else { return nil }
-        return Array(UnsafeRawBufferPointer(start: bytes, count: output.count))
     }
 }

@@ -135,11 +135,12 @@ final class TLSIdentityGiving {
     /// For this peer, by the configuration.
     private let own: TLSIdentity?
     private let asks: Bool
+    private var asksLater: Bool
     private var answer: TLSIdentity??
     private(set) var wasAsked = false
     private(set) var wasGiven = false
     private var wasUsable = true
-    /// The handshake is: what is asked now cannot wait.
+    /// The handshake is: what is asked now can wait only if somebody looks.
     var isOver = false
     var isAskedNoMore = false
     /// The issuers the server named, while it waits for the answer.
@@ -148,10 +149,14 @@ final class TLSIdentityGiving {
     init(_ peer: TLSPeer, _ configuration: TLSConfiguration) {
         own = configuration.identity(for: peer.name)
         asks = peer.asksIdentity
+        asksLater = peer.asksIdentity && peer.asksIdentityLater
     }
 
-    /// Whether the server may also ask after the handshake (RFC 8446 4.6.2): nobody can be asked then.
-    var mayComeLater: Bool { own != nil }
+    /// Whether the server may also ask after the handshake (RFC 8446 4.6.2).
+    var mayComeLater: Bool { own != nil || asksLater }
+
+    /// From now on nobody looks for questions.
+    func stopAsking() { asksLater = false }
 
     /// `nil` gives none.
     func answer(_ identity: TLSIdentity?) {
@@ -166,7 +171,7 @@ final class TLSIdentityGiving {
     func run(_ ssl: OpaquePointer) -> Int32 {
         guard !isAskedNoMore else { return 0 }
         wasAsked = true
-        if answer == nil, asks, !isOver {
+        if answer == nil, asks, !isOver || asksLater {
             pending = issuers(SSL_get0_peer_CA_list(ssl))
             return -1
         }

@@ -46,6 +46,8 @@ package struct TLSPeer: Sendable, Hashable {
     /// The handshake stops to ask whether the server is to be trusted, and who we are.
     package var asksTrust = false
     package var asksIdentity = false
+    /// Who reads and writes then looks for questions that come later (``TLSTransport/laterQuestion``).
+    package var asksIdentityLater = false
     /// By whose decisions: sessions of one group are never resumed in another.
     package var group = 0
 

@@ -115,6 +115,16 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     /// Whom the configuration would have us be for this peer.
     package var proposedIdentity: TLSIdentity? { link.giving?.proposed }
 
+    /// A server asks who we are after the handshake (RFC 8446 4.6.2), and neither reading nor writing goes on before
+    /// `answer(identity:)`: they say that they are blocked.
+    package var laterQuestion: (TLSPeer, TLSQuestion)? {
+        guard case .client(_, let peer, _, _) = side, peer.asksIdentityLater else { return nil }
+        return lock.withLock { _ in link.giving?.pending.map { (peer, .identity($0)) } }
+    }
+
+    /// Nobody looks for such questions any more.
+    package func stopAsking() { lock.withLock { _ in link.giving?.stopAsking() } }
+
     private var question: TLSQuestion? {
         if let check = link.check {
             if check.isPending, let trust = check.trust { return .trust(trust) }

@@ -20,8 +20,8 @@ package enum BearerAuthorization {
 }
 
 /// RFC 4648 §4.
-enum Base64 {
-    static func encode(_ bytes: [UInt8]) -> String {
+package enum Base64 {
+    package static func encode(_ bytes: [UInt8]) -> String {
         let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
         var text: [UInt8] = []
         text.reserveCapacity((bytes.count + 2) / 3 * 4)
@@ -33,5 +33,34 @@ enum Base64 {
             }
         }
         return String(decoding: text, as: UTF8.self)
+    }
+
+    /// `nil` if it is none, whole and padded.
+    package static func decode(_ text: String) -> [UInt8]? {
+        let digits = Array(text.utf8)
+        guard digits.count.isMultiple(of: 4) else { return nil }
+        let padding = digits.suffix(2).reversed().prefix { $0 == UInt8(ascii: "=") }.count
+        var bytes: [UInt8] = []
+        var bits: UInt32 = 0
+        for (index, digit) in digits.dropLast(padding).enumerated() {
+            guard let value = value(digit) else { return nil }
+            bits = bits << 6 | value
+            guard index % 4 == 3 else { continue }
+            bytes += [UInt8(truncatingIfNeeded: bits >> 16), UInt8(truncatingIfNeeded: bits >> 8), UInt8(truncatingIfNeeded: bits)]
+        }
+        if padding == 1 { bytes += [UInt8(truncatingIfNeeded: bits >> 10), UInt8(truncatingIfNeeded: bits >> 2)] }
+        if padding == 2 { bytes.append(UInt8(truncatingIfNeeded: bits >> 4)) }
+        return bytes
+    }
+
+    private static func value(_ digit: UInt8) -> UInt32? {
+        switch digit {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt32(digit) - 65
+        case UInt8(ascii: "a")...UInt8(ascii: "z"): UInt32(digit) - 71
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(digit) + 4
+        case UInt8(ascii: "+"): 62
+        case UInt8(ascii: "/"): 63
+        default: nil
+        }
     }
 }

@@ -30,14 +30,20 @@ package struct DigestAuthorization {
     /// - Returns: `nil` if the server wants the body proved and it is not known, or if user or password hold control
     ///   characters.
     package func value(method: String, target: [UInt8], body: [UInt8]?) -> String? {
+        value(method: method, target: target, bodyHash: body.map { hash(challenge.hash, $0) })
+    }
+
+    /// The same.
+    /// - Parameter bodyHash: digits, of the body by the challenge's hash; `nil` if it is not known before it is sent.
+    package func value(method: String, target: [UInt8], bodyHash: String?) -> String? {
         guard !(user + password).utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else { return nil }
         let protection: DigestChallenge.Protection?
         if challenge.protections.isEmpty { protection = nil } else if challenge.protections.contains(.auth) {
             protection = .auth
-        } else if body != nil { protection = .integrity } else { return nil }
+        } else if bodyHash != nil { protection = .integrity } else { return nil }
         var parts = [userPart, "realm=\(Self.quoted(challenge.realm))", "nonce=\(Self.quoted(challenge.nonce))"]
         parts.append("uri=\(Self.quoted(String(decoding: target, as: UTF8.self)))")
-        parts.append("response=\"\(response(method, target, body, protection))\"")
+        parts.append("response=\"\(response(method, target, bodyHash, protection))\"")
         if challenge.hash != .md5 || challenge.isSession {
             parts.append("algorithm=\(challenge.hash.rawValue)\(challenge.isSession ? "-sess" : "")")
         } else { parts.append("algorithm=MD5") }
@@ -48,12 +54,30 @@ package struct DigestAuthorization {
     }
 
     /// §3.4.1: with a quality of protection, and without (RFC 2069).
-    private func response(_ method: String, _ target: [UInt8], _ body: [UInt8]?, _ protection: DigestChallenge.Protection?) -> String {
+    private func response(_ method: String, _ target: [UInt8], _ bodyHash: String?, _ protection: DigestChallenge.Protection?) -> String {
         var second = Array(method.utf8) + [UInt8(ascii: ":")] + target
-        if protection == .integrity { second += Array(":\(hash(challenge.hash, body ?? []))".utf8) }
+        if protection == .integrity { second += Array(":\(bodyHash ?? "")".utf8) }
         let secondHash = hashed(second)
         guard let protection else { return hashed("\(firstHash):\(challenge.nonce):\(secondHash)") }
         return hashed("\(firstHash):\(challenge.nonce):\(digits):\(cnonce):\(protection.rawValue):\(secondHash)")
+    }
+
+    /// Whether a server that says something of itself with its answer knows the password too (§3.5). What it says with
+    /// auth-int covers a body that is not here yet: of that only what else it says is looked at.
+    /// - Parameters:
+    ///   - information: of Authentication-Info.
+    ///   - target: of the request that carried this authorization.
+    package func isProved(by information: AuthenticationChallenge, target: [UInt8]) -> Bool {
+        guard let proof = information["rspauth"] else { return true }
+        if let theirs = information["cnonce"], theirs != cnonce { return false }
+        if let theirs = information["nc"], theirs != digits { return false }
+        let word = information["qop"].map(\.lowercasedASCII)
+        if word == DigestChallenge.Protection.integrity.rawValue { return true }
+        let protection = word.flatMap { DigestChallenge.Protection(rawValue: $0) }
+        guard word == nil || protection != nil else { return false }
+        let own: DigestChallenge.Protection? = challenge.protections.isEmpty ? nil : challenge.protections.contains(.auth) ? .auth : .integrity
+        if own == .integrity, word == nil { return true }
+        return response("", target, nil, own).lowercasedASCII == proof.lowercasedASCII
     }
 
     /// §3.4.2.

@@ -48,6 +48,7 @@ extension OptionTable {
         OptionRule(.login, nil, flag: "basic", "with Basic alone: the password is readable on the way") { $0.login.allow(.basic) },
         OptionRule(.login, nil, flag: "digest", "with Digest alone") { $0.login.allow(.digest) },
         OptionRule(.login, nil, flag: "negotiate", "with the Kerberos ticket in your cache alone") { $0.login.allow(.negotiate) },
+        OptionRule(.login, nil, flag: "ntlm", "with NTLM alone; USER may be DOMAIN\\USER") { $0.login.allow(.ntlm) },
         OptionRule(.login, nil, flag: "anyauth", "with the strongest way the server offers (default)") { $0.login.methods = nil },
         OptionRule(.login, nil, "oauth2-bearer", "TOKEN", "send this token to the servers of the URLs") { (options, text) throws(UsageError) in
             options.login.token = try OptionValue.token(text)

@@ -1,4 +1,5 @@
-// A password from whoever sits at the terminal, which shows none of it.
+// A password from whoever sits at the terminal, which shows none of it. Keys that end or stop a program come here as bytes
+// meanwhile: a program that died of one would leave a terminal that shows nothing any more.
 
 import Glibc
 
@@ -8,23 +9,53 @@ enum PasswordPrompt {
         let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
         guard terminal >= 0 else { return nil }
         defer { close(terminal) }
+        while true {
+            switch read(words, terminal) {
+            case .line(let line): return line
+            case .nothing: return nil
+            case .signal(let number):
+                kill(getpid(), number)
+                // Whoever only stopped is asked again.
+                guard number == SIGTSTP else { return nil }
+            }
+        }
+    }
+
+    private enum Ending {
+        case line(String), nothing
+        case signal(Int32)
+    }
+
+    private static func read(_ words: String, _ terminal: Int32) -> Ending {
         var before = termios()
-        guard tcgetattr(terminal, &before) == 0 else { return nil }
+        guard tcgetattr(terminal, &before) == 0 else { return .nothing }
         var silent = before
-        silent.c_lflag &= ~tcflag_t(ECHO)
-        guard tcsetattr(terminal, TCSAFLUSH, &silent) == 0 else { return nil }
+        silent.c_lflag &= ~tcflag_t(ECHO | ICANON | ISIG)
+        guard tcsetattr(terminal, TCSAFLUSH, &silent) == 0 else { return .nothing }
         defer {
             tcsetattr(terminal, TCSAFLUSH, &before)
             _ = say("\n", terminal)
         }
-        guard say(words, terminal) else { return nil }
+        guard say(words, terminal) else { return .nothing }
+        let keys = withUnsafeBytes(of: before.c_cc) { Array($0) }
         var line: [UInt8] = []
         var byte: UInt8 = 0
-        while read(terminal, &byte, 1) == 1 {
-            if byte == 0x0A { return String(decoding: line, as: UTF8.self) }
-            line.append(byte)
+        while Glibc.read(terminal, &byte, 1) == 1 {
+            switch byte {
+            case 0x0A, 0x0D: return .line(String(decoding: line, as: UTF8.self))
+            // 0 is no key.
+            case keys[Int(VINTR)] where byte != 0: return .signal(SIGINT)
+            case keys[Int(VQUIT)] where byte != 0: return .signal(SIGQUIT)
+            case keys[Int(VSUSP)] where byte != 0: return .signal(SIGTSTP)
+            case keys[Int(VEOF)] where byte != 0: return line.isEmpty ? .nothing : .line(String(decoding: line, as: UTF8.self))
+            case keys[Int(VKILL)] where byte != 0: line = []
+            case 0x08, 0x7F:
+                // A character, which may be several bytes.
+                while let last = line.popLast(), last & 0xC0 == 0x80 {}
+            default: line.append(byte)
+            }
         }
-        return nil
+        return .nothing
     }
 
     private static func say(_ words: String, _ terminal: Int32) -> Bool {

@@ -13,11 +13,20 @@ import URLLoadingIO
         try use(folder)
     }
 
-    @Test func memory() {
+    @Test func `security 82: every part of a protection space tells credentials apart`() {
         let store = CredentialStore()
         let ada = Credential(user: "ada", password: "1"), ben = Credential(user: "ben", password: "2")
         #expect(!store.set(Credential(user: "x", password: "", persistence: .none), for: space))
         store.set(ada, for: space)
+        let (host, port, scheme, realm, method) = (space.host, space.port, space.scheme, space.realm, space.method)
+        for other in [
+            ProtectionSpace(host: "other.test", port: port, scheme: scheme, realm: realm, method: method),
+            ProtectionSpace(host: host, port: port + 1, scheme: scheme, realm: realm, method: method),
+            ProtectionSpace(host: host, port: port, scheme: "ftp", realm: realm, method: method),
+            ProtectionSpace(host: host, port: port, scheme: scheme, realm: (realm ?? "") + "x", method: method),
+            ProtectionSpace(host: host, port: port, scheme: scheme, realm: realm, method: .ntlm),
+            ProtectionSpace(host: host, port: port, scheme: scheme, realm: realm, method: method, isProxy: true),
+        ] { #expect(store.credential(for: other) == nil, "\(other)") }
         store.set(ben, for: space)
         #expect(store.credential(for: space) == ben && store.credentials(for: space) == [ben, ada])
         store.set(Credential(user: "ada", password: "3"), for: space)
@@ -29,7 +38,7 @@ import URLLoadingIO
         #expect("\(store)" == "1 protection spaces")
     }
 
-    @Test func `permanent credentials are in a file of their owner's, and nothing else is`() throws {
+    @Test func `security 81: permanent credentials are in a file of their owner's, and nothing else is`() throws {
         try withFolder { folder in
             let file = folder.appending(path: "deep/credentials.json")
             let store = CredentialStore(file: file)

@@ -190,6 +190,24 @@ struct HTTP2ChoiceTests {
         }
     }
 
+    @Test("security 37, 55: a host with pins shares no connection that was not held to them")
+    func pinsPart() async throws {
+        let names = TestCertificateOptions(names: ["localhost", "*.host.test"])
+        let nobody = Configuration.TLS.Pin.publicKey(sha256: Data(repeating: 7, count: 32))
+        try await withSecureHTTP2(names) { server, configuration in
+            server.route("/") { request in .ok(request.headers[.host] ?? "-") }
+            var configuration = configuration
+            configuration.tls.pins = [try .init("b.host.test", [nobody])]
+            try await withSession(configuration) { session in
+                try await session.expect(url("https://a.host.test:\(server.port)/"), "a.host.test:\(server.port)")
+                await expectFailure(.certificatePinMismatch) { try await session.data(from: url("https://b.host.test:\(server.port)/")) }
+                // Whom no pins are for goes on.
+                try await session.expect(url("https://c.host.test:\(server.port)/"), "c.host.test:\(server.port)")
+            }
+            #expect(server.requests.allSatisfy { $0.headers[.host]?.hasPrefix("b.") == false } && server.counts.accepted == 2)
+        }
+    }
+
     @Test("security 55: 421 is asked again on a connection of its own")
     func misdirected() async throws {
         let names = TestCertificateOptions(names: ["localhost", "*.host.test"])

@@ -220,6 +220,53 @@ import URLLoadingWire
         }
     }
 
+    @Test func `checklist 85: an upload challenged half-way is made anew and sent again`() async throws {
+        let gate = Gate([.basic])
+        try await withTestOrigin { origin in
+            // Answers when it has the head.
+            origin.route("/*", readsBody: false) { gate.answer($0) }
+            let session = Session(.ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(Self.right) })
+            let made = Lock(0)
+            let body = RequestBody.stream { () -> AsyncStream<[UInt8]> in
+                let attempt = made.withLock { made in
+                    made += 1
+                    return made
+                }
+                // The first has no end: whoever sends it has to stop.
+                return AsyncStream { attempt == 1 ? [UInt8](repeating: 0x61, count: 16 * 1024) : nil }
+            }
+            let (data, response) = try await session.data(for: Request(url: origin.url(), method: .post, body: body))
+            #expect(response.http?.status == .ok && String(decoding: data, as: UTF8.self) == "in" && made.withLock { $0 } == 2)
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func `checklist 45: challenges among the events`() async throws {
+        let gate = Gate([.basic])
+        try await withSecureOrigin(.init(names: ["localhost"]), name: "localhost") { origin, base in
+            origin.route("/*") { gate.answer($0) }
+            let session = Session(base, decisions: .challenged(ChallengeLog()) { challenge in
+                challenge.space.method == .basic ? .use(Self.right) : .performDefaultHandling
+            })
+            let task = session.dataTask(Request(url: origin.url(), method: .post, body: .data(Data("text".utf8))))
+            let events = task.events
+            task.resume()
+            var order = LoadEventOrder(), words: [String] = []
+            for await event in events {
+                let isLegal = order.accept(event)
+                #expect(isLegal, "\(order)")
+                switch event {
+                case .challenged(let challenge): words.append(challenge.space.method.name)
+                case .bodySent: words.append("sent")
+                case .responded: words.append("responded")
+                default: break
+                }
+            }
+            #expect(words == ["ServerTrust", "sent", "Basic", "sent", "responded"], "\(order)")
+            await expectEmpty(session)
+        }
+    }
+
     @Test func `auth-int with a body that is not known before is not tried`() async throws {
         let gate = Gate([.digest("SHA-256", qop: "auth-int"), .basic])
         try await withGate(gate) { origin in

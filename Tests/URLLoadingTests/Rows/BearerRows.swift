@@ -73,7 +73,8 @@ import URLLoadingWire
                 throw Oops()
             }
             let loads = (0..<2).map { _ in RunningLoad(session, Request(url: origin.url())) }
-            while gate.seen.count < 2 { try await Task.sleep(for: .microseconds(200)) }
+            // What the gate has seen has not been heard of yet.
+            while session.core.authenticator.bearer?.waitingCount != 2 { try await Task.sleep(for: .microseconds(200)) }
             loads[0].task.cancel()
             #expect(await loads[0].reason == .cancelled)
             #expect(!isCancelled.value)

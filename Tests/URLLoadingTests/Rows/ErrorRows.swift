@@ -26,7 +26,7 @@ import URLLoadingWire
         (.certificateInvalid, "certificateInvalid", -1202), (.certificateRevoked, "certificateRevoked", -1202),
         (.certificateUntrusted, "certificateUntrusted", -1203), (.certificateNotYetValid, "certificateNotYetValid", -1204),
         (.clientCertificateRequired, "clientCertificateRequired", -1206),
-        (.certificateSelfSigned, "certificateSelfSigned", -1202), (.certificateWeak, "certificateWeak", -1202),
+        (.authenticationFailed, "authenticationFailed", -1013), (.certificateSelfSigned, "certificateSelfSigned", -1202), (.certificateWeak, "certificateWeak", -1202),
         (.certificateForged, "certificateForged", -1202), (.certificatePinMismatch, "certificatePinMismatch", -1202),
         (.certificateStatusMissing, "certificateStatusMissing", -1202), (.certificateRefused, "certificateRefused", -1202),
         (.clientCertificateRefused, "clientCertificateRefused", -1205), (.badClientIdentity, "badClientIdentity", -1206),

@@ -10,7 +10,7 @@ enum LeasedConnection: Sendable {
 
 extension HTTP2Connection {
     fileprivate func isAlike(_ other: Route) -> Bool {
-        !isRetired && route.way.isDirect && route.trust == other.trust && route.origin.isSecure == other.origin.isSecure && route.origin.port == other.origin.port && route != other
+        !isRetired && route.way.isDirect && route.trust == other.trust && route.identity == other.identity && route.origin.isSecure == other.origin.isSecure && route.origin.port == other.origin.port && route != other
     }
 }
 
@@ -19,7 +19,7 @@ extension ConnectionPool {
 
     /// Whether the server of a route may choose HTTP/2.
     func mayShare(_ route: Route) -> Bool {
-        guard route.forwarder == nil else { return false }
+        guard route.forwarder == nil, route.identity?.speaksHTTP1 != true else { return false }
         return switch versions {
         case .automatic: route.origin.isSecure && !connector.isScripted
         case .http1Only: false

@@ -1,0 +1,29 @@
+import URLLoadingCOpenSSL
+
+extension TLSTransport {
+    /// What names this connection's server to a proof made inside it, so that nobody can pass the proof on to another:
+    /// `tls-server-end-point` (RFC 5929 §4.1). `nil` before the end of the handshake.
+    package var endPointBinding: [UInt8]? {
+        guard let certificate = peerChain.first else { return nil }
+        return Self.endPointBinding(of: certificate)
+    }
+
+    /// - Parameter certificate: in DER.
+    package static func endPointBinding(of certificate: [UInt8]) -> [UInt8]? {
+        let parsed = certificate.withUnsafeBufferPointer { bytes in
+            var start = bytes.baseAddress
+            return d2i_X509(nil, &start, bytes.count)
+        }
+        guard let parsed else { return nil }
+        defer { X509_free(parsed) }
+        var hash: Int32 = 0
+        // MD5 and SHA-1, and signatures without a hash, are hashed with SHA-256.
+        guard OBJ_find_sigid_algs(X509_get_signature_nid(parsed), &hash, nil) == 1 else { return nil }
+        let weak = [NID_undef, NID_md5, NID_sha1, NID_md5_sha1]
+        guard let kind = weak.contains(hash) ? EVP_sha256() : EVP_get_digestbyname(OBJ_nid2sn(hash)) else { return nil }
+        var result = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
+        var count: UInt32 = 0
+        guard X509_digest(parsed, kind, &result, &count) == 1 else { return nil }
+        return Array("tls-server-end-point:".utf8) + result[..<Int(count)]
+    }
+}

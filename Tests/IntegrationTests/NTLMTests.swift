@@ -1,0 +1,52 @@
+import FoundationEssentials
+import Testing
+import URLLoading
+
+/// NTLM, checked by pyspnego, which knows nothing of ours.
+@Suite(.enabled(if: Servers.areHere, Servers.areMissing), .enabled(if: Servers.variable("NTLM") != nil, "pyspnego is not installed: script/setup --tests"),
+    .timeLimit(.minutes(1)))
+struct NTLMTests {
+    private func session(_ user: String, _ password: String) -> Session {
+        var decisions = Decisions()
+        decisions.challenge = Decision { challenge in
+            guard challenge.space.method == .ntlm, challenge.previousFailureCount == 0 else { return .performDefaultHandling }
+            return .use(Credential(user: user, password: password))
+        }
+        return Session(Servers.configuration, decisions: decisions)
+    }
+
+    /// Over TLS the server wants the proof bound to its certificate (RFC 5929).
+    @Test(arguments: ["NTLM", "NTLM_TLS"]) func `asked once, then the connection is open`(_ server: String) async throws {
+        let session = session("DOM\\alice", "s3cret")
+        let target = try Servers.url(server, "/x")
+        let (data, _) = try await session.data(for: Request(url: target, method: .post, body: .data(Data("text".utf8))))
+        #expect(String(decoding: data, as: UTF8.self) == "DOM\\alice 4\n")
+        var connections: Set<String> = []
+        for _ in 0..<3 {
+            let (data, response) = try await session.data(from: target)
+            #expect(String(decoding: data, as: UTF8.self) == "DOM\\alice 0\n")
+            connections.insert(response.http?.headers["x-connection"] ?? "-")
+        }
+        #expect(connections.count == 1)
+    }
+
+    @Test func `characters beyond ASCII`() async throws {
+        let (data, _) = try await session("DOM\\böb", "päss").data(from: try Servers.url("NTLM", "/"))
+        #expect(String(decoding: data, as: UTF8.self) == "DOM\\böb 0\n")
+    }
+
+    @Test(arguments: [("DOM\\alice", "no"), ("alice", "s3cret"), ("DOM\\nobody", "")]) func refused(_ user: String, _ password: String) async throws {
+        let (_, response) = try await session(user, password).data(from: try Servers.url("NTLM", "/"))
+        #expect(response.http?.status == .unauthorized)
+    }
+
+    @Test func `on the command line`() async throws {
+        let target = try Servers.text("NTLM", "/x")
+        for words in [["--ntlm"], [], ["--anyauth"]] {
+            let result = try await Running.urlload(["-s", "-u", "DOM\\alice:s3cret"] + words + ["-d", "text", target])
+            #expect(result.text == "DOM\\alice 4\n", "\(result.errors)")
+        }
+        let other = try await Running.urlload(["-s", "-f", "-u", "DOM\\alice:s3cret", "--digest", target])
+        #expect(other.code == 22)
+    }
+}

@@ -1,0 +1,52 @@
+"""Runs a program on a terminal of its own, types, and tells what the terminal showed.
+
+    python3 terminal.py KEYS PROGRAM ARGUMENT...
+
+KEYS are typed when the terminal stops echoing; backslash escapes as in Python. Prints three lines: what was shown, as a
+Python literal; whether the terminal echoes at the end; how the program ended, negative for a signal.
+"""
+import os
+import pty
+import select
+import signal
+import sys
+import termios
+import time
+
+keys = sys.argv[1].encode("utf-8").decode("unicode_escape").encode("latin-1")
+child, terminal = pty.fork()
+if child == 0:
+    # Whoever runs the tests in the background ignores it, and what is ignored is inherited.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.execv(sys.argv[2], sys.argv[2:])
+
+
+def echoes():
+    return bool(termios.tcgetattr(terminal)[3] & termios.ECHO)
+
+
+shown, typed, status, deadline = b"", False, None, time.monotonic() + 30
+while status is None and time.monotonic() < deadline:
+    if select.select([terminal], [], [], 0.01)[0]:
+        try:
+            shown += os.read(terminal, 4096)
+        except OSError:
+            pass
+    if not typed and not echoes() and shown:
+        os.write(terminal, keys)
+        typed = True
+    pid, state = os.waitpid(child, os.WNOHANG)
+    if pid:
+        status = os.waitstatus_to_exitcode(state)
+after = echoes()
+while select.select([terminal], [], [], 0.05)[0]:
+    try:
+        piece = os.read(terminal, 4096)
+    except OSError:
+        break
+    if not piece:
+        break
+    shown += piece
+print(ascii(shown.decode("utf-8", "replace")))
+print("echoes" if after else "silent")
+print(status)

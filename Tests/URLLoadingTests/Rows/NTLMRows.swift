@@ -1,0 +1,171 @@
+import FoundationEssentials
+import Synchronization
+import Testing
+@testable import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// NTLM: a proof opens a connection, for one user: checklist 66-69; security 12, 64.
+@Suite(.timeLimit(.minutes(1))) struct NTLMRows {
+    static let ada = Credential(user: "ada", password: "s3cret")
+    static let bob = Credential(user: "bob", password: "pw")
+
+    private func withGate(_ gate: NTLMGate, _ use: (TestOrigin) async throws -> Void) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/*") { gate.answer($0) }
+            try await use(origin)
+        }
+    }
+
+    @Test func `three legs on one connection, then unasked, and bodies go with the last alone`() async throws {
+        let gate = NTLMGate()
+        try await withGate(gate) { origin in
+            let log = ChallengeLog()
+            let session = Session(.ephemeral, decisions: .challenged(log) { _ in .use(Self.ada) })
+            try await session.expect(Request(url: origin.url("/a"), method: .post, body: .data(Data("text".utf8))), "ada 4")
+            try await session.expect(origin.url("/b"), "ada 0")
+            try await session.expect(Request(url: origin.url("/c"), method: .post, body: .data(Data("more!".utf8))), "ada 5")
+            #expect(gate.seen == ["1 -", "2 negotiate", "2 authenticate ada", "2 -", "2 -"])
+            #expect(log.withLock { $0.map(\.space.method) } == [.ntlm])
+            // RFC 9110 §8.6: a message that announces no length announces none.
+            #expect(origin.requests[1].headers[.contentLength] == "0" && origin.requests[1].method == .post)
+            #expect(origin.requests.dropFirst(3).allSatisfy { $0.headers[.authorization] == nil })
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func `checklist 66-69: the session's decision goes first, the load's if there is none`() async throws {
+        let gate = NTLMGate()
+        try await withGate(gate) { origin in
+            let (own, shared) = (ChallengeLog(), ChallengeLog())
+            let decisions = Decisions.challenged(own) { _ in .use(Self.ada) }
+            let session = Session(.ephemeral, decisions: .challenged(shared) { _ in .use(Self.bob) })
+            let (body, _) = try await session.data(for: Request(url: origin.url()), decisions: decisions)
+            #expect(String(decoding: body, as: UTF8.self) == "bob 0")
+            #expect(own.withLock { $0.count } == 0 && shared.withLock { $0.count } == 1)
+            let other = Session(.ephemeral)
+            let (second, _) = try await other.data(for: Request(url: origin.url()), decisions: decisions)
+            #expect(String(decoding: second, as: UTF8.self) == "ada 0" && own.withLock { $0.count } == 1)
+            await expectEmpty(session)
+            await expectEmpty(other)
+        }
+    }
+
+    @Test func `security 12: a connection is one user's, and nobody else's`() async throws {
+        let gate = NTLMGate()
+        try await withGate(gate) { origin in
+            let session = Session(.ephemeral)
+            let (ada, bob) = (try url("http://ada:s3cret@127.0.0.1:\(origin.port)/"), try url("http://bob:pw@127.0.0.1:\(origin.port)/"))
+            try await session.expect(ada, "ada 0")
+            try await session.expect(bob, "bob 0")
+            for _ in 0..<2 {
+                try await session.expect(ada, "ada 0")
+                try await session.expect(bob, "bob 0")
+                // Nobody: neither of theirs.
+                try await session.expect(origin.url(), "refused")
+            }
+            let opened = gate.state.withLock { $0.opened }
+            #expect(Set(opened.values) == ["ada", "bob"] && opened.count == 2 && origin.counts.accepted == 3)
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func `security 13: what a ticket opens is a route of its own`() throws {
+        let origin = try Target("https://a.test/").origin
+        let space = ProtectionSpace(host: "a.test", port: 443, scheme: "https", method: .negotiate)
+        let routes = try (0..<2).map { _ in
+            let login = try #require(Login(.negotiate, space, Credential(user: "", password: ""), isOfURL: false, path: "/"))
+            var route = Route(origin: origin)
+            route.identity = .init(login: login, speaksHTTP1: false)
+            return route
+        }
+        #expect(Set(routes + [Route(origin: origin)]).count == 3)
+    }
+
+    @Test func `a wrong password is refused once for each that is given`() async throws {
+        let gate = NTLMGate()
+        try await withGate(gate) { origin in
+            let log = ChallengeLog()
+            let session = Session(.ephemeral, decisions: .challenged(log) { challenge in
+                challenge.previousFailureCount < 2 ? .use(Credential(user: "ada", password: "no\(challenge.previousFailureCount)")) : .use(Self.ada)
+            })
+            try await session.expect(origin.url(), "ada 0")
+            #expect(log.withLock { $0.map(\.previousFailureCount) } == [0, 1, 2])
+            #expect(gate.seen.filter { $0.hasSuffix("authenticate ada") }.count == 3)
+            let stubborn = Session(.ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(Credential(user: "ada", password: "no")) })
+            try await stubborn.expect(origin.url(), "refused")
+            await expectEmpty(session)
+            await expectEmpty(stubborn)
+        }
+    }
+
+    @Test func `a server that forgets who has opened a connection is told again`() async throws {
+        let gate = NTLMGate()
+        try await withGate(gate) { origin in
+            let log = ChallengeLog()
+            let session = Session(.ephemeral, decisions: .challenged(log) { _ in .use(Self.ada) })
+            try await session.expect(origin.url(), "ada 0")
+            gate.forget()
+            try await session.expect(Request(url: origin.url(), method: .put, body: .data(Data("text".utf8))), "ada 4")
+            #expect(log.withLock { $0.count } == 1)
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func `many at once, each connection opened by its own three legs`() async throws {
+        let gate = NTLMGate()
+        try await withGate(gate) { origin in
+            let session = Session(.ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(Self.ada) })
+            try await session.expect(origin.url(), "ada 0")
+            try await withThrowingTaskGroup { group in
+                for _ in 0..<24 { group.addTask { try await session.expect(origin.url(), "ada 0") } }
+                try await group.waitForAll()
+            }
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func `security 64: what is no challenge ends the load, and says so`() async throws {
+        for words in [[], [1, 2, 3], NTLMNegotiate.bytes, Array(NTLMVectorTests.challenge.dropLast(4)), [UInt8](repeating: 0, count: 4000)] {
+            let gate = NTLMGate(words: words)
+            try await withGate(gate) { origin in
+                let session = Session(.ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(Self.ada) })
+                if words.isEmpty {
+                    try await session.expect(origin.url(), "refused")
+                } else {
+                    await expectFailure(.authenticationFailed, .peer) { try await session.data(from: origin.url()) }
+                }
+                await expectEmpty(session)
+            }
+        }
+    }
+
+    @Test func `security 65: Digest goes before it, Basic after it`() async throws {
+        let gate = NTLMGate(others: ["Basic realm=\"b\"", "Digest realm=\"d\", nonce=\"n\", qop=\"auth\""])
+        try await withGate(gate) { origin in
+            let log = ChallengeLog()
+            let session = Session(.ephemeral, decisions: .challenged(log) { _ in .rejectProtectionSpace })
+            try await session.expect(origin.url(), "refused")
+            #expect(log.withLock { $0.map(\.space.method) } == [.digest, .ntlm, .basic])
+            var configuration = Configuration.ephemeral
+            configuration.authentication.methods = [.ntlm]
+            let other = Session(configuration, decisions: .challenged(ChallengeLog()) { _ in .use(Self.ada) })
+            try await other.expect(origin.url(), "ada 0")
+            await expectEmpty(session)
+            await expectEmpty(other)
+        }
+    }
+
+    @Test func `over HTTP 2 it is asked for HTTP 1.1`() async throws {
+        let gate = NTLMGate()
+        try await withSecureOrigin(.init(names: ["localhost"]), name: "localhost") { origin, base in
+            origin.route("/*") { gate.answer($0) }
+            let session = Session(base, decisions: .challenged(ChallengeLog()) { challenge in
+                challenge.space.method == .ntlm ? .use(Self.ada) : .performDefaultHandling
+            })
+            try await session.expect(origin.url(), "ada 0")
+            await expectEmpty(session)
+        }
+    }
+}

@@ -1,0 +1,73 @@
+import Synchronization
+import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+@testable import URLLoadingWire
+
+/// A server with NTLM: it remembers who has opened which connection, and nothing else.
+final class NTLMGate: Sendable {
+    struct State: Sendable {
+        var opened: [Int: String] = [:]
+        var asked: Set<Int> = []
+        /// `1 -`, `1 negotiate`, `2 authenticate ada`: the connection, and what was said on it.
+        var seen: [String] = []
+        var forgets = false
+    }
+    let state = Lock(State())
+    let passwords: [String: String]
+    /// In place of the challenge.
+    let words: String
+    /// Besides NTLM, before it.
+    let others: [String]
+
+    init(_ passwords: [String: String] = ["ada": "s3cret", "bob": "pw"], words: [UInt8] = NTLMVectorTests.challenge, others: [String] = []) {
+        self.passwords = passwords
+        self.words = Base64.encode(words)
+        self.others = others
+    }
+
+    var seen: [String] { state.withLock { $0.seen } }
+    /// Every connection's is dropped.
+    func forget() { state.withLock { $0.opened = [:] } }
+
+    func answer(_ request: TestOrigin.RecordedRequest) -> TestOrigin.Answer {
+        let said = request.headers[.authorization]
+        let message = said.flatMap { $0.hasPrefix("NTLM ") ? Base64.decode(String($0.dropFirst(5))) : nil } ?? []
+        let reader = NTLMReader(bytes: message), type = reader.number32(at: 8)
+        return state.withLock { state in
+            switch type {
+            case 1?:
+                state.seen.append("\(request.connection) negotiate\(request.bodyCount > 0 ? " with a body" : "")")
+                state.asked.insert(request.connection)
+                return refusal(["NTLM " + words])
+            case 3?:
+                let user = String(decoding: Self.units(reader.payload(36) ?? []), as: UTF16.self)
+                state.seen.append("\(request.connection) authenticate \(user)")
+                guard state.asked.remove(request.connection) != nil, proves(user, reader) else { return refusal(["NTLM"]) }
+                state.opened[request.connection] = user
+                return .ok("\(user) \(request.bodyCount)")
+            default:
+                state.seen.append("\(request.connection) \(said == nil ? "-" : "?")")
+                if let user = state.opened[request.connection] { return .ok("\(user) \(request.bodyCount)") }
+                return refusal(others + ["NTLM"])
+            }
+        }
+    }
+
+    private func refusal(_ words: [String]) -> TestOrigin.Answer {
+        var headers = Headers()
+        for word in words { headers.append(.wwwAuthenticate, word) }
+        return .status(.unauthorized, headers: headers, body: .bytes(Array("refused".utf8)))
+    }
+
+    private func proves(_ user: String, _ reader: NTLMReader) -> Bool {
+        guard let digest = LegacyDigest.shared, let password = passwords[user], let long = reader.payload(20), long.count > 16 else { return false }
+        let hashes = NTLMHashes(md4: { digest.md4($0) }, md5: { digest.md5($0) })
+        let key = NTLMAuthenticate(user: user, password: password, hashes: hashes).passwordKey
+        return Array(long[..<16]) == hashes.hmac(key, Array(NTLMVectorTests.challenge[24..<32]) + long[16...])
+    }
+
+    private static func units(_ bytes: [UInt8]) -> [UInt16] {
+        stride(from: 0, to: bytes.count - 1, by: 2).map { UInt16(bytes[$0]) | UInt16(bytes[$0 + 1]) << 8 }
+    }
+}
