@@ -218,7 +218,7 @@ struct HandlerTests {
         #expect(response.properties[Tenant.self] == "north" && response.storagePolicy == .notAllowed)
         var order = LoadEventOrder()
         for await event in events { _ = order.accept(event) }
-        #expect("\(order)" == "canonicalized responded received metrics completed")
+        #expect("\(order)" == "canonicalized challenged responded received metrics completed")
     }
 }
 
