@@ -32,6 +32,9 @@ class LoadControl: StopToken, @unchecked Sendable {
     /// Who decides about the peers of the connections it makes; `nil` for nobody.
     var handshakeDecision: HandshakeDecision? { nil }
 
+    /// Whether no decision may trust a server of this name whose checks failed.
+    func forbidsTrust(in host: String) -> Bool { false }
+
     /// An interim response has come.
     func informed(_ head: HTTP1ResponseHead) {}
 
