@@ -45,7 +45,8 @@ public struct Cookie: Sendable, Hashable, CustomStringConvertible {
     /// A cookie of the caller's own.
     ///
     /// `nil` for what no store would take: a control character anywhere, a `;` in the name, the value or the path, a `=` in
-    /// the name, neither name nor value, more than 4096 bytes of both, a domain that is no host, a path without a slash,
+    /// the name, neither name nor value, more than 4096 bytes of both, a domain that is no host,
+    /// or, with its subdomains, belongs to nobody (`co.uk`), a path without a slash,
     /// ``SameSite/none`` that is not secure, and what `__Secure-` and `__Host-` forbid (§4.1.3).
     /// - Parameters:
     ///   - domain: a host; a dot in front is left out.
@@ -56,6 +57,7 @@ public struct Cookie: Sendable, Hashable, CustomStringConvertible {
     ) {
         guard let host = try? Origin.Host(domain.hasPrefix(".") ? String(domain.dropFirst()) : domain), path.hasPrefix("/"),
             !(name.isEmpty && value.isEmpty), name.utf8.count + value.utf8.count <= SetCookie.mostBytes,
+            isHostOnly || host.isAddress || !PublicSuffixes.contains(host.cookieDomain),
             name.isCookieText, value.isCookieText, path.isCookieText, !name.utf8.contains(UInt8(ascii: "="))
         else { return nil }
         let now = Date.now

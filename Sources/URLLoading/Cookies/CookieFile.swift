@@ -36,10 +36,8 @@ extension CookieFileLine {
             name: cookie.name, value: cookie.value)
     }
 
-    /// A file may be edited by hand: nothing in it goes to all of a public suffix.
     fileprivate var cookie: Cookie? {
-        guard !includesSubdomains || !PublicSuffixes.contains(domain.lowercased()) else { return nil }
-        return Cookie(
+        Cookie(
             name: name, value: value, domain: domain, isHostOnly: !includesSubdomains, path: path,
             expires: expires == 0 ? nil : Date(timeIntervalSince1970: Double(expires)), isSecure: isSecure, isHTTPOnly: isHTTPOnly)
     }
