@@ -83,7 +83,7 @@ final class CookieMemory: StateMemory {
             let removed = state.table.remove { $0.creation >= moment }
             if hasFile {
                 for cookie in removed { state.pending.set(nil, for: cookie.key) }
-                state.pending.clear(since: moment.timeIntervalSince1970)
+                state.pending.clear(since: moment.timeIntervalSinceReferenceDate)
             }
             return told(&state, !removed.isEmpty)
         }
@@ -117,7 +117,7 @@ final class CookieMemory: StateMemory {
         let listeners = state.withLock { state in
             let before = state.table.persistent
             var rows = rows
-            if let moment = state.pending.clearedSince { rows.removeAll { $0.creation.timeIntervalSince1970 >= moment } }
+            if let moment = state.pending.clearedSince { rows.removeAll { $0.creation.timeIntervalSinceReferenceDate >= moment } }
             if !state.pending.rows.isEmpty { rows.removeAll { state.pending.rows[$0.key] != nil } }
             rows += state.pending.rows.values.compactMap(\.self)
             state.table.replacePersistent(with: rows, now: now)

@@ -1,4 +1,5 @@
-// Cookies in a file. Those of the session are never in one.
+// Cookies in a file. Those of the session are never in one. Moments are seconds since 2001, as `Date` counts them: what is
+// read is what was written, to the last bit.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -31,10 +32,10 @@ enum CookieSchema: StateSchema {
         try select.each { () throws(DatabaseFailure) in
             rows.append(Cookie(
                 name: select.text(0), value: select.text(1), domain: select.text(2), isHostOnly: select.integer(3) != 0,
-                path: select.text(4), expires: Date(timeIntervalSince1970: select.real(5)), isSecure: select.integer(6) != 0,
+                path: select.text(4), expires: Date(timeIntervalSinceReferenceDate: select.real(5)), isSecure: select.integer(6) != 0,
                 isHTTPOnly: select.integer(7) != 0,
                 sameSite: select.isNull(8) ? nil : Cookie.SameSite(rawValue: select.text(8)),
-                creation: Date(timeIntervalSince1970: select.real(9)), lastAccess: Date(timeIntervalSince1970: select.real(10))))
+                creation: Date(timeIntervalSinceReferenceDate: select.real(9)), lastAccess: Date(timeIntervalSinceReferenceDate: select.real(10))))
             return true
         }
         return rows
@@ -44,8 +45,8 @@ enum CookieSchema: StateSchema {
         guard let expires = cookie.expires else { return }
         try database.statement("INSERT OR REPLACE INTO cookie VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").run(
             .text(cookie.name), .text(cookie.value), .text(cookie.domain), .init(cookie.isHostOnly), .text(cookie.path),
-            .real(expires.timeIntervalSince1970), .init(cookie.isSecure), .init(cookie.isHTTPOnly), .init(cookie.sameSite?.rawValue),
-            .real(cookie.creation.timeIntervalSince1970), .real(cookie.lastAccess.timeIntervalSince1970))
+            .real(expires.timeIntervalSinceReferenceDate), .init(cookie.isSecure), .init(cookie.isHTTPOnly), .init(cookie.sameSite?.rawValue),
+            .real(cookie.creation.timeIntervalSinceReferenceDate), .real(cookie.lastAccess.timeIntervalSinceReferenceDate))
     }
 
     static func remove(_ key: Cookie.Key, _ database: Database) throws(DatabaseFailure) {

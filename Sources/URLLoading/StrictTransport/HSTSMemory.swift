@@ -1,4 +1,4 @@
-// The hosts of a store, under its lock, and how they lie in a file.
+// The hosts of a store, under its lock, and how they lie in a file; moments as in `CookieSchema`.
 
 import FoundationEssentials
 import Synchronization
@@ -25,8 +25,8 @@ enum HSTSSchema: StateSchema {
         var rows: [HSTSHost] = []
         try select.each { () throws(DatabaseFailure) in
             rows.append(HSTSHost(
-                checked: select.text(0), select.integer(1) != 0, Date(timeIntervalSince1970: select.real(2)),
-                creation: Date(timeIntervalSince1970: select.real(3))))
+                checked: select.text(0), select.integer(1) != 0, Date(timeIntervalSinceReferenceDate: select.real(2)),
+                creation: Date(timeIntervalSinceReferenceDate: select.real(3))))
             return true
         }
         return rows
@@ -34,8 +34,8 @@ enum HSTSSchema: StateSchema {
 
     static func write(_ host: HSTSHost, _ database: Database) throws(DatabaseFailure) {
         try database.statement("INSERT OR REPLACE INTO host VALUES (?, ?, ?, ?)").run(
-            .text(host.name), .init(host.includesSubdomains), .real(host.expires.timeIntervalSince1970),
-            .real(host.creation.timeIntervalSince1970))
+            .text(host.name), .init(host.includesSubdomains), .real(host.expires.timeIntervalSinceReferenceDate),
+            .real(host.creation.timeIntervalSinceReferenceDate))
     }
 
     static func remove(_ name: String, _ database: Database) throws(DatabaseFailure) {
@@ -93,7 +93,7 @@ final class HSTSMemory: StateMemory {
             _ = state.table.remove(since: moment)
             guard hasFile else { return }
             for name in before.keys where state.table.hosts[name] == nil { state.pending.set(nil, for: name) }
-            state.pending.clear(since: moment.timeIntervalSince1970)
+            state.pending.clear(since: moment.timeIntervalSinceReferenceDate)
         }
     }
 
@@ -115,7 +115,7 @@ final class HSTSMemory: StateMemory {
         change { state in
             var table = HSTSTable()
             for host in rows where host.expires > now {
-                if let moment = state.pending.clearedSince, host.creation.timeIntervalSince1970 >= moment { continue }
+                if let moment = state.pending.clearedSince, host.creation.timeIntervalSinceReferenceDate >= moment { continue }
                 _ = table.set(host)
             }
             for (name, host) in state.pending.rows {

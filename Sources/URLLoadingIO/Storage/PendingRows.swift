@@ -2,7 +2,7 @@
 package struct PendingRows<Key: Hashable & Sendable, Row: Sendable>: Sendable {
     /// `nil` for a row that goes.
     package private(set) var rows: [Key: Row?] = [:]
-    /// Seconds since 1970.
+    /// A moment as the rows have it.
     package private(set) var clearedSince: Double?
 
     package init() {}

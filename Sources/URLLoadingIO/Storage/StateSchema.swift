@@ -8,6 +8,7 @@ package protocol StateSchema: Sendable {
     static func rows(_ database: Database) throws(DatabaseFailure) -> [Row]
     static func write(_ row: Row, _ database: Database) throws(DatabaseFailure)
     static func remove(_ key: Key, _ database: Database) throws(DatabaseFailure)
+    /// What was made then or later goes: a moment as the rows have it.
     static func clear(since moment: Double, _ database: Database) throws(DatabaseFailure)
 }
 
