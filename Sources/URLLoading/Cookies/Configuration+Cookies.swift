@@ -49,10 +49,10 @@ struct CookieJar: Sendable {
         }
     }
 
-    /// Puts the cookies for a request into it.
-    func attach(to request: inout PreparedRequest, for load: Load) async {
-        guard settings.sendsCookies, request.request.handlesCookies, store.mayHaveCookies, !request.hasOwnCookies else { return }
-        if !store.isReady { await store.load(for: load) }
+    /// Puts the cookies for a request into it. A jar without a cookie costs next to nothing.
+    func attach(to request: inout PreparedRequest) {
+        guard settings.sendsCookies, request.request.handlesCookies, !request.hasOwnCookies else { return }
+        guard store.hasCookies else { return request.setCookies(nil) }
         let context = CookieContext(request.destination.target, request.request.mainDocumentURL)
         request.setCookies(store.field(for: context, most: settings.fieldSize))
     }

@@ -9,7 +9,7 @@ public import URLLoadingWire
 /// let received = Cookie.cookies(in: response.http?.headers ?? [:], from: response.url)
 /// ```
 /// A value, as a store keeps it (RFC 6265bis §5.7). What it says of itself shows everything but the value.
-public struct Cookie: Sendable, Hashable, CustomStringConvertible {
+public struct Cookie: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// May be empty, if the value is not.
     public let name: String
     public let value: String
@@ -117,6 +117,8 @@ public struct Cookie: Sendable, Hashable, CustomStringConvertible {
         "\(name)=… \(isHostOnly ? "" : ".")\(domain)\(path)\(isSecure ? " secure" : "")\(isHTTPOnly ? " httponly" : "")"
             + (sameSite.map { " samesite=\($0.rawValue.lowercased())" } ?? "")
     }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: ["name": name, "domain": domain, "path": path]) }
 }
 
 extension Origin.Host {

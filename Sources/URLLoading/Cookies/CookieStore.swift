@@ -212,9 +212,13 @@ public final class CookieStore: Sendable, CustomStringConvertible {
         return field.isEmpty ? nil : field
     }
 
-    /// Whether a request can be made ready without a look at a file, and whether there is anything for it.
+    /// Whether a request can be made ready without a look at a file.
     var isReady: Bool { disk?.isLoaded ?? true }
-    var mayHaveCookies: Bool { disk != nil || memory.count > 0 }
+    /// Whether there is anything for any request, as far as is known.
+    var hasCookies: Bool {
+        disk?.lookAgain()
+        return memory.count > 0
+    }
 
     /// Reads the file, where a load can wait for it.
     func load(for load: LoadControl) async {

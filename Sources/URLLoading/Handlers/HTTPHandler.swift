@@ -24,7 +24,10 @@ struct HTTPHandler: DirectHandler {
             var talk = load.core.authenticator.isInUse ? try await talk(hop, for: load, prepared) : nil
             while true {
                 if let talk { await talk.authorize(&prepared) }
-                if let cookies = load.core.cookies { await cookies.attach(to: &prepared, for: load) }
+                if let cookies = load.core.cookies {
+                    if !cookies.store.isReady { await cookies.store.load(for: load) }
+                    cookies.attach(to: &prepared)
+                }
                 record = load.emission?.begin(prepared)
                 let exchange = try await lease(prepared, for: load, fresh: retries.wantsFresh, record, hop, &talk)
                 record = nil

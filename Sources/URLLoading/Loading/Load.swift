@@ -57,7 +57,7 @@ class Load: LoadControl, @unchecked Sendable {
         var hop = Hop(request: first ?? original)
         while true {
             emission?.prepare(&hop.request)
-            if let rules = core.strictTransport, rules.store.mayKnow, let secure = await rules.upgrade(hop.request, self) {
+            if let rules = core.strictTransport, rules.mayConcern(hop.request), let secure = await rules.upgrade(hop.request, self) {
                 emission?.emit(.canonicalized(secure), self)
                 hop.request = secure
             }

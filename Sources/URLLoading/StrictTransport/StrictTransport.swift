@@ -55,10 +55,16 @@ struct StrictTransportRules: Sendable {
         }
     }
 
+    /// Whether a request is worth a look: it is by http, and somebody may be known.
+    func mayConcern(_ request: Request) -> Bool {
+        guard store.mayKnow, case .success(let destination) = request.destination else { return false }
+        return !destination.target.origin.isSecure
+    }
+
     /// The same request by https, if its server wants to be asked by nothing else (RFC 6797 §8.3); `nil` if it stays.
     @inline(never)
     func upgrade(_ request: Request, _ load: Load) async -> Request? {
-        guard case .success(let destination) = request.destination, !destination.target.origin.isSecure else { return nil }
+        guard case .success(let destination) = request.destination else { return nil }
         if !store.isReady { await store.load(for: load) }
         guard store.requiresTLS(destination.target.origin.host), let url = Self.secure(request.url) else { return nil }
         var secure = request
