@@ -33,6 +33,7 @@ struct CookieStoreTests {
     @Test("a new store on the same folder finds what has a date; what is the session's was never there; security 81")
     func restart() async throws {
         let folder = Folder(), path = folder.url("state/deep").path(percentEncoded: false)
+        defer { withExtendedLifetime(folder) {} }
         let first = CookieStore(folder: folder.url("state/deep"))
         #expect(first.all.isEmpty && !FileManager.default.fileExists(atPath: path))
         first.set(try cookie("stays", "old"))
@@ -58,6 +59,7 @@ struct CookieStoreTests {
     @Test("two stores on one folder: each sees what the other has written")
     func sharing() async throws {
         let folder = Folder()
+        defer { withExtendedLifetime(folder) {} }
         let (one, two) = (CookieStore(folder: folder.url("s")), CookieStore(folder: folder.url("s")))
         one.set(try cookie("a"))
         two.set(try cookie("b"))
@@ -80,6 +82,7 @@ struct CookieStoreTests {
     @Test("64 tasks at once on two stores with one file: nothing is lost")
     func crowd() async throws {
         let folder = Folder()
+        defer { withExtendedLifetime(folder) {} }
         let stores = [CookieStore(folder: folder.url("s")), CookieStore(folder: folder.url("s"))]
         await withTaskGroup(of: Void.self) { group in
             for task in 0..<64 {
@@ -105,6 +108,7 @@ struct CookieStoreTests {
     @Test("a damaged file is set aside, said once, and what is in memory goes to a new one", arguments: [false, true])
     func damage(_ isOpen: Bool) async throws {
         let folder = Folder(), place = folder.url("s"), file = place.path(percentEncoded: false) + "/cookies.sqlite"
+        defer { withExtendedLifetime(folder) {} }
         let store = CookieStore(folder: place)
         if isOpen {
             store.set(try cookie("old"))
@@ -127,6 +131,7 @@ struct CookieStoreTests {
     @Test("a folder that cannot be made: all in memory, and said so")
     func unwritable() async throws {
         let folder = Folder()
+        defer { withExtendedLifetime(folder) {} }
         try Data("a file".utf8).write(to: folder.url("file"))
         let store = CookieStore(folder: folder.url("file/below"))
         store.set(try cookie("a"))
@@ -173,6 +178,7 @@ struct CookieStoreTests {
     @Test("1,000 random changes, any flush and restart between: the file says what memory says")
     func model() async throws {
         let folder = Folder()
+        defer { withExtendedLifetime(folder) {} }
         var store = CookieStore(folder: folder.url("s"))
         for step in 0..<1_000 {
             let name = "n\(Int.random(in: 0..<30))"

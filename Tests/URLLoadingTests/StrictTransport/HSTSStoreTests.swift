@@ -77,6 +77,7 @@ struct HSTSStoreTests {
     @Test("security 30: it is there after a restart, and for others; and gone when it is forgotten")
     func restart() async throws {
         let folder = Folder()
+        defer { withExtendedLifetime(folder) {} }
         let (one, two) = (HSTSStore(folder: folder.url("s")), HSTSStore(folder: folder.url("s")))
         try note(one, "max-age=1000; includeSubDomains", from: "https://a.org")
         await one.flush()
