@@ -34,15 +34,24 @@ enum Command {
             screen.message(ErrorWords.sentence(error.reason).map { "\($0): \(error.detail ?? "")" } ?? "\(error)")
             return ExitCode(error)
         }
+        let memory: Memory
+        do throws(OutputError) { memory = try Memory(options) } catch {
+            screen.message(error.words)
+            return error.code
+        }
+        configuration.cookies.storage = .store(memory.cookies)
+        configuration.strictTransport.storage = .store(memory.hsts)
         let session = Session(configuration)
         Signals.watch { session.invalidateAndCancel() }
         // On the loop's own thread: no thread is woken on the way from the socket to the output.
-        let code = await withTaskExecutorPreference(loopExecutor) {
+        let loaded = await withTaskExecutorPreference(loopExecutor) {
             let code = await loadAll(options, Transfer(options: options, session: session, screen: screen), screen)
             session.invalidateAndCancel()
             await session.invalidated()
             return code
         }
+        let remembered = memory.write(screen)
+        let code = loaded == .done ? remembered : loaded
         guard let archiver, let path = options.archiveFile else { return Signals.exitCode ?? code }
         let written = Archive.write(archiver.archive, to: path, screen)
         return Signals.exitCode ?? (code == .done ? written : code)

@@ -37,7 +37,7 @@ struct Contender {
 
     /// Our own ways to make the same request, to compare with the verb.
     static let shapes: [Contender] = [Contender(name: "rawc", executable: "rawc")]
-        + ["verb", "hop", "task", "body", "events", "decision", "observer"].map {
+        + ["verb", "hop", "task", "body", "events", "decision", "observer", "cookies"].map {
             Contender(name: $0, executable: "ours", environment: ["OURS_SHAPE": $0])
         }
 

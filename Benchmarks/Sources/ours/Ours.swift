@@ -38,6 +38,8 @@ struct Ours {
         case decision
         /// The verb in a session with an observer.
         case observer
+        /// The verb in a session with 3,000 cookies of 500 servers, six of which go with each request.
+        case cookies
     }
 
     static func main() async throws {
@@ -55,6 +57,7 @@ struct Ours {
         if let cafile = options.cafile { configuration.tls.roots = .file(String(cString: cafile)) }
         let shape = getenv("OURS_SHAPE").flatMap { Shape(rawValue: String(cString: $0)) } ?? .verb
         if shape == .observer { configuration.observers = [LoadStatistics()] }
+        if shape == .cookies { configuration.cookies.storage = .store(Self.cookies(of: URL(string: url)?.host() ?? "")) }
         let ours = Ours(
             session: Session(configuration), connections: options.connections,
             kind: Kind(rawValue: String(cString: options.scenario)) ?? .get, shape: shape)
@@ -104,6 +107,17 @@ struct Ours {
         }
     }
 
+    static func cookies(of host: String) -> CookieStore {
+        let store = CookieStore()
+        for domain in [host] + (1..<500).map({ "www.server-\($0).example" }) {
+            for index in 0..<6 {
+                let cookie = Cookie(name: "name\(index)", value: "0123456789abcdef\(index)", domain: domain, expires: .now + 86400)
+                if let cookie { store.set(cookie) }
+            }
+        }
+        return store
+    }
+
     static let length = Int(variable("BENCH_LENGTH")) ?? 0
     static let piece = [UInt8](repeating: 0, count: 256 * 1024)
 
@@ -139,7 +153,7 @@ struct Ours {
 
     func data(_ request: Request) async throws -> (Data, Response) {
         switch shape {
-        case .verb, .observer: return try await session.data(for: request)
+        case .verb, .observer, .cookies: return try await session.data(for: request)
         case .hop:
             await Task {}.value
             return try await session.data(for: request)

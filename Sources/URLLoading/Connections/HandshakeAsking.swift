@@ -21,7 +21,9 @@ struct HandshakeAsking {
         challenge.serverTrust = trust
         control.challenged(challenge)
         switch try await control.ask(asking.decision, challenge) {
-        case .accept(trust): transport.answer(trusts: true)
+        case .accept(trust):
+            guard trust.isTrusted || peer.role == .proxy || !control.forbidsTrust(in: trust.host) else { throw strictRefusal(found) }
+            transport.answer(trusts: true, isForced: !trust.isTrusted)
         // A password proves nothing of a server.
         case .performDefaultHandling, .use:
             guard trust.isTrusted || !trust.isResumed else { throw refusal(found) }
@@ -33,6 +35,14 @@ struct HandshakeAsking {
         case .accept: throw .badAnswer("the trust of another challenge")
         case .present: throw .badAnswer("an identity, where a server is to be trusted or not")
         }
+    }
+
+    /// A server that is known to want TLS alone wants it proven too: nobody may wave it through (RFC 6797 §8.4).
+    private func strictRefusal(_ found: TLSTrust) -> LoadError {
+        let trust = ServerTrust(found)
+        return LoadError(
+            .strictTransportSecurity, phase: .securing, party: .local, detail: "\(trust), and no decision may trust it",
+            underlying: TrustFailure(trust: trust))
     }
 
     /// What the first handshake would have failed with.

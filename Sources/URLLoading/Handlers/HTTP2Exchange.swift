@@ -64,6 +64,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         return owner.core.pool.speakHTTP1(route)
     }
     var isShared: Bool { true }
+    var isForced: Bool { (connection.transport as? TLSTransport)?.isForced ?? false }
     func leaveConnection() { owner.core.pool.leave(connection, for: route) }
     func note(_ error: LoadError) { record?.error = error }
 

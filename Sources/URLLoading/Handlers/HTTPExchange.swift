@@ -43,6 +43,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     func fallsBack() -> Bool { false }
     var isShared: Bool { false }
     func leaveConnection() {}
+    var isForced: Bool { (connection.transport as? TLSTransport)?.isForced ?? false }
     func note(_ error: LoadError) { record?.error = error }
 
     /// Sends the request and waits for the head of the answer.

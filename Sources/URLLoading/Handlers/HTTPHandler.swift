@@ -24,6 +24,10 @@ struct HTTPHandler: DirectHandler {
             var talk = load.core.authenticator.isInUse ? try await talk(hop, for: load, prepared) : nil
             while true {
                 if let talk { await talk.authorize(&prepared) }
+                if let cookies = load.core.cookies {
+                    if !cookies.store.isReady { await cookies.store.load(for: load) }
+                    cookies.attach(to: &prepared)
+                }
                 record = load.emission?.begin(prepared)
                 let exchange = try await lease(prepared, for: load, fresh: retries.wantsFresh, record, hop, &talk)
                 record = nil
@@ -34,6 +38,7 @@ struct HTTPHandler: DirectHandler {
                     guard retries.retry(after: error, isStale: isStale, isUnprocessed: isUnprocessed) else { throw error }
                 } else {
                     let status = exchange.head?.status
+                    if let head = exchange.head { remember(head, of: exchange, to: prepared, for: load) }
                     if !retries.retry(after: status, prepared, isShared: exchange.isShared) {
                         guard talk != nil || exchange.isChallenge,
                             try await answers(exchange, prepared, hop, for: load, &talk)
@@ -50,6 +55,12 @@ struct HTTPHandler: DirectHandler {
             if let record { load.emission?.add(record, error) }
             throw error.at(hop.request.url)
         }
+    }
+
+    /// Keeps what an answer wants kept, be it the last or one on the way there.
+    private static func remember(_ head: HTTPHead, of exchange: any NetworkExchange, to request: PreparedRequest, for load: Load) {
+        load.core.cookies?.receive(head, to: request)
+        load.core.strictTransport?.receive(head, from: request.destination, isForced: exchange.isForced)
     }
 
     /// What is sent once. A body is made anew each time.

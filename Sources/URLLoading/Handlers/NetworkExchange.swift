@@ -15,6 +15,8 @@ protocol NetworkExchange: Exchange {
     /// Others use its connection. If the server says that it is none for this request, another is made.
     var isShared: Bool { get }
     func leaveConnection()
+    /// A decision trusts the server, and the checks do not.
+    var isForced: Bool { get }
     /// What became of it, for the metrics.
     func note(_ error: LoadError)
     /// It went over a connection that had been opened by a proof, and its server does not remember.

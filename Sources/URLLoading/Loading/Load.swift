@@ -57,6 +57,10 @@ class Load: LoadControl, @unchecked Sendable {
         var hop = Hop(request: first ?? original)
         while true {
             emission?.prepare(&hop.request)
+            if let rules = core.strictTransport, rules.mayConcern(hop.request), let secure = await rules.upgrade(hop.request, self) {
+                emission?.emit(.canonicalized(secure), self)
+                hop.request = secure
+            }
             try checkCache(hop.request)
             let exchange = try await answer(&hop)
             // Asked first: what waits has a frame of its own, and these are large.
@@ -299,6 +303,8 @@ class Load: LoadControl, @unchecked Sendable {
     final override func setResting(_ isResting: Bool, _ route: Route) { core.pool.setResting(isResting, route) }
 
     final override var handshakeDecision: HandshakeDecision? { HandshakeDecision(session: core.decisions, load: decisions) }
+
+    final override func forbidsTrust(in host: String) -> Bool { core.strictTransport?.forbidsTrust(in: host) ?? false }
 
     final override var abandoned: AbandonedCount { core.abandoned }
 

@@ -37,6 +37,9 @@ class LoadControl: StopToken, @unchecked Sendable {
     /// A decision is about to be asked.
     func challenged(_ challenge: Challenge) {}
 
+    /// Whether no decision may trust a server of this name whose checks failed.
+    func forbidsTrust(in host: String) -> Bool { false }
+
     /// An interim response has come.
     func informed(_ head: HTTP1ResponseHead) {}
 

@@ -54,10 +54,7 @@ struct PreparedRequest: Sendable {
         guard let authorization = proxy.authorizationField(
             self.request.method.rawValue, destination.target.absoluteForm, body: bodyBytes)
         else { return request }
-        var headers = switch fields {
-        case .defaults(let prepared): prepared.headers
-        case .own(let headers): headers
-        }
+        var headers = headers
         headers.append(.proxyAuthorization, authorization)
         request.fields = .own(headers)
         return request
@@ -80,6 +77,26 @@ struct PreparedRequest: Sendable {
         }
         headers[.authorization] = value
         fields = .own(headers)
+    }
+
+    /// Its Cookie field is the store's, not the caller's.
+    private var hasStoredCookies = false
+    var hasOwnCookies: Bool { !hasStoredCookies && headers.contains(.cookie) }
+
+    /// Cookies of a store; `nil` takes back those it has.
+    mutating func setCookies(_ value: String?) {
+        guard value != nil || hasStoredCookies else { return }
+        hasStoredCookies = value != nil
+        var headers = headers
+        headers[.cookie] = value
+        fields = .own(headers)
+    }
+
+    private var headers: Headers {
+        switch fields {
+        case .defaults(let prepared): prepared.headers
+        case .own(let headers): headers
+        }
     }
 
     /// The body, if it can be known before it is sent.

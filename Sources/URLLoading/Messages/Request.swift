@@ -69,6 +69,19 @@ public struct Request: Sendable {
         get { storage.waitsForConnectivity }
         set { mutable.waitsForConnectivity = newValue }
     }
+    /// Whether cookies of the session's store go with it, and those of its answer there; true by default. A Cookie field in
+    /// ``headers`` is sent as it is, and then nothing of the store.
+    public var handlesCookies: Bool {
+        get { storage.handlesCookies }
+        set { mutable.handlesCookies = newValue }
+    }
+    /// On whose behalf it is made: the page, say, that an image belongs to. `nil`, the default, for one that is made for
+    /// itself. If it is of another site (scheme and registrable domain), cookies stay at home that are not
+    /// ``Cookie/SameSite/none``, and ``CookieStore/AcceptPolicy/onlyFromMainDocument`` takes none. Nothing of it is sent.
+    public var mainDocumentURL: URL? {
+        get { storage.mainDocumentURL }
+        set { mutable.mainDocumentURL = newValue }
+    }
     /// Whether stored responses may answer.
     public var cachePolicy: CachePolicy {
         get { storage.cachePolicy }
@@ -134,6 +147,8 @@ public struct Request: Sendable {
         var retryPolicy: Boxed<RetryPolicy>?
         var waitsForConnectivity: Bool?
         var cachePolicy = CachePolicy.useProtocol
+        var handlesCookies = true
+        var mainDocumentURL: URL?
         var properties = Properties()
         var destination: Result<Destination, WireViolation>
 
@@ -158,6 +173,8 @@ public struct Request: Sendable {
             retryPolicy = other.retryPolicy
             waitsForConnectivity = other.waitsForConnectivity
             cachePolicy = other.cachePolicy
+            handlesCookies = other.handlesCookies
+            mainDocumentURL = other.mainDocumentURL
             properties = other.properties
             destination = other.destination
         }

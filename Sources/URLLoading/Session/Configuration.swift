@@ -217,7 +217,15 @@ public struct Configuration: Sendable {
     /// How loads prove who they are, and where from.
     public var authentication = Authentication()
 
+    // MARK: Cookies
+
+    /// Which cookies go with requests, and where they are kept.
+    public var cookies = Cookies()
+
     // MARK: Security
+
+    /// Which servers are known to be spoken to over TLS alone, and where that is kept.
+    public var strictTransport = StrictTransport()
 
     /// What a secure connection must fulfil.
     public var tls = TLS()

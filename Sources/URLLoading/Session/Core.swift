@@ -17,6 +17,8 @@ final class Core: Sendable {
     let handlers: HandlerLine
     let proxies: ProxyPlan
     let authenticator: Authenticator
+    let cookies: CookieJar?
+    let strictTransport: StrictTransportRules?
 
     init(_ configuration: Configuration, _ decisions: Decisions?, isShared: Bool) {
         self.configuration = configuration
@@ -26,9 +28,16 @@ final class Core: Sendable {
         handlers = HandlerLine(configuration)
         proxies = ProxyPlan(configuration.proxies, configuration.addressOverrides)
         authenticator = Authenticator(configuration)
+        let cookies = CookieJar(configuration), strictTransport = StrictTransportRules(configuration)
+        (self.cookies, self.strictTransport) = (cookies, strictTransport)
         let pool = ConnectionPool(configuration)
         self.pool = pool
-        registry = LoadRegistry(configuration.clock) { pool.drain() }
+        registry = LoadRegistry(configuration.clock) {
+            pool.drain()
+            // What an ephemeral session knew ends with it (checklist 4).
+            if let cookies, cookies.isOwn { cookies.store.removeAll() }
+            if let strictTransport, strictTransport.isOwn { strictTransport.store.removeAll() }
+        }
         anchor = Anchor(pool, registry)
         pool.anchor.set(anchor)
         registry.anchor.set(anchor)

@@ -105,6 +105,9 @@ int csys_file_sync(int descriptor);
 int csys_file_rename(const char *from, const char *to);
 int csys_file_rename_unless_exists(const char *from, const char *to);
 int csys_file_remove(const char *path);
+_Bool csys_file_exists(const char *path);
+/// Makes a folder and those above it, each for its owner alone; true if it is there then.
+_Bool csys_folder_make(const char *path);
 int csys_directory_sync(const char *path);
 /// Whether a path names the open file itself, and no link to it.
 _Bool csys_file_is_same(const char *path, int descriptor);
@@ -127,6 +130,9 @@ int csys_paths_ask(int descriptor, int kind, uint32_t sequence);
 /// One datagram: its length, 0 if it was not the kernel's, or -errno: -EAGAIN if there is none, -ENOBUFS if some
 /// were lost, -EMSGSIZE if one did not fit and was dropped.
 ssize_t csys_paths_receive(int descriptor, void *bytes, size_t count);
+
+/// Has `work` run when the process ends by `exit`, or by returning from `main`.
+void csys_at_exit(void (*work)(void));
 
 /// A variable of the environment, or null.
 const char *csys_environment(const char *name);

@@ -371,6 +371,26 @@ int csys_file_rename_unless_exists(const char *from, const char *to) {
     return outcome;
 }
 int csys_file_remove(const char *path) { return result(unlink(path)); }
+_Bool csys_file_exists(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0;
+}
+_Bool csys_folder_make(const char *path) {
+    char copy[PATH_MAX];
+    size_t length = strlen(path);
+    if (length == 0 || length >= sizeof copy) return 0;
+    memcpy(copy, path, length + 1);
+    for (char *slash = copy + 1; *slash; slash++) {
+        if (*slash != '/') continue;
+        *slash = 0;
+        mkdir(copy, 0700);
+        *slash = '/';
+    }
+    mkdir(copy, 0700);
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+void csys_at_exit(void (*work)(void)) { atexit(work); }
 int csys_directory_sync(const char *path) {
     int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptor < 0) return -errno;

@@ -107,7 +107,14 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         }
     }
 
-    package func answer(trusts: Bool) { lock.withLock { _ in link.check?.answer(trusts) } }
+    /// - Parameter isForced: although a check failed.
+    package func answer(trusts: Bool, isForced: Bool = false) {
+        if isForced { forced.store(true, ordering: .relaxed) }
+        lock.withLock { _ in link.check?.answer(trusts) }
+    }
+    /// The peer is trusted by a decision alone.
+    package var isForced: Bool { forced.load(ordering: .relaxed) }
+    private let forced = Atomic<Bool>(false)
 
     /// `nil` gives none.
     package func answer(identity: TLSIdentity?) { lock.withLock { _ in link.giving?.answer(identity) } }

@@ -52,8 +52,18 @@ struct HTTP2FieldList {
         headers.forEachRaw { name, value in
             guard !Self.isConnectionSpecific(name, value), !named.contains(where: { name.elementsEqual($0.utf8) { $0.lowered == $1 } })
             else { return }
-            add(name, value)
+            // In crumbs, which stay the same from request to request each for itself (RFC 9113 8.2.3).
+            if name.matches("cookie", in: 0..<name.count) { addCrumbs(name, value) } else { add(name, value) }
         }
+    }
+
+    private mutating func addCrumbs(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
+        var start = 0
+        for index in value.indices.dropLast() where value[index] == UInt8(ascii: ";") && value[index + 1] == UInt8(ascii: " ") {
+            add(name, value[start..<index])
+            start = index + 2
+        }
+        add(name, value[start...])
     }
 
     private mutating func append(_ name: String, _ value: String) { add(name.utf8, Array(value.utf8)) }

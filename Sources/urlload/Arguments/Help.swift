@@ -39,6 +39,8 @@ enum Help {
         Retry-After is waited in addition, up to 600 seconds; --max-time counts all tries together.
         Proxies: what http_proxy, https_proxy, all_proxy and no_proxy say, unless an option does; this machine is then
         reached directly. A proxy looks up the names of the servers behind it, whatever its kind.
+        Cookies: taken and sent for the length of a run, and remembered only with --cookies, -b or -c; cookies of -b a=1
+        go to the hosts of the URLs given, and to no other that a redirect leads to. The file is replaced in one step.
         --json writes url, effectiveURL, status, version, headers, bytes, file, timings (seconds from
         the start: resolve, connect, tls, firstByte, total), reused, redirects and error. The body is
         counted and dropped unless -o or -O names a file for it.

@@ -8,6 +8,7 @@ struct OptionRule: Sendable {
         case redirects = "Redirects"
         case way = "The way"
         case login = "Who asks"
+        case memory = "What is remembered"
         case security = "Security"
         case limits = "Limits"
         case retries = "Further tries"

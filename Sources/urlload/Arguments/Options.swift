@@ -49,6 +49,8 @@ struct Options: Sendable {
 
     var login = LoginOptions()
 
+    var memory = MemoryOptions()
+
     // Further tries.
     var retries = 0
     var retriesRefused = false

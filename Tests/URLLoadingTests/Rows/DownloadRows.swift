@@ -538,5 +538,5 @@ final class Folder: Sendable {
         var status = stat()
         return stat("\(path)/\(name)", &status) == 0 ? status.st_mode & 0o777 : 0
     }
-    deinit { rmdir(path) }
+    deinit { try? FileManager.default.removeItem(atPath: path) }
 }

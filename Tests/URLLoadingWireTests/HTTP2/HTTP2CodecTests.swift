@@ -267,4 +267,13 @@ import Testing
             headers: ["Host": "other", "Connection": "x-a", "X-A": "1", "TE": "trailers", "X-B": "2", "Upgrade": "h2c"], framing: .length(5), urgency: 1))
         #expect(list.lines == [":method=POST", ":scheme=https", ":authority=other", ":path=/p?q", "te=trailers", "x-b=2", "content-length=5", "priority=u=1"])
     }
+
+    @Test("RFC 9113 8.2.3: a Cookie field goes in crumbs", arguments: [
+        ("a=1; b=2;c; ; d", ["cookie=a=1", "cookie=b=2;c", "cookie=", "cookie=d"]), ("a=1", ["cookie=a=1"]), ("a;", ["cookie=a;"]),
+    ])
+    func crumbs(_ value: String, _ lines: [String]) throws {
+        let list = try HTTP2FieldList(HTTP2Request(
+            method: .get, scheme: "https", authority: Array("a".utf8), path: Array("/".utf8), headers: ["Cookie": value]))
+        #expect(list.lines.filter { $0.hasPrefix("cookie") } == lines)
+    }
 }

@@ -1,0 +1,103 @@
+// Whether a cookie may be set, as far as the cookies that are there already do not matter: RFC 6265bis §5.7 up to the
+// prefixes. Pure, and says why not.
+
+import FoundationEssentials
+import URLLoadingWire
+
+enum CookieAdmission: Sendable, Hashable {
+    case keep(Cookie)
+    case ignore(Refusal)
+
+    /// Why one is ignored.
+    enum Refusal: String, Sendable, Hashable {
+        /// The field is too long, or has a control character in it.
+        case field
+        case domainIsNoHost, publicSuffix, foreignDomain
+        case notSecure
+        case crossSite
+        /// SameSite=None, and not Secure.
+        case noneWithoutSecure
+        /// What the name promises does not hold.
+        case prefix
+    }
+
+    static func make(_ field: some Collection<UInt8>, _ context: CookieContext, now: Date) -> CookieAdmission {
+        guard let set = SetCookie(field, now: Int64(now.timeIntervalSince1970)) else { return .ignore(.field) }
+        return make(set, context, now: now)
+    }
+
+    static func make(_ set: SetCookie, _ context: CookieContext, now: Date) -> CookieAdmission {
+        // Steps 7 to 9.
+        let domain: String, isHostOnly: Bool
+        switch scope(set.domain, context) {
+        case .success(let found): (domain, isHostOnly) = found
+        case .failure(let refusal): return .ignore(refusal)
+        }
+        let cookie = Cookie(
+            name: set.name, value: set.value, domain: domain, isHostOnly: isHostOnly,
+            path: set.path ?? CookieScope.defaultPath(of: context.target),
+            expires: set.expires.map { $0 == .min ? .distantPast : Date(timeIntervalSince1970: Double($0)) },
+            isSecure: set.isSecure, isHTTPOnly: set.isHTTPOnly, sameSite: set.sameSite.map(Cookie.SameSite.init),
+            creation: now, lastAccess: now)
+        // Step 12.
+        guard !cookie.isSecure || context.isSecure else { return .ignore(.notSecure) }
+        // Steps 16 to 18.
+        guard context.isSameSite || cookie.sameSite == Cookie.SameSite.none else { return .ignore(.crossSite) }
+        guard cookie.sameSite != Cookie.SameSite.none || cookie.isSecure else { return .ignore(.noneWithoutSecure) }
+        // Steps 19 to 21.
+        guard keepsPrefix(cookie, hasRootPath: set.path == "/") else { return .ignore(.prefix) }
+        return .keep(cookie)
+    }
+
+    static func cookies(in headers: Headers, _ context: CookieContext, now: Date) -> [Cookie] {
+        guard headers.contains(.setCookie) else { return [] }
+        return headers.values(of: .setCookie).compactMap { value in
+            if case .keep(let cookie) = make(value.utf8, context, now: now) { cookie } else { nil }
+        }
+    }
+
+    /// For whom it is: the domain it names if its sender is in it, and somebody owns it; otherwise the sender.
+    private static func scope(_ stated: String, _ context: CookieContext) -> Result<(String, Bool), Refusal> {
+        guard !stated.isEmpty else { return .success((context.host, true)) }
+        guard stated.utf8.allSatisfy({ $0 < 0x80 }), let host = try? Origin.Host(stated) else { return .failure(.domainIsNoHost) }
+        let domain = host.cookieDomain
+        // An address is for itself alone (security 22).
+        if host.isAddress || context.isAddress {
+            return domain == context.host ? .success((domain, true)) : .failure(.foreignDomain)
+        }
+        if PublicSuffixes.contains(domain) {
+            return domain == context.host ? .success((domain, true)) : .failure(.publicSuffix)
+        }
+        guard CookieScope.matches(domain: domain, host: context.host, hostIsAddress: false) else { return .failure(.foreignDomain) }
+        return .success((domain, false))
+    }
+
+    /// Whether it is what its name promises, in any case of letters. One without a name must not look as if it had such a
+    /// one when it is sent (§5.7 step 21).
+    static func keepsPrefix(_ cookie: Cookie, hasRootPath: Bool) -> Bool {
+        if cookie.name.isEmpty { return !cookie.value.begins("__secure-") && !cookie.value.begins("__host-") }
+        if cookie.name.begins("__host-") { return cookie.isSecure && cookie.isHostOnly && hasRootPath }
+        return !cookie.name.begins("__secure-") || cookie.isSecure
+    }
+}
+
+extension CookieAdmission.Refusal: Error {}
+
+extension Cookie.SameSite {
+    fileprivate init(_ stated: SetCookie.SameSite) {
+        self = switch stated {
+        case .strict: .strict
+        case .lax: .lax
+        case .none: .none
+        }
+    }
+}
+
+extension String {
+    /// - Parameter prefix: in lower case.
+    fileprivate func begins(_ prefix: String) -> Bool {
+        utf8.count >= prefix.utf8.count && zip(utf8, prefix.utf8).allSatisfy { byte, wanted in
+            (byte &- 0x41 < 26 ? byte | 0x20 : byte) == wanted
+        }
+    }
+}

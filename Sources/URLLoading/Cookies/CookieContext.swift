@@ -1,0 +1,41 @@
+// A request as cookies see it. The host is the URL's: a Host field of the caller's changes nothing (security 27).
+
+import FoundationEssentials
+import URLLoadingWire
+
+struct CookieContext: Sendable {
+    /// In normal form, without a dot at the end.
+    let host: String
+    let isAddress: Bool
+    let isSecure: Bool
+    /// Path and query.
+    let target: [UInt8]
+    /// Whether the request is one of its own site (RFC 6265bis §5.2).
+    let isSameSite: Bool
+
+    init?(_ url: URL, mainDocument: URL? = nil) {
+        guard let target = try? Target(url.absoluteString) else { return nil }
+        self.init(target, mainDocument)
+    }
+
+    init(_ target: Target, _ mainDocument: URL?) {
+        let origin = target.origin
+        host = origin.host.cookieDomain
+        isAddress = origin.host.isAddress
+        isSecure = origin.isSecure
+        self.target = target.originForm
+        guard let mainDocument else {
+            isSameSite = true
+            return
+        }
+        isSameSite = (try? Target(mainDocument.absoluteString)).map { Self.site(of: $0.origin) == Self.site(of: origin) } ?? false
+    }
+
+    /// Scheme and registrable domain (§5.2.1); an address is its own.
+    private static func site(of origin: Origin) -> String {
+        let host = origin.host.cookieDomain
+        return origin.scheme + "://" + (origin.host.isAddress ? host : PublicSuffixes.registrableDomain(of: host))
+    }
+
+    var path: ArraySlice<UInt8> { CookieScope.path(of: target) }
+}

@@ -1,0 +1,60 @@
+// Cookies in a file. Those of the session are never in one. Moments are seconds since 2001, as `Date` counts them: what is
+// read is what was written, to the last bit.
+
+import FoundationEssentials
+import URLLoadingIO
+
+enum CookieSchema: StateSchema {
+    typealias Key = Cookie.Key
+    typealias Row = Cookie
+
+    static let fileName = "cookies.sqlite"
+
+    static func makeTables(_ database: Database) throws(DatabaseFailure) {
+        try database.execute("""
+            CREATE TABLE IF NOT EXISTS cookie (
+                name TEXT NOT NULL, value TEXT NOT NULL, domain TEXT NOT NULL, host_only INTEGER NOT NULL, path TEXT NOT NULL,
+                expires REAL NOT NULL, secure INTEGER NOT NULL, http_only INTEGER NOT NULL, same_site TEXT,
+                creation REAL NOT NULL, last_access REAL NOT NULL,
+                PRIMARY KEY (domain, name, path, host_only)
+            ) WITHOUT ROWID
+            """)
+        // What goes is written over: a cookie is a key to somebody's account.
+        try database.execute("PRAGMA secure_delete = ON")
+    }
+
+    static func rows(_ database: Database) throws(DatabaseFailure) -> [Cookie] {
+        let select = try database.statement("""
+            SELECT name, value, domain, host_only, path, expires, secure, http_only, same_site, creation, last_access
+            FROM cookie ORDER BY creation
+            """)
+        var rows: [Cookie] = []
+        try select.each { () throws(DatabaseFailure) in
+            rows.append(Cookie(
+                name: select.text(0), value: select.text(1), domain: select.text(2), isHostOnly: select.integer(3) != 0,
+                path: select.text(4), expires: Date(timeIntervalSinceReferenceDate: select.real(5)), isSecure: select.integer(6) != 0,
+                isHTTPOnly: select.integer(7) != 0,
+                sameSite: select.isNull(8) ? nil : Cookie.SameSite(rawValue: select.text(8)),
+                creation: Date(timeIntervalSinceReferenceDate: select.real(9)), lastAccess: Date(timeIntervalSinceReferenceDate: select.real(10))))
+            return true
+        }
+        return rows
+    }
+
+    static func write(_ cookie: Cookie, _ database: Database) throws(DatabaseFailure) {
+        guard let expires = cookie.expires else { return }
+        try database.statement("INSERT OR REPLACE INTO cookie VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").run(
+            .text(cookie.name), .text(cookie.value), .text(cookie.domain), .init(cookie.isHostOnly), .text(cookie.path),
+            .real(expires.timeIntervalSinceReferenceDate), .init(cookie.isSecure), .init(cookie.isHTTPOnly), .init(cookie.sameSite?.rawValue),
+            .real(cookie.creation.timeIntervalSinceReferenceDate), .real(cookie.lastAccess.timeIntervalSinceReferenceDate))
+    }
+
+    static func remove(_ key: Cookie.Key, _ database: Database) throws(DatabaseFailure) {
+        try database.statement("DELETE FROM cookie WHERE domain = ? AND name = ? AND path = ? AND host_only = ?").run(
+            .text(key.domain), .text(key.name), .text(key.path), .init(key.isHostOnly))
+    }
+
+    static func clear(since moment: Double, _ database: Database) throws(DatabaseFailure) {
+        try database.statement("DELETE FROM cookie WHERE creation >= ?").run(.real(moment))
+    }
+}

@@ -1,0 +1,220 @@
+// The cookies of a store: which there are, which of them go to a request, which have to go when there are too many. A value
+// without a lock, a clock or a disk.
+
+import FoundationEssentials
+import URLLoadingWire
+
+struct CookieTable: Sendable {
+    /// By what one owner has (a registrable domain, or a host that lies in none), in the order in which they are sent.
+    private var buckets: [String: [Cookie]] = [:]
+    private(set) var count = 0
+    let limits: CookieStore.Limits
+
+    init(_ limits: CookieStore.Limits = CookieStore.Limits()) { self.limits = limits }
+
+    /// Those that may be in a file, by key and value, whenever they were used.
+    var persistent: [Cookie.Key: Persistent] {
+        var found: [Cookie.Key: Persistent] = [:]
+        for bucket in buckets.values {
+            for cookie in bucket {
+                if let expires = cookie.expires { found[cookie.key] = Persistent(value: cookie.value, expires: expires, isSecure: cookie.isSecure) }
+            }
+        }
+        return found
+    }
+    struct Persistent: Sendable, Equatable {
+        let value: String
+        let expires: Date
+        let isSecure: Bool
+    }
+
+    var all: [Cookie] { buckets.values.flatMap(\.self).sorted(by: Self.goesBefore) }
+
+    /// Longer paths first, among equals the older (RFC 6265bis §5.8.3).
+    private static func goesBefore(_ a: Cookie, _ b: Cookie) -> Bool {
+        let (left, right) = (a.path.utf8.count, b.path.utf8.count)
+        return left != right ? left > right : a.creation < b.creation
+    }
+
+    // MARK: What goes to a request
+
+    /// Calls `use` with each cookie that goes to a request, in order, and notes when it was used if that returns true.
+    mutating func forEach(for context: CookieContext, now: Date, _ use: (Cookie) -> Bool) {
+        var found: String?
+        var others: [String] = []
+        forEachDomain(over: context) { domain in
+            guard buckets[domain] != nil else { return }
+            if found == nil { found = domain } else { others.append(domain) }
+        }
+        guard let found else { return }
+        let path = context.path
+        // An owner's name lies in no other owner's, but for public suffixes with cookies of their own.
+        guard others.isEmpty else {
+            let cookies = ([found] + others).flatMap { buckets[$0] ?? [] }
+                .filter { Self.matches($0, context, path, now) }.sorted(by: Self.goesBefore)
+            for cookie in cookies where use(cookie) { touch(cookie, now) }
+            return
+        }
+        guard let index = buckets.index(forKey: found) else { return }
+        for place in buckets.values[index].indices {
+            guard Self.matches(buckets.values[index][place], context, path, now), use(buckets.values[index][place]) else { continue }
+            buckets.values[index][place].lastAccess = now
+        }
+    }
+
+    private mutating func touch(_ cookie: Cookie, _ now: Date) {
+        let owner = Self.owner(of: cookie.domain)
+        guard let place = buckets[owner]?.firstIndex(where: { $0.isSame(cookie) }) else { return }
+        buckets[owner]?[place].lastAccess = now
+    }
+
+    /// The host and every domain it lies in, each as a key.
+    private func forEachDomain(over context: CookieContext, _ body: (String) -> Void) {
+        body(context.host)
+        guard !context.isAddress else { return }
+        var rest = Substring(context.host)
+        while let dot = rest.utf8.firstIndex(of: UInt8(ascii: ".")) {
+            rest = rest[rest.index(after: dot)...]
+            body(String(rest))
+        }
+    }
+
+    private static func matches(_ cookie: Cookie, _ context: CookieContext, _ path: ArraySlice<UInt8>, _ now: Date) -> Bool {
+        guard cookie.isHostOnly
+            ? cookie.domain == context.host
+            : CookieScope.matches(domain: cookie.domain, host: context.host, hostIsAddress: context.isAddress)
+        else { return false }
+        guard !cookie.isSecure || context.isSecure, context.isSameSite || cookie.sameSite == Cookie.SameSite.none else { return false }
+        return CookieScope.matches(path: cookie.path, requestPath: path) && !cookie.isExpired(now)
+    }
+
+    // MARK: What comes in
+
+    /// What became of one that was set.
+    struct Change: Sendable {
+        /// What is stored now; `nil` if it is not.
+        var stored: Cookie?
+        /// What went for it.
+        var removed: [Cookie] = []
+    }
+
+    /// Stores a cookie in place of the one with the same key, and makes room for it (§5.7 steps 15 and 22).
+    /// - Parameter isSecure: whether the connection it came over was; a caller's own is.
+    mutating func set(_ cookie: Cookie, isSecure: Bool, now: Date) -> Change {
+        let owner = Self.owner(of: cookie.domain)
+        var bucket = buckets[owner] ?? []
+        // Plain http may not put one of its own over a secure one (security 26).
+        if !cookie.isSecure, !isSecure, bucket.contains(where: { $0.isCovered(by: cookie) }) { return Change() }
+        var cookie = cookie
+        var change = Change()
+        if let place = bucket.firstIndex(where: { $0.isSame(cookie) }) {
+            // It keeps its place in the order.
+            cookie.creation = bucket[place].creation
+            let old = bucket.remove(at: place)
+            count -= 1
+            if cookie.isExpired(now) { change.removed = [old] }
+        }
+        if !cookie.isExpired(now) {
+            bucket.insert(cookie, at: bucket.firstIndex { Self.goesBefore(cookie, $0) } ?? bucket.count)
+            count += 1
+            change.stored = cookie
+        }
+        buckets[owner] = bucket.isEmpty ? nil : bucket
+        if change.stored != nil { evict(owner, now, &change) }
+        return change
+    }
+
+    /// Removes the one with the same key.
+    mutating func remove(_ cookie: Cookie) -> Cookie? {
+        let owner = Self.owner(of: cookie.domain)
+        guard let place = buckets[owner]?.firstIndex(where: { $0.isSame(cookie) }) else { return nil }
+        count -= 1
+        let removed = buckets[owner]?.remove(at: place)
+        if buckets[owner]?.isEmpty == true { buckets[owner] = nil }
+        return removed
+    }
+
+    /// Removes all that fit.
+    mutating func remove(where isUnwanted: (Cookie) -> Bool) -> [Cookie] {
+        var removed: [Cookie] = []
+        for owner in Array(buckets.keys) {
+            guard let bucket = buckets[owner], bucket.contains(where: isUnwanted) else { continue }
+            removed += bucket.filter(isUnwanted)
+            let rest = bucket.filter { !isUnwanted($0) }
+            buckets[owner] = rest.isEmpty ? nil : rest
+        }
+        count -= removed.count
+        return removed
+    }
+
+    /// What is in the file in place of what was: cookies of the session stay, and so does when each was used.
+    mutating func replacePersistent(with cookies: [Cookie], now: Date) {
+        var used: [Cookie.Key: Date] = [:]
+        for cookie in remove(where: { $0.expires != nil }) { used[cookie.key] = cookie.lastAccess }
+        for cookie in cookies where !cookie.isExpired(now) {
+            var cookie = cookie
+            if let date = used[cookie.key] { cookie.lastAccess = max(date, cookie.lastAccess) }
+            let owner = Self.owner(of: cookie.domain)
+            if let place = buckets[owner]?.firstIndex(where: { $0.isSame(cookie) }) {
+                buckets[owner]?.remove(at: place)
+                count -= 1
+            }
+            let place = buckets[owner]?.firstIndex { Self.goesBefore(cookie, $0) }
+            buckets[owner, default: []].insert(cookie, at: place ?? buckets[owner]?.count ?? 0)
+            count += 1
+        }
+    }
+
+    // MARK: Too many
+
+    /// Expired ones first; of an owner who has too many those that are not secure; then any; each time the one that
+    /// was not used for longest (§5.7).
+    private mutating func evict(_ owner: String, _ now: Date, _ change: inout Change) {
+        if let bucket = buckets[owner], bucket.count > limits.perDomain {
+            var going = Self.leaving(bucket, bucket.count - limits.perDomain, now, sparesSecure: true)
+            note(&going, &change)
+        }
+        guard count > limits.total else { return }
+        // A tenth at once: a look at all of them is not for every cookie that comes.
+        var going = Self.leaving(all, max(count - limits.total, limits.total / 10), now, sparesSecure: false)
+        note(&going, &change)
+    }
+
+    private mutating func note(_ going: inout [Cookie], _ change: inout Change) {
+        for cookie in going {
+            guard let removed = remove(cookie) else { continue }
+            if let stored = change.stored, removed.isSame(stored) { change.stored = nil }
+            change.removed.append(removed)
+        }
+    }
+
+    private static func leaving(_ cookies: [Cookie], _ least: Int, _ now: Date, sparesSecure: Bool) -> [Cookie] {
+        let expired = cookies.filter { $0.isExpired(now) }
+        guard expired.count < least else { return expired }
+        func comesFirst(_ a: Cookie, _ b: Cookie) -> Bool {
+            if sparesSecure, a.isSecure != b.isSecure { return !a.isSecure }
+            return a.lastAccess != b.lastAccess ? a.lastAccess < b.lastAccess : a.creation < b.creation
+        }
+        return expired + cookies.filter { !$0.isExpired(now) }.sorted(by: comesFirst).prefix(least - expired.count)
+    }
+
+    /// A name that ends in a digit's label is an address, and its own owner (`Origin.Host`).
+    private static func owner(of domain: String) -> String {
+        let isAddress = domain.utf8.first == UInt8(ascii: "[") || domain.split(separator: ".").last.map { $0.utf8.allSatisfy { $0 &- 0x30 < 10 } } ?? false
+        return isAddress ? domain : PublicSuffixes.registrableDomain(of: domain)
+    }
+}
+
+extension Cookie {
+    fileprivate func isSame(_ other: Cookie) -> Bool {
+        name == other.name && domain == other.domain && isHostOnly == other.isHostOnly && path == other.path
+    }
+
+    /// Whether it is secure, and another would be taken for it (§5.7 step 15).
+    fileprivate func isCovered(by other: Cookie) -> Bool {
+        guard isSecure, name == other.name else { return false }
+        let (own, its) = (domain, other.domain)
+        guard own == its || own.hasSuffix("." + its) || its.hasSuffix("." + own) else { return false }
+        return CookieScope.matches(path: path, requestPath: other.path.utf8)
+    }
+}

@@ -1,0 +1,204 @@
+// A SQLite file behind a memory: read when it is first wanted, written behind, looked at again when other processes have
+// written. It is made when there is something to keep.
+//
+// What goes wrong is noted and reported once, and costs no answer: the memory goes on without it. A damaged file is set
+// aside, under its name and `.damaged`.
+
+import Synchronization
+import URLLoadingCSystem
+
+package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
+    private typealias Schema = Memory.Schema
+    private let folder: String
+    package let path: String
+    private let memory: Memory
+    private let clock: LoopClock
+
+    // Under the gate, whose holder may block.
+    private let gate = Lock(())
+    private var database: Database?
+    private var version: Int64 = -1
+    private var isGivenUp = false
+
+    private let loaded = Atomic<Bool>(false)
+    private let isScheduled = Atomic<Bool>(false)
+    private let nextLook = Atomic<Int64>(0)
+    private let trouble = Lock<String?>(nil)
+
+    /// How long what was set may wait for more that is set, and how often others' writing is looked for: nanoseconds.
+    private static var writingDelay: Int64 { 200_000_000 }
+    private static var lookInterval: Int64 { 1_000_000_000 }
+
+    package init(folder: String, memory: Memory, clock: LoopClock = .system) {
+        self.folder = folder
+        path = folder + "/" + Schema.fileName
+        self.memory = memory
+        self.clock = clock
+    }
+
+    /// What went wrong with the file first; `nil` if nothing did.
+    package var problem: String? { trouble.withLock { $0 } }
+
+    // MARK: Reading
+
+    /// Whether what the file holds is in memory.
+    package var isLoaded: Bool { loaded.load(ordering: .acquiring) }
+
+    /// Brings it there. Blocks.
+    package func load() {
+        guard !isLoaded else { return }
+        gate.withLock { _ in
+            guard !isLoaded else { return }
+            read()
+            loaded.store(true, ordering: .releasing)
+            nextLook.store(clock.coarseNow() + Self.lookInterval, ordering: .relaxed)
+        }
+    }
+
+    /// Looks for what others wrote, on a thread that may block, if the last look is a second ago.
+    package func lookAgain() {
+        let now = clock.coarseNow(), due = nextLook.load(ordering: .relaxed)
+        guard now >= due,
+            nextLook.compareExchange(expected: due, desired: now + Self.lookInterval, ordering: .relaxed).exchanged
+        else { return }
+        BlockingThreads.files.run { self.look() }
+    }
+
+    /// The same at once. Blocks.
+    package func look() { gate.withLock { _ in read() } }
+
+    private func read() {
+        attempt { () throws(DatabaseFailure) in
+            guard let database = try open(making: false) else { return }
+            let current = try Self.version(database)
+            guard current != version else { return }
+            // What we have not told it yet would be missing from what it tells.
+            try writePending(database)
+            version = try Self.version(database)
+            memory.replace(with: try Schema.rows(database))
+        }
+    }
+
+    /// Changes when another connection has written.
+    private static func version(_ database: Database) throws(DatabaseFailure) -> Int64 {
+        var version: Int64 = 0
+        let statement = try database.statement("PRAGMA data_version")
+        try statement.each { () throws(DatabaseFailure) in
+            version = statement.integer(0)
+            return false
+        }
+        return version
+    }
+
+    // MARK: Writing
+
+    /// Something is pending: it is written soon, at the latest when the process exits.
+    package func schedule() {
+        guard !isScheduled.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        StateExit.add(ObjectIdentifier(self)) { self.write() }
+        clock.schedule(WriteTimer { self.write() }, at: clock.now() + Self.writingDelay)
+    }
+
+    /// Writes what is pending. Blocks.
+    package func write() {
+        isScheduled.store(false, ordering: .sequentiallyConsistent)
+        StateExit.remove(ObjectIdentifier(self))
+        gate.withLock { _ in
+            guard !isGivenUp else {
+                _ = memory.takePending()
+                return
+            }
+            attempt { () throws(DatabaseFailure) in
+                guard let database = try open(making: true) else { return }
+                try writePending(database)
+            }
+        }
+    }
+
+    private func writePending(_ database: Database) throws(DatabaseFailure) {
+        let pending = memory.takePending()
+        guard !pending.isEmpty else { return }
+        do throws(DatabaseFailure) {
+            try database.transaction { () throws(DatabaseFailure) in
+                if let moment = pending.clearedSince { try Schema.clear(since: moment, database) }
+                for (key, row) in pending.rows {
+                    if let row { try Schema.write(row, database) } else { try Schema.remove(key, database) }
+                }
+            }
+        } catch {
+            memory.restore(pending)
+            throw error
+        }
+    }
+
+    // MARK: The file
+
+    private func attempt(_ work: () throws(DatabaseFailure) -> Void) {
+        guard !isGivenUp else { return }
+        do throws(DatabaseFailure) { try work() } catch {
+            if error.kind != .busy { report("\(path): \(error)") }
+            switch error.kind {
+            case .damaged: setAside()
+            case .unwritable: isGivenUp = true
+            // They pass: the next writing brings what this one could not.
+            case .busy, .full, .other: break
+            }
+        }
+    }
+
+    private func report(_ words: String) { trouble.withLock { $0 = $0 ?? words } }
+
+    private func open(making: Bool) throws(DatabaseFailure) -> Database? {
+        if let database { return database }
+        let exists = csys_file_exists(path)
+        guard exists || making else { return nil }
+        if !exists {
+            guard csys_folder_make(folder) else {
+                report("\(folder): the folder cannot be made")
+                isGivenUp = true
+                return nil
+            }
+            // Ours alone from its first byte on, whatever the umask is; SQLite gives its other files the same mode.
+            let descriptor = csys_file_create(path)
+            if descriptor >= 0 { _ = csys_close(descriptor) }
+        }
+        let opened = try Database(path: path)
+        try Schema.makeTables(opened)
+        database = opened
+        version = -1
+        return opened
+    }
+
+    /// What is in memory goes to a new file. Others may have found the damage too: who comes second leaves the new one alone.
+    private func setAside() {
+        database = nil
+        guard let lock = FileLock(path + ".lock") else {
+            isGivenUp = true
+            return
+        }
+        defer { withExtendedLifetime(lock) {} }
+        if csys_file_exists(path), !isReadable() {
+            database = nil
+            for suffix in ["-wal", "-shm"] { _ = csys_file_remove(path + suffix) }
+            guard csys_file_rename(path, path + ".damaged") >= 0 else {
+                isGivenUp = true
+                return
+            }
+        }
+        memory.rememberAll()
+        schedule()
+    }
+
+    private func isReadable() -> Bool {
+        do throws(DatabaseFailure) {
+            if let database = try open(making: false) { _ = try Schema.rows(database) }
+            return true
+        } catch { return false }
+    }
+}
+
+private final class WriteTimer: TimerTarget {
+    private let work: @Sendable () -> Void
+    init(_ work: @escaping @Sendable () -> Void) { self.work = work }
+    func timerFired(now: Int64) { BlockingThreads.files.run(work) }
+}

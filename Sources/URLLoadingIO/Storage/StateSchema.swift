@@ -1,0 +1,28 @@
+/// How some remembered state lies in a ``Database``, and who remembers it.
+package protocol StateSchema: Sendable {
+    associatedtype Key: Hashable & Sendable
+    associatedtype Row: Sendable
+
+    static var fileName: String { get }
+    static func makeTables(_ database: Database) throws(DatabaseFailure)
+    static func rows(_ database: Database) throws(DatabaseFailure) -> [Row]
+    static func write(_ row: Row, _ database: Database) throws(DatabaseFailure)
+    static func remove(_ key: Key, _ database: Database) throws(DatabaseFailure)
+    /// What was made then or later goes: a moment as the rows have it.
+    static func clear(since moment: Double, _ database: Database) throws(DatabaseFailure)
+}
+
+/// The memory before a ``StateDisk``. All calls are from any thread, and none waits.
+package protocol StateMemory<Schema>: AnyObject, Sendable {
+    associatedtype Schema: StateSchema
+    typealias Pending = PendingRows<Schema.Key, Schema.Row>
+
+    /// What is to be written; it counts as written then.
+    func takePending() -> Pending
+    /// It was not.
+    func restore(_ pending: Pending)
+    /// What is in the file now, in place of what was: what is pending goes on top of it.
+    func replace(with rows: [Schema.Row])
+    /// What should be in the file, when that is lost.
+    func rememberAll()
+}

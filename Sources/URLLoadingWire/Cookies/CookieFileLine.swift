@@ -1,0 +1,78 @@
+// One cookie in the file format of the Netscape browser, which curl, wget and browsers' tools exchange: seven fields with
+// TABs between them.
+
+/// ```swift
+/// CookieFileLine("#HttpOnly_.example.org\tTRUE\t/\tTRUE\t0\tid\t1")?.isHTTPOnly   // true
+/// ```
+package struct CookieFileLine: Sendable, Hashable {
+    /// Without a dot in front.
+    package var domain: String
+    package var includesSubdomains: Bool
+    package var path: String
+    package var isSecure: Bool
+    package var isHTTPOnly: Bool
+    /// Seconds since 1970; 0 for the end of the session.
+    package var expires: Int64
+    package var name: String
+    package var value: String
+
+    private static let httpOnlyMark = "#HttpOnly_"
+
+    package init(
+        domain: String, includesSubdomains: Bool, path: String, isSecure: Bool, isHTTPOnly: Bool, expires: Int64, name: String,
+        value: String
+    ) {
+        self.domain = domain
+        self.includesSubdomains = includesSubdomains
+        self.path = path
+        self.isSecure = isSecure
+        self.isHTTPOnly = isHTTPOnly
+        self.expires = expires
+        self.name = name
+        self.value = value
+    }
+
+    /// `nil` for a comment, and for what is no cookie. An empty value may be left out, as old files do.
+    package init?(_ line: some StringProtocol) {
+        var line = Substring(line)
+        if line.hasSuffix("\r\n") || line.hasSuffix("\n") || line.hasSuffix("\r") { line.removeLast() }
+        isHTTPOnly = line.hasPrefix(Self.httpOnlyMark)
+        if isHTTPOnly { line = line.dropFirst(Self.httpOnlyMark.count) }
+        guard !line.isEmpty, line.first != "#" else { return nil }
+        let fields = line.split(separator: "\t", omittingEmptySubsequences: false)
+        guard fields.count == 7 || fields.count == 6, let expires = Int64(fields[4]), fields[2].first == "/",
+            let includesSubdomains = Self.flag(fields[1]), let isSecure = Self.flag(fields[3])
+        else { return nil }
+        domain = String(fields[0].first == "." ? fields[0].dropFirst() : fields[0])
+        self.includesSubdomains = includesSubdomains
+        path = String(fields[2])
+        self.isSecure = isSecure
+        self.expires = max(0, expires)
+        name = String(fields[5])
+        value = fields.count == 7 ? String(fields[6]) : ""
+        guard !domain.isEmpty, isWritable, !(name.isEmpty && value.isEmpty) else { return nil }
+    }
+
+    private static func flag(_ text: Substring) -> Bool? {
+        switch text.lowercased() {
+        case "true": true
+        case "false": false
+        default: nil
+        }
+    }
+
+    /// Whether it is one line, and the same when it is read again: a TAB or the end of a line inside a field would forge
+    /// another cookie (security 28).
+    package var isWritable: Bool {
+        [domain, path, name, value].allSatisfy { $0.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F } }
+    }
+
+    /// The line, without its end; `nil` if this cannot be one.
+    package var text: String? {
+        guard isWritable else { return nil }
+        return (isHTTPOnly ? Self.httpOnlyMark : "") + [
+            (includesSubdomains ? "." : "") + domain, includesSubdomains ? "TRUE" : "FALSE", path, isSecure ? "TRUE" : "FALSE",
+            String(expires), name, value,
+        ].joined(separator: "\t")
+    }
+}

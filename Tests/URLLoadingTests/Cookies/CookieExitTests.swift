@@ -1,0 +1,50 @@
+import FoundationEssentials
+import Glibc
+import Testing
+@testable import URLLoading
+
+/// What is there after a process has ended, one way or the other.
+@Suite(.timeLimit(.minutes(2)))
+struct CookieExitTests {
+    @Test("what was set is in the file when the process exits, though nobody asked for it")
+    func exits() async throws {
+        let folder = Folder(), path = "\(folder.path)/state"
+        defer { withExtendedLifetime(folder) {} }
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            let (cookies, hosts) = (CookieStore(folder: URL(filePath: path)), HSTSStore(folder: URL(filePath: path)))
+            guard let cookie = Cookie(name: "a", value: "1", domain: "example.org", expires: .now + 1000),
+                let host = HSTSHost("example.org", expires: .now + 1000)
+            else { exit(3) }
+            cookies.set(cookie)
+            hosts.set(host)
+            withExtendedLifetime((cookies, hosts)) { exit(0) }
+        }
+        #expect(CookieStore(folder: URL(filePath: path)).all.map(\.name) == ["a"])
+        #expect(HSTSStore(folder: URL(filePath: path)).all.map(\.name) == ["example.org"])
+    }
+
+    @Test("a killed process loses what it had not written, and nothing else")
+    func killed() async throws {
+        for round in 0..<5 {
+            let folder = Folder(), path = "\(folder.path)/state"
+            defer { withExtendedLifetime(folder) {} }
+            await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String, round = round as Int] in
+                let store = CookieStore(folder: URL(filePath: path))
+                for index in 0..<200 {
+                    guard let cookie = Cookie(name: "n\(index)", value: "\(index)", domain: "h\(index).example", expires: .now + 1000) else { exit(3) }
+                    store.set(cookie)
+                    if index == 100 { await store.flush() }
+                    if index == 101 + round * 20 {
+                        // In the middle of a writing, if it can be.
+                        Task.detached { await store.flush() }
+                        for _ in 0..<round { await Task.yield() }
+                        kill(getpid(), SIGKILL)
+                    }
+                }
+            }
+            let store = CookieStore(folder: URL(filePath: path)), found = store.all
+            #expect(store.problem == nil && found.count >= 101)
+            #expect(found.allSatisfy { "n" + $0.value == $0.name })
+        }
+    }
+}

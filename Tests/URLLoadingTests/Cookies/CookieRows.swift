@@ -1,0 +1,236 @@
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Checklist 2-4, 18, 25, 104-110 and the security rows of cookies, through sessions.
+@Suite(.timeLimit(.minutes(1)))
+struct CookieRows {
+    /// An origin that has any name, which sets what the query says and tells what it was sent.
+    nonisolated(nonsending) private func withCookieOrigin(
+        _ use: nonisolated(nonsending) (TestOrigin, Configuration) async throws -> Void
+    ) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/*") { .ok($0.headers[.cookie] ?? "none") }
+            origin.route("/set") { _ in .ok("set", headers: ["Set-Cookie": "a=1; Path=/", "Set-Cookie": "b=2; Path=/; Domain=example.org"]) }
+            var configuration = Configuration.ephemeral
+            configuration.resolver = RecordingResolver()
+            try await use(origin, configuration)
+        }
+    }
+
+    private func url(_ host: String, _ path: String, _ origin: TestOrigin) throws -> URL {
+        try #require(URL(string: "http://\(host):\(origin.port)\(path)"))
+    }
+
+    @Test("checklist 104: cookies go where they belong, unless the request says no")
+    func automatic() async throws {
+        try await withCookieOrigin { origin, configuration in
+            try await withSession(configuration) { session in
+                try await session.expect(url("www.example.org", "/", origin), "none")
+                try await session.expect(url("www.example.org", "/set", origin), "set")
+                try await session.expect(url("www.example.org", "/", origin), "a=1; b=2")
+                try await session.expect(url("example.org", "/", origin), "b=2")
+                try await session.expect(url("other.org", "/", origin), "none")
+                var request = Request(url: try url("www.example.org", "/", origin))
+                request.handlesCookies = false
+                try await session.expect(request, "none")
+                request.url = try url("third.org", "/set", origin)
+                try await session.expect(request, "set")
+                #expect(session.cookies?.all.count == 2)
+            }
+        }
+    }
+
+    @Test("checklist 105, 25: the accept policy, of the store and of a session")
+    func policy() async throws {
+        try await withCookieOrigin { origin, configuration in
+            let store = CookieStore()
+            var configuration = configuration
+            configuration.cookies.storage = .store(store)
+            var strict = configuration
+            strict.cookies.acceptPolicy = .never
+            try await withSession(configuration) { session in
+                try await withSession(strict) { other in
+                    try await other.expect(url("www.example.org", "/set", origin), "set")
+                    #expect(store.all.isEmpty)
+                    // Checklist 108: at once, for whoever uses the store.
+                    store.acceptPolicy = .never
+                    try await session.expect(url("www.example.org", "/set", origin), "set")
+                    #expect(store.all.isEmpty)
+                    store.acceptPolicy = .onlyFromMainDocument
+                    var request = Request(url: try url("www.example.org", "/set", origin))
+                    request.mainDocumentURL = try url("news.test", "/", origin)
+                    try await session.expect(request, "set")
+                    #expect(store.all.isEmpty)
+                    request.mainDocumentURL = try url("example.org", "/x", origin)
+                    try await session.expect(request, "set")
+                    #expect(store.all.count == 2)
+                    // What is there goes out under any policy.
+                    try await other.expect(url("www.example.org", "/", origin), "a=1; b=2")
+                    request = Request(url: try url("www.example.org", "/", origin))
+                    request.mainDocumentURL = try url("news.test", "/", origin)
+                    try await session.expect(request, "none")
+                }
+            }
+        }
+    }
+
+    @Test("checklist 25: a session that sends none")
+    func silent() async throws {
+        try await withCookieOrigin { origin, configuration in
+            var configuration = configuration
+            configuration.cookies.sendsCookies = false
+            try await withSession(configuration) { session in
+                try await session.expect(url("www.example.org", "/set", origin), "set")
+                try await session.expect(url("www.example.org", "/", origin), "none")
+                #expect(session.cookies?.all.count == 2)
+            }
+            configuration.cookies.storage = .none
+            try await withSession(configuration) { session in
+                try await session.expect(url("www.example.org", "/set", origin), "set")
+                #expect(session.cookies == nil)
+            }
+        }
+    }
+
+    @Test("a Cookie field of the caller's goes as it is, and nothing of the store with it; away from its server it stays behind")
+    func explicit() async throws {
+        try await withCookieOrigin { origin, configuration in
+            let there = try url("www.example.org", "/away", origin), third = try url("third.org", "/", origin)
+            origin.route("/away") { _ in .redirect(third.absoluteString) }
+            try await withSession(configuration) { session in
+                try await session.expect(url("www.example.org", "/set", origin), "set")
+                session.cookies?.set(["Set-Cookie": "t=3"], from: third)
+                var request = Request(url: try url("www.example.org", "/", origin))
+                request.headers[.cookie] = "mine=1"
+                try await session.expect(request, "mine=1")
+                request.url = there
+                try await session.expect(request, "t=3")
+            }
+        }
+    }
+
+    @Test("every hop, and every answer on the way: redirects, 401, 404; security 27")
+    func hops() async throws {
+        try await withCookieOrigin { origin, configuration in
+            let (two, three) = (try url("two.org", "/2", origin), try url("www.example.org", "/end", origin))
+            origin.route("/1") { _ in .status(.found, headers: ["Location": two.absoluteString, "Set-Cookie": "one=1; Path=/"]) }
+            origin.route("/2") { .status(.found, headers: ["Location": three.absoluteString, "Set-Cookie": "two=\($0.headers[.cookie] ?? "none"); Path=/"]) }
+            origin.route("/end") { .ok($0.headers[.cookie] ?? "none") }
+            origin.route("/login") {
+                $0.headers[.authorization] == nil
+                    ? .status(.unauthorized, headers: ["WWW-Authenticate": "Basic realm=\"x\"", "Set-Cookie": "talk=1"])
+                    : .ok($0.headers[.cookie] ?? "none")
+            }
+            origin.route("/lost") { _ in .status(.notFound, headers: ["Set-Cookie": "lost=1; Path=/"]) }
+            var decisions = Decisions()
+            decisions.challenge = Decision { _ in .use(Credential(user: "u", password: "p")) }
+            try await withSession(configuration, decisions: decisions) { session in
+                try await session.expect(url("www.example.org", "/1", origin), "one=1")
+                try await session.expect(url("two.org", "/end", origin), "two=none")
+                try await session.expect(url("auth.org", "/login", origin), "talk=1")
+                _ = try await session.data(from: url("lost.org", "/lost", origin))
+                // Security 27: by the URL's host, whatever a Host field says.
+                var request = Request(url: try url("lost.org", "/end", origin))
+                request.headers[.host] = "two.org"
+                try await session.expect(request, "lost=1")
+            }
+        }
+    }
+
+    @Test("security 25: a Cookie field has its limit")
+    func fieldSize() async throws {
+        try await withCookieOrigin { origin, configuration in
+            try await withSession(configuration) { session in
+                let store = try #require(session.cookies), there = try url("www.example.org", "/", origin)
+                for index in 0..<20 {
+                    store.set(["Set-Cookie": "n\(index)=\(String(repeating: "v", count: 1000))"], from: there)
+                }
+                let sent = try await session.text(there)
+                #expect(sent.utf8.count <= 8192 && sent.split(separator: ";").count == 8 && sent.hasPrefix("n0="))
+            }
+        }
+    }
+
+    @Test("security 24: nothing that a server sets breaks a request")
+    func controls() async throws {
+        try await withCookieOrigin { origin, configuration in
+            origin.route("/raw") { _ in
+                .raw(["HTTP/1.1 200 OK\r\nContent-Length: 0\r\nSet-Cookie: ok=\u{9}tab\u{9}; Path=/\r\nSet-Cookie: ü=ä; Path=/\r\n\r\n"])
+            }
+            try await withSession(configuration) { session in
+                _ = try await session.data(from: url("www.example.org", "/raw", origin))
+                try await session.expect(url("www.example.org", "/", origin), "ok=tab; ü=ä")
+            }
+        }
+    }
+
+    @Test("checklist 2: a session with a folder remembers across sessions")
+    func persistent() async throws {
+        let folder = Folder()
+        try await withCookieOrigin { origin, configuration in
+            var configuration = configuration
+            configuration.cookies.storage = .store(CookieStore(folder: folder.url("s")))
+            let there = try url("www.example.org", "/keep", origin)
+            origin.route("/keep") { _ in .ok("kept", headers: ["Set-Cookie": "k=1; Path=/; Max-Age=100", "Set-Cookie": "s=1; Path=/"]) }
+            try await withSession(configuration) { session in
+                try await session.expect(there, "kept")
+                await session.cookies?.flush()
+            }
+            configuration.cookies.storage = .store(CookieStore(folder: folder.url("s")))
+            try await withSession(configuration) { try await $0.expect(url("www.example.org", "/", origin), "k=1") }
+        }
+    }
+
+    @Test("checklist 3, 4, 18: ephemeral sessions have stores of their own, without a file, which end with them")
+    func ephemeral() async throws {
+        try await withCookieOrigin { origin, configuration in
+            let (one, two) = (Session(configuration), Session(configuration))
+            let store = try #require(one.cookies)
+            #expect(store !== two.cookies && store !== CookieStore.standard && one.strictTransport !== two.strictTransport)
+            try await one.expect(url("www.example.org", "/set", origin), "set")
+            try await two.expect(url("www.example.org", "/", origin), "none")
+            #expect(store.all.count == 2 && "\(store)" == "2 cookies")
+            one.invalidateAndCancel()
+            await one.invalidated()
+            #expect(store.all.isEmpty)
+            two.invalidateAndCancel()
+            // Checklist 110: others share one store, of this user and this program, and only that.
+            #expect(Session().cookies === CookieStore.standard && Session().strictTransport === HSTSStore.standard)
+            #expect("\(CookieStore.standard)".hasSuffix("with a file"))
+        }
+    }
+
+    @Test("64 loads at once through one store")
+    func crowd() async throws {
+        try await withCookieOrigin { origin, configuration in
+            origin.route("/n/*") { .ok("", headers: ["Set-Cookie": "n\($0.target.split(separator: "/").last ?? "")=1; Path=/"]) }
+            var configuration = configuration
+            configuration.maximumConnectionsPerHost = 8
+            try await withSession(configuration) { session in
+                let urls = try (0..<64).map { try url("www.example.org", "/n/\($0)", origin) }
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for url in urls { group.addTask { _ = try await session.data(from: url) } }
+                    try await group.waitForAll()
+                }
+                let sent = try await session.text(url("www.example.org", "/", origin))
+                #expect(sent.split(separator: ";").count == 64)
+            }
+        }
+    }
+
+    @Test("over TLS as well")
+    func secure() async throws {
+        try await withSecureOrigin { origin, configuration in
+            origin.route("/set") { _ in .ok("set", headers: ["Set-Cookie": "__Host-a=1; Path=/; Secure", "Set-Cookie": "b=2; Path=/"]) }
+            origin.route("/") { .ok($0.headers[.cookie] ?? "none") }
+            try await withSession(configuration) { session in
+                try await session.expect(origin.url("/set"), "set")
+                try await session.expect(origin.url("/"), "__Host-a=1; b=2")
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+import FoundationEssentials
+import Testing
+@testable import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// The store: its file, its neighbours, its listeners.
+@Suite(.timeLimit(.minutes(1)))
+struct CookieStoreTests {
+    private func cookie(_ name: String, _ value: String = "1", domain: String = "example.org", days: Double? = 1) throws -> Cookie {
+        try #require(Cookie(name: name, value: value, domain: domain, expires: days.map { Date.now + $0 * 86400 }))
+    }
+
+    private func mode(_ path: String) -> Int? {
+        (try? FileManager.default.attributesOfItem(atPath: path))?[.posixPermissions] as? Int
+    }
+
+    @Test("checklist 107: cookies are added and removed one by one, or since a moment")
+    func changing() throws {
+        let store = CookieStore()
+        #expect(try store.set(cookie("a")) && store.set(cookie("b", days: nil)) && !store.set(cookie("c", days: -1)))
+        #expect(store.all.map(\.name) == ["a", "b"] && "\(store)" == "2 cookies")
+        #expect(try store.remove(cookie("a")) && !store.remove(cookie("a")))
+        let moment = Date.now
+        store.set(try cookie("d"))
+        store.removeAll(since: moment)
+        #expect(store.all.map(\.name) == ["b"])
+        store.removeAll()
+        #expect(store.all.isEmpty)
+    }
+
+    @Test("a new store on the same folder finds what has a date; what is the session's was never there; security 81")
+    func restart() async throws {
+        let folder = Folder(), path = folder.url("state/deep").path(percentEncoded: false)
+        defer { withExtendedLifetime(folder) {} }
+        let first = CookieStore(folder: folder.url("state/deep"))
+        #expect(first.all.isEmpty && !FileManager.default.fileExists(atPath: path))
+        first.set(try cookie("stays", "old"))
+        first.set(try cookie("stays", "süß"))
+        first.set(try cookie("goes", "secret-of-session", days: nil))
+        first.set(try cookie("moved"))
+        first.set(try cookie("moved", days: nil))
+        await first.flush()
+        #expect(first.problem == nil && mode(path) == 0o700 && mode(path + "/cookies.sqlite") == 0o600)
+        let second = CookieStore(folder: folder.url("state/deep"))
+        #expect(second.all.map(\.name) == ["stays"] && second.all.first?.value == "süß")
+        #expect(second.all.first?.creation == first.all.first { $0.name == "stays" }?.creation)
+        for name in try FileManager.default.contentsOfDirectory(atPath: path) {
+            let bytes = try Data(contentsOf: URL(filePath: path + "/" + name))
+            #expect(!String(decoding: bytes, as: UTF8.self).contains("secret-of-session"), "\(name)")
+            #expect(mode(path + "/" + name) == 0o600, "\(name)")
+        }
+        second.removeAll()
+        await second.flush()
+        #expect(CookieStore(folder: folder.url("state/deep")).all.isEmpty)
+    }
+
+    @Test("two stores on one folder: each sees what the other has written")
+    func sharing() async throws {
+        let folder = Folder()
+        defer { withExtendedLifetime(folder) {} }
+        let (one, two) = (CookieStore(folder: folder.url("s")), CookieStore(folder: folder.url("s")))
+        one.set(try cookie("a"))
+        two.set(try cookie("b"))
+        await one.flush()
+        await two.flush()
+        await one.reload()
+        await two.reload()
+        #expect(one.all.map(\.name).sorted() == ["a", "b"] && two.all.map(\.name).sorted() == ["a", "b"])
+        two.remove(try cookie("a"))
+        one.set(try cookie("c", days: nil))
+        await two.flush()
+        await one.reload()
+        #expect(one.all.map(\.name).sorted() == ["b", "c"])
+        two.removeAll()
+        await two.flush()
+        await one.reload()
+        #expect(one.all.map(\.name) == ["c"])
+    }
+
+    @Test("64 tasks at once on two stores with one file: nothing is lost")
+    func crowd() async throws {
+        let folder = Folder()
+        defer { withExtendedLifetime(folder) {} }
+        let stores = [CookieStore(folder: folder.url("s")), CookieStore(folder: folder.url("s"))]
+        await withTaskGroup(of: Void.self) { group in
+            for task in 0..<64 {
+                group.addTask {
+                    for index in 0..<20 {
+                        guard let cookie = Cookie(name: "n\(index)", value: "\(task)", domain: "h\(task).example", expires: Date.now + 1000),
+                            let url = URL(string: "http://h\(task).example/")
+                        else { return }
+                        stores[task % 2].set(cookie)
+                        #expect(stores[task % 2].cookies(for: url).count == index + 1)
+                        if index % 10 == 9 { await stores[task % 2].flush() }
+                    }
+                }
+            }
+        }
+        for store in stores { await store.flush() }
+        for store in stores { await store.reload() }
+        #expect(stores[0].all.count == 1280 && stores[1].all.count == 1280)
+        #expect(stores[0].problem == nil && stores[1].problem == nil)
+        #expect(CookieStore(folder: folder.url("s")).all.count == 1280)
+    }
+
+    @Test("a damaged file is set aside, said once, and what is in memory goes to a new one", arguments: [false, true])
+    func damage(_ isOpen: Bool) async throws {
+        let folder = Folder(), place = folder.url("s"), file = place.path(percentEncoded: false) + "/cookies.sqlite"
+        defer { withExtendedLifetime(folder) {} }
+        let store = CookieStore(folder: place)
+        if isOpen {
+            store.set(try cookie("old"))
+            await store.flush()
+        } else {
+            try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        }
+        for suffix in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: file + suffix) }
+        try Data(repeating: 0x55, count: 8192).write(to: URL(filePath: file))
+        let next = CookieStore(folder: place)
+        next.set(try cookie("new"))
+        await next.flush()
+        await next.flush()
+        #expect(next.problem?.contains("cookies.sqlite") == true && FileManager.default.fileExists(atPath: file + ".damaged"))
+        #expect(next.all.map(\.name) == ["new"])
+        let third = CookieStore(folder: place)
+        #expect(third.all.map(\.name) == ["new"] && third.problem == nil)
+    }
+
+    @Test("a folder that cannot be made: all in memory, and said so")
+    func unwritable() async throws {
+        let folder = Folder()
+        defer { withExtendedLifetime(folder) {} }
+        try Data("a file".utf8).write(to: folder.url("file"))
+        let store = CookieStore(folder: folder.url("file/below"))
+        store.set(try cookie("a"))
+        await store.flush()
+        store.set(try cookie("b"))
+        await store.flush()
+        #expect(store.all.count == 2 && store.problem?.contains("cannot be made") == true)
+    }
+
+    @Test("checklist 109: changes of cookies and of the policy come as a sequence, many as one")
+    func changes() async throws {
+        let store = CookieStore()
+        var changes = store.changes.makeAsyncIterator()
+        for index in 0..<100 { store.set(try cookie("n\(index)")) }
+        #expect(await changes.next() == .cookies)
+        store.acceptPolicy = .never
+        store.acceptPolicy = .never
+        #expect(await changes.next() == .acceptPolicy)
+        let waiting = Task { () -> CookieChanges.Change? in
+            var changes = store.changes.makeAsyncIterator()
+            return await changes.next()
+        }
+        waiting.cancel()
+        #expect(await waiting.value == nil)
+        store.remove(try cookie("n1"))
+        store.remove(try cookie("n1"))
+        #expect(await changes.next() == .cookies)
+    }
+
+    @Test("the Netscape format, out and in; security 28")
+    func netscape() throws {
+        let store = CookieStore()
+        store.set(try cookie("plain", "x y", days: 10))
+        store.set(try #require(Cookie(name: "wide", value: "1", domain: "example.org", isHostOnly: false, path: "/a", isSecure: true, isHTTPOnly: true)))
+        store.set(try #require(Cookie(name: "lines", value: "a\u{2028}b\u{85}c", domain: "example.org")))
+        store.set(["Set-Cookie": "tab=a\tb"], from: try url("http://example.org/"))
+        let text = store.netscapeText, other = CookieStore()
+        #expect(other.set(netscapeText: text) == 3 && !text.contains("tab"))
+        #expect(other.all.first { $0.name == "wide" }?.isHTTPOnly == true && other.all.first { $0.name == "wide" }?.expires == nil)
+        #expect(other.all.first { $0.name == "plain" }?.value == "x y" && other.netscapeText == text)
+        #expect(other.set(netscapeText: ".com\tTRUE\t/\tFALSE\t0\ta\tb\n.co.uk.\tTRUE\t/\tFALSE\t0\ta\tb\nx.org\tTRUE\t/\tFALSE\t1\told\tb\r\n") == 0)
+    }
+
+    @Test("1,000 random changes, any flush and restart between: the file says what memory says")
+    func model() async throws {
+        let folder = Folder()
+        defer { withExtendedLifetime(folder) {} }
+        var store = CookieStore(folder: folder.url("s"))
+        for step in 0..<1_000 {
+            let name = "n\(Int.random(in: 0..<30))"
+            switch Int.random(in: 0..<12) {
+            case 0: store.remove(try cookie(name))
+            case 1: await store.reload()
+            case 2 where step % 10 == 0: store.removeAll(since: Date.now - 0.001)
+            case 3 where step % 5 == 0:
+                let known = store.all.filter { $0.expires != nil }.map { "\($0.name)=\($0.value)" }.sorted()
+                await store.flush()
+                store = CookieStore(folder: folder.url("s"))
+                let found = store.all.map { "\($0.name)=\($0.value)" }.sorted()
+                #expect(found == known, "\(step)")
+            default: store.set(try cookie(name, "\(step)", days: Bool.random() ? 1 : nil))
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+// The examples of docs/guides/cookies.md, compiled and run. Whoever changes one changes it here too.
+
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingTesting
+
+@Suite(.timeLimit(.minutes(1)))
+struct CookiesGuideTests {
+    @Test func whose() {
+        let folder = Folder().url("state")
+        var configuration = Configuration.default
+        configuration.cookies.storage = .store(CookieStore())
+        configuration.cookies.storage = .store(CookieStore(folder: folder))
+        configuration.cookies.storage = .none
+        #expect(Session(configuration).cookies == nil)
+    }
+
+    @Test func looking() async throws {
+        let url = try url("https://example.org/"), anHourAgo = Date.now - 3600
+        let store = CookieStore()
+        var changes = store.changes.makeAsyncIterator()
+        if let cookie = Cookie(name: "theme", value: "dark", domain: "example.org", expires: .now + 86400) { store.set(cookie) }
+        for cookie in store.cookies(for: url) { #expect("\(cookie)" == "theme=… example.org/") }
+        #expect(await changes.next() == .cookies && store.all.count == 1)
+        store.removeAll(since: anHourAgo)
+        #expect(store.cookies(for: url).isEmpty)
+    }
+
+    @Test func policy() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { .ok($0.headers[.cookie] ?? "none", headers: ["Set-Cookie": "a=1"]) }
+            let (url, page) = (origin.url(), try url("https://example.org/page"))
+            let store = CookieStore()
+            store.acceptPolicy = .onlyFromMainDocument
+            var configuration = Configuration.default
+            configuration.cookies.storage = .store(store)
+            let session = Session(configuration)
+            var request = Request(url: url)
+            request.handlesCookies = false
+            try await session.expect(request, "none")
+            request.handlesCookies = true
+            request.mainDocumentURL = page
+            try await session.expect(request, "none")
+            #expect(store.all.isEmpty)
+            request.mainDocumentURL = nil
+            try await session.expect(request, "none")
+            try await session.expect(request, "a=1")
+            configuration.cookies.acceptPolicy = .never
+            configuration.cookies.sendsCookies = false
+            try await Session(configuration).expect(url, "none")
+        }
+    }
+
+    @Test func files() throws {
+        let folder = Folder(), file = folder.url("cookies.txt"), store = CookieStore()
+        store.set(["Set-Cookie": "a=1"], from: try url("https://example.org/"))
+        try Data(store.netscapeText.utf8).write(to: file)
+        let other = CookieStore()
+        other.set(netscapeText: try String(contentsOf: file, encoding: .utf8))
+        #expect(other.netscapeText == store.netscapeText)
+        try FileManager.default.removeItem(at: file)
+    }
+
+    @Test func strictTransport() throws {
+        var configuration = Configuration.ephemeral
+        configuration.strictTransport.storage = .store(HSTSStore())
+        let session = Session(configuration), url = try url("http://example.org/")
+        #expect(session.strictTransport?.requiresTLS(url) == false)
+        configuration.strictTransport.storage = .none
+        #expect(Session(configuration).strictTransport == nil)
+    }
+}

@@ -1,0 +1,109 @@
+import FoundationEssentials
+import Synchronization
+import Testing
+@testable import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// RFC 6797 §8 through sessions.
+@Suite(.timeLimit(.minutes(1)))
+struct HSTSRows {
+    private static let field: Headers = ["Strict-Transport-Security": "max-age=1000; includeSubDomains"]
+
+    @Test("8.3: http becomes https before the first byte, with an event and honest metrics; the port stays")
+    func upgrade() async throws {
+        try await withSecureOrigin { origin, configuration in
+            origin.route("/*") { .ok($0.tls == nil ? "plain" : "secure", headers: Self.field) }
+            let plain = try url("http://localhost:\(origin.port)/x?y")
+            try await withSession(configuration) { session in
+                #expect(session.strictTransport?.requiresTLS(plain) == false)
+                try await session.expect(origin.url(), "secure")
+                #expect(session.strictTransport?.all.map(\.name) == ["localhost"])
+                let task = session.dataTask(from: plain)
+                let events = task.events
+                task.resume()
+                var canonical: [URL] = [], metrics: LoadMetrics?
+                for await event in events {
+                    if case .canonicalized(let request) = event { canonical.append(request.url) }
+                    if case .metrics(let value) = event { metrics = value }
+                }
+                let (data, response) = (try await task.value, try await task.response)
+                let secure = try url("https://localhost:\(origin.port)/x?y")
+                #expect(data == Data("secure".utf8) && response.url == secure && canonical == [secure])
+                #expect(metrics?.transactions.count == 1 && metrics?.transactions.first?.request.url == secure)
+            }
+        }
+    }
+
+    @Test("8.3: a redirect to http is upgraded too")
+    func redirects() async throws {
+        try await withSecureOrigin { origin, configuration in
+            origin.route("/there") { _ in .ok("secure") }
+            origin.route("/") { _ in .status(.found, headers: ["Location": "http://localhost:\(origin.port)/there", "Strict-Transport-Security": "max-age=9"]) }
+            try await withSession(configuration) { try await $0.expect(origin.url(), "secure") }
+        }
+    }
+
+    @Test("nothing is noted from http, from addresses, without verification, or without a store")
+    func notNoted() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("plain", headers: Self.field) }
+            var configuration = Configuration.ephemeral
+            configuration.resolver = RecordingResolver()
+            let there = try url("http://a.org:\(origin.port)/")
+            try await withSession(configuration) { session in
+                try await session.expect(there, "plain")
+                try await session.expect(there, "plain")
+                #expect(session.strictTransport?.all.isEmpty == true)
+            }
+        }
+        try await withSecureOrigin { origin, configuration in
+            origin.route("/") { _ in .ok("secure", headers: Self.field) }
+            var careless = configuration
+            careless.tls.unsafelySkipsVerification = true
+            try await withSession(careless) { session in
+                try await session.expect(origin.url(), "secure")
+                #expect(session.strictTransport?.all.isEmpty == true)
+            }
+            var without = configuration
+            without.strictTransport.storage = .none
+            try await withSession(without) { session in
+                try await session.expect(origin.url(), "secure")
+                #expect(session.strictTransport == nil)
+            }
+        }
+    }
+
+    @Test("8.1: nothing is noted over a connection that a decision alone trusts, also when it is used again")
+    func forced() async throws {
+        try await withTrust { rig in
+            rig.origin.route("/") { _ in .ok("full", headers: Self.field) }
+            try await withSession(rig.strict, decisions: rig.accepting) { session in
+                for _ in 0..<2 { try await session.expect(rig.origin.url(), "full") }
+                #expect(session.strictTransport?.all.isEmpty == true)
+            }
+            try await withSession(rig.trusting, decisions: rig.accepting) { session in
+                try await session.expect(rig.origin.url(), "full")
+                #expect(session.strictTransport?.all.count == 1)
+            }
+        }
+    }
+
+    @Test("8.4, 12.1: no decision makes a known server trusted")
+    func noRecourse() async throws {
+        try await withTrust { rig in
+            let store = HSTSStore()
+            store.set(try #require(HSTSHost("localhost", expires: .now + 1000)))
+            var configuration = rig.strict
+            configuration.strictTransport.storage = .store(store)
+            try await withSession(configuration, decisions: rig.accepting) { session in
+                let error = await failure(.strictTransportSecurity, .local, .securing) { try await session.data(from: rig.origin.url()) }
+                #expect(error?.serverTrust?.failures.first?.reason == .certificateUntrusted)
+            }
+            #expect(rig.origin.counts.requests == 0)
+            configuration.strictTransport.unsafelyAllowsUntrusted = true
+            try await withSession(configuration, decisions: rig.accepting) { try await $0.expect(rig.origin.url(), "full") }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+import FoundationEssentials
+import Testing
+@testable import URLLoading
+import URLLoadingTesting
+import URLLoadingWire
+
+/// RFC 6797 §8, without a network.
+@Suite(.timeLimit(.minutes(1)))
+struct HSTSStoreTests {
+    private func note(_ store: HSTSStore, _ field: String, from text: String) throws {
+        store.set(["Strict-Transport-Security": field], from: try url(text))
+    }
+
+    private func requires(_ store: HSTSStore, _ text: String) throws -> Bool { store.requiresTLS(try url(text)) }
+
+    @Test("8.1: noted from https alone, never for addresses, the first field counts")
+    func noting() throws {
+        let store = HSTSStore()
+        for text in ["http://plain.org", "https://127.0.0.1", "https://[::1]/"] { try note(store, "max-age=100", from: text) }
+        #expect(store.all.isEmpty)
+        var two = Headers()
+        two.append(.strictTransportSecurity, "max-age=100")
+        two.append(.strictTransportSecurity, "max-age=0; includeSubDomains")
+        store.set(two, from: try url("https://a.org:8443/x"))
+        #expect(store.all.map(\.name) == ["a.org"] && store.all.first?.includesSubdomains == false)
+        try note(store, "nonsense", from: "https://a.org")
+        #expect(store.all.count == 1)
+        try note(store, "max-age=0", from: "https://a.org")
+        #expect(store.all.isEmpty)
+    }
+
+    @Test("8.2: the host, and with includeSubDomains those below it; security 29: in any spelling")
+    func matching() throws {
+        let store = HSTSStore()
+        try note(store, "max-age=100; includeSubDomains", from: "https://a.org")
+        try note(store, "max-age=100", from: "https://b.org.")
+        for text in ["http://a.org", "http://A.ORG", "http://a.org.", "http://x.y.a.org:8080", "http://a。org", "http://%61.org", "http://b.org", "http://b.org./"] {
+            #expect(try requires(store, text), "\(text)")
+        }
+        for text in ["http://xa.org", "http://org", "http://x.b.org", "http://a.org.evil.com", "http://127.0.0.1", "nonsense"] {
+            #expect(try !requires(store, text), "\(text)")
+        }
+    }
+
+    @Test("security 30: what a subdomain says is its own affair")
+    func subdomains() throws {
+        let store = HSTSStore()
+        try note(store, "max-age=1000; includeSubDomains", from: "https://a.org")
+        try note(store, "max-age=1", from: "https://x.a.org")
+        try note(store, "max-age=0", from: "https://x.a.org")
+        try note(store, "max-age=0", from: "https://y.a.org")
+        #expect(try requires(store, "http://a.org") && requires(store, "http://x.a.org") && store.all.count == 1)
+        #expect((store.all.first?.expires ?? .distantPast) > Date.now + 900)
+        try note(store, "max-age=99999999999999999999", from: "https://a.org")
+        #expect(store.all.first?.includesSubdomains == false && (store.all.first?.expires ?? .distantPast) > Date.now + 1_000_000_000)
+    }
+
+    @Test("what has ended is as if it were not there")
+    func ending() throws {
+        var table = HSTSTable()
+        let now = Date.now, host = try #require(HSTSHost("a.org", includesSubdomains: true, expires: now + 10))
+        _ = table.set(host)
+        #expect(table.requiresTLS("x.a.org", now: now + 9) && !table.requiresTLS("x.a.org", now: now + 10) && !table.requiresTLS("a.org", now: now + 11))
+        #expect(HSTSHost("127.0.0.1", expires: now) == nil && HSTSHost("a b", expires: now) == nil && HSTSHost(".A.org", expires: now)?.name == "a.org")
+    }
+
+    @Test("a server with many names does not fill the memory")
+    func flood() throws {
+        var table = HSTSTable()
+        for index in 0..<HSTSTable.most + 100 {
+            _ = table.set(HSTSHost(checked: "h\(index).a.org", false, Date(timeIntervalSince1970: Double(index)), creation: .now))
+            if index >= HSTSTable.most + 5 { break }
+        }
+        #expect(table.hosts.count == HSTSTable.most && table.hosts["h0.a.org"] == nil)
+    }
+
+    @Test("security 30: it is there after a restart, and for others; and gone when it is forgotten")
+    func restart() async throws {
+        let folder = Folder()
+        defer { withExtendedLifetime(folder) {} }
+        let (one, two) = (HSTSStore(folder: folder.url("s")), HSTSStore(folder: folder.url("s")))
+        try note(one, "max-age=1000; includeSubDomains", from: "https://a.org")
+        await one.flush()
+        await two.reload()
+        #expect(two.all.map(\.description) == one.all.map(\.description) && two.all.count == 1)
+        try note(two, "max-age=0", from: "https://a.org")
+        await two.flush()
+        await one.reload()
+        #expect(one.all.isEmpty && one.problem == nil)
+        try note(one, "max-age=10", from: "https://b.org")
+        one.removeAll()
+        await one.flush()
+        #expect(HSTSStore(folder: folder.url("s")).all.isEmpty)
+        one.set(try #require(HSTSHost("c.org", expires: .now + 100)))
+        one.remove("C.org.")
+        #expect(one.all.isEmpty)
+    }
+}

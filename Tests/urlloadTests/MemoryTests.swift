@@ -1,0 +1,56 @@
+import FoundationEssentials
+import Testing
+import URLLoading
+@testable import urlload
+
+/// `--cookies`, `-b`, `-c` and `--hsts`.
+struct MemoryTests {
+    private func memory(_ words: String...) throws -> Memory { try Memory(try ArgumentParser.parse(words + ["http://a.example/", "b.example"])) }
+
+    private func withFile(_ use: (String) throws -> Void) throws {
+        let path = FileManager.default.temporaryDirectory.path() + "/memory-\(UInt64.random(in: .min ... .max))"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        try use(path)
+    }
+
+    private func write(_ memory: Memory) throws -> ExitCode { memory.write(Screen(try ArgumentParser.parse(["-s", "u"]))) }
+
+    @Test func dataGoesToTheHostsOfTheCommandLine() throws {
+        let cookies = try memory("-b", "a=1; b = x=y ", "-b", "nonsense; c=2; =").cookies.all
+        let told = Set(cookies.map { "\($0.domain) \($0.name)=\($0.value)" })
+        let pairs = ["a=1", "b=x=y", "c=2"]
+        #expect(told == Set(pairs.map { "a.example " + $0 } + pairs.map { "b.example " + $0 }))
+        #expect(cookies.allSatisfy { $0.isHostOnly && $0.expires == nil })
+    }
+
+    @Test func filesAreReadAndWrittenBack() throws {
+        try withFile { path in
+            let first = try memory("--cookies", path)
+            let cookie = try #require(Cookie(name: "n", value: "v", domain: "a.example"))
+            first.cookies.set(cookie)
+            #expect(try write(first) == .done)
+            let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+            #expect(mode == 0o600)
+            #expect(try memory("-b", path).cookies.all.map(\.name) == ["n"])
+            // -b alone writes nothing.
+            let second = try memory("-b", path)
+            second.cookies.removeAll()
+            #expect(try write(second) == .done && memory("-b", path).cookies.all.count == 1)
+            #expect(try write(memory("-c", path)) == .done && memory("-b", path).cookies.all.isEmpty)
+        }
+        #expect(try write(memory("-c", "/nowhere/at/all")) == .write && memory("-b", "/nowhere/at/all").cookies.all.isEmpty)
+    }
+
+    @Test func strictTransportIsInCurlsFormat() throws {
+        try withFile { path in
+            try Data("# x\n.a.example \"20991231 23:59:58\"\nb.example \"unlimited\"\nc.example \"20001231 23:59:59\"\nnonsense\nd \"2099\"\n".utf8)
+                .write(to: URL(filePath: path))
+            let memory = try memory("--hsts", path)
+            #expect(memory.hsts.all.map(\.name) == ["a.example", "b.example"])
+            #expect(memory.hsts.all.first?.includesSubdomains == true && memory.hsts.all.last?.includesSubdomains == false)
+            #expect(try write(memory) == .done)
+            let text = String(decoding: try Data(contentsOf: URL(filePath: path)), as: UTF8.self)
+            #expect(text.hasSuffix("\n.a.example \"20991231 23:59:58\"\nb.example \"unlimited\"\n"))
+        }
+    }
+}
