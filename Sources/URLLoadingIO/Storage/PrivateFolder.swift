@@ -89,3 +89,13 @@ extension IOFailure {
         }
     }
 }
+
+extension IOFailure {
+    /// What should have been ours alone was not.
+    package var isForeign: Bool {
+        switch code {
+        case .system(EPERM), .system(ENOTDIR), .system(ELOOP): true
+        default: false
+        }
+    }
+}
