@@ -33,9 +33,10 @@ final class TieredStorage: CacheStorage {
         return heads
     }
 
-    /// With those that are in memory alone, newest first.
+    /// With those that are in memory alone, newest first; without a disk a copy is all there is.
     private func merge(_ key: CacheKey, _ onDisk: [StoredResponse]) -> [StoredResponse] {
-        let own = memory.variants(key).filter { !$0.isCopy }
+        let isAlone = disk.hasFailed
+        let own = memory.variants(key).filter { isAlone || !$0.isCopy }
         guard !own.isEmpty else { return onDisk }
         return (own + onDisk.filter { other in !own.contains { $0.replaces(other) } }).sorted { $0.responseTime > $1.responseTime }
     }

@@ -8,6 +8,18 @@ final class DamagedTables {
 
     init(_ database: Database) { self.database = database }
 
+    /// SQLite reads nothing of a file that is shorter than its head says: it gets the length, and no content
+    /// (https://www.sqlite.org/fileformat2.html, 1.3).
+    static func lengthen(_ path: String) {
+        guard let (file, size) = try? FileWriter.reopen(path), let head = try? file.content(upTo: 32) else { return }
+        let page = Int64(head[16]) << 8 | Int64(head[17])
+        let count = head[28..<32].reduce(Int64(0)) { $0 << 8 | Int64($1) }
+        let length = (page == 1 ? 65_536 : page) * count
+        // A head that is damaged itself may say anything.
+        guard length > size, length < 64 << 30 else { return }
+        try? file.truncate(to: length)
+    }
+
     /// 0 if not even that can be read.
     var lastRow: Int64 { number("SELECT max(seq) FROM entry") ?? number("SELECT seq FROM sqlite_sequence WHERE name = 'entry'") ?? 0 }
 

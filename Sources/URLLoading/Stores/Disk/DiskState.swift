@@ -177,6 +177,8 @@ enum DiskOperation: Sendable {
     case open
     /// Looks whether others have changed it.
     case look
+    /// Brings what was written ahead to where it belongs.
+    case checkpoint
     /// Keeps the capacity.
     case shrink
     /// The database is damaged: the one with this identity.

@@ -31,6 +31,8 @@ extension DiskStorage {
 
     func flush() {
         submit(.touch)
+        // What is in the log hangs together: one wrong bit would cost all behind it.
+        submit(.checkpoint)
         settle()
     }
 
@@ -82,6 +84,7 @@ extension DiskStorage {
         for operation in batch {
             switch operation {
             case .look: try? look(tables, Poller.coarseNow())
+            case .checkpoint: try? tables.checkpoint()
             case .setAside(let identity): setAside(identity)
             case .sweep(let folders): sweep(folders, tables)
             default: break

@@ -64,7 +64,10 @@ extension DiskStorage {
 
     private func fail(_ problem: ResponseCache.Problem) -> DiskTables? {
         report(problem)
-        state.withLock { $0.phase = .failed }
+        state.withLock { state in
+            state.phase = .failed
+            state.epoch += 1
+        }
         return nil
     }
 
@@ -110,6 +113,7 @@ extension DiskStorage {
 
     /// Takes over what can still be read, row by row: heads and bodies say themselves whether they are right.
     private func salvage(into tables: DiskTables) throws(DatabaseFailure) {
+        DamagedTables.lengthen(paths.damaged)
         let damaged = DamagedTables(try Database(path: paths.damaged, patience: 0))
         let end = Poller.coarseNow() + 5_000_000_000
         try tables.transaction { () throws(DatabaseFailure) in

@@ -53,6 +53,9 @@ final class DiskStorage: CacheStorage {
         return state.withLock { $0.known.total }
     }
 
+    /// Nothing is kept there.
+    var hasFailed: Bool { state.withLock { $0.phase == .failed } }
+
     /// The same as far as that is known.
     var knownUsage: Int64 { state.withLock { $0.known.total } }
 
