@@ -12,11 +12,13 @@ import URLLoadingIO
         return DiskStorage(path.hasSuffix("/") ? String(path.dropLast()) : path, capacity: 64 << 20, maximumEntry: 16 << 20)
     }
 
-    /// A store as a process leaves it; the last of its changes are in the log.
-    private func fill(_ folder: URL) {
+    /// A store as a process leaves it that is killed: while it lives, its changes are in the log.
+    private func withFilled(_ folder: URL, flushes: Bool = false, _ use: () throws -> Void) rethrows {
         let storage = open(folder)
         for (name, size) in Self.entries { storage.store(name, size) }
-        storage.flush()
+        if flushes { storage.flush() } else { storage.settle() }
+        try use()
+        withExtendedLifetime(storage) {}
     }
 
     /// Right or absent; returns how many are there.
@@ -42,18 +44,18 @@ import URLLoadingIO
         try use(copy)
     }
 
-    @Test func `flipped bits are noticed`() throws {
-        try withStoreFolder { folder in
-            fill(folder)
+    @Test(arguments: [false, true])
+    func `flipped bits are noticed`(flushes: Bool) throws {
+        try withStoreFolder { folder in try withFilled(folder, flushes: flushes) {
             let files = filesUnder(folder).filter { $0.value > 0 && !$0.key.hasSuffix("-shm") }
             let bodies = files.keys.filter { $0.hasPrefix("bodies/") }.sorted()
-            for round in 0..<40 {
-                let name = round < 15 ? "cache.sqlite" : round < 30 ? "cache.sqlite-wal" : bodies[round % bodies.count]
+            for round in 0..<24 {
+                let name = round < 12 ? "cache.sqlite" : round < 18 ? "cache.sqlite-wal" : bodies[round % bodies.count]
                 guard let size = files[name] else { continue }
                 try copy(folder) { copy in
                     let file = copy.appending(path: name)
                     var bytes = [UInt8](try Data(contentsOf: file))
-                    let offset = round == 0 ? 0 : round == 15 ? 24 : Int.random(in: 0..<size)
+                    let offset = round == 0 ? 0 : round == 12 ? 24 : Int.random(in: 0..<size)
                     bytes[offset] ^= 1 << UInt8(round % 8)
                     try Data(bytes).write(to: file)
                     try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.plainPath)
@@ -61,12 +63,11 @@ import URLLoadingIO
                     if name.hasPrefix("bodies/") { #expect(count == Self.entries.count - 1, "\(name) at \(offset)") }
                 }
             }
-        }
+        } }
     }
 
     @Test func `cut off files are noticed`() throws {
-        try withStoreFolder { folder in
-            fill(folder)
+        try withStoreFolder { folder in try withFilled(folder) {
             let files = filesUnder(folder).filter { $0.value > 0 && !$0.key.hasSuffix("-shm") }
             for (name, size) in files.filter({ !$0.key.hasPrefix("bodies/") || $0.value > 100_000 }).prefix(8) {
                 for kept in [0, 1, size / 3, size - 1] {
@@ -79,13 +80,12 @@ import URLLoadingIO
                     }
                 }
             }
-        }
+        } }
     }
 
     @Test func `a damaged database is set aside, and what can be read of it taken over`() throws {
         try withStoreFolder { folder in
-            fill(folder)
-            try Database(path: folder.plainPath + "/cache.sqlite").execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            withFilled(folder, flushes: true) {}
             let file = folder.appending(path: "cache.sqlite")
             var bytes = [UInt8](try Data(contentsOf: file))
             // A page in the middle is gone; the first says where all others are.

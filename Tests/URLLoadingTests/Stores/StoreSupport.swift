@@ -25,14 +25,16 @@ extension StoredResponse {
     }
 }
 
-/// Bytes that only this name and length have.
+/// Bytes that hardly another name has; at most a million.
 func storedBytes(_ name: String, _ count: Int) -> [UInt8] {
-    var seed = UInt64(bitPattern: StableHash.of(name))
-    return (0..<count).map { _ in
-        seed = seed &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-        return UInt8(truncatingIfNeeded: seed >> 56)
-    }
+    let start = Int(UInt64(bitPattern: StableHash.of(name)) % 40_000)
+    return Array(randomBlock[start..<start + count])
 }
+
+private let randomBlock: [UInt8] = {
+    var generator = SystemRandomNumberGenerator()
+    return (0..<131_072).flatMap { _ in withUnsafeBytes(of: generator.next()) { Array($0) } }
+}()
 
 extension CacheStorage {
     @discardableResult
