@@ -112,6 +112,7 @@ enum CacheCommand {
             cache.flush()
             try FileDescriptor.standardOutput.write("\(number)\n")
         }
+        cache.flush()
         return options.count
     }
 }
