@@ -1,0 +1,134 @@
+// A cache's disk under processes that end when they should not, and that work on it together.
+
+import FoundationEssentials
+import Glibc
+import Testing
+import URLLoading
+
+@Suite(.timeLimit(.minutes(10)), .serialized)
+struct CacheStoreTests {
+    private static let isLong = getenv("URLLOADING_LONG") != nil
+
+    private func expected(_ number: Int) -> Data {
+        let size = [100, 5_000, 40_000, 300_000][number % 4]
+        return Data((0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ number) })
+    }
+
+    private func request(_ number: Int, _ prefix: String = "http://exercise.test/") -> Request {
+        Request(url: URL(string: "\(prefix)\(number)") ?? URL(filePath: "/"))
+    }
+
+    /// Which of so many are there; those are right.
+    private func check(_ cache: ResponseCache, _ count: Int, _ prefix: String = "http://exercise.test/") -> Set<Int> {
+        var there: Set<Int> = []
+        for number in 0..<count {
+            guard let found = cache.cachedResponse(for: request(number, prefix)) else { continue }
+            let isRight = found.data == expected(number) && found.response.http?.headers["X-Number"] == "\(number)"
+            #expect(isRight, "\(prefix)\(number)")
+            there.insert(number)
+        }
+        return there
+    }
+
+    @Test("killed at any moment: what was safe is there, and all that is there is right")
+    func killed() async throws {
+        let rounds = Self.isLong ? 100 : 5, count = 1_000
+        let folder = try TemporaryFolder()
+        var killed = 0
+        for round in 0..<rounds {
+            let directory = folder.path + "/\(round)"
+            let child = try Running(Running.urlloadPath, ["cache", "exercise", "--cache", directory, "--count", "\(count)"])
+            try await Task.sleep(for: .milliseconds(Int.random(in: 5...600)))
+            child.send(SIGKILL)
+            let result = try await child.wait()
+            killed += result.code == SIGKILL ? 1 : 0
+            // A line that was cut off says nothing.
+            let safe = result.text.hasSuffix("\n") ? result.text.split(separator: "\n").last.flatMap { Int($0) } ?? -1 : -1
+            let cache = ResponseCache(directory: URL(filePath: directory))
+            let there = check(cache, min(count, safe + 40))
+            if safe >= 0 { #expect(Set(0...safe).subtracting(there).isEmpty, "round \(round), safe up to \(safe)") }
+            #expect(cache.problem == nil)
+            // Nothing is left over for long.
+            cache.flush()
+            try? FileManager.default.removeItem(atPath: directory)
+        }
+        #expect(killed > 0)
+    }
+
+    @Test("two processes write and read one store at once")
+    func together() async throws {
+        let folder = try TemporaryFolder()
+        let count = 200
+        let children = try ["http://a.test/", "http://b.test/"].map {
+            try Running(Running.urlloadPath, ["cache", "exercise", "--cache", folder.path + "/c", "--count", "\(count)", $0])
+        }
+        let cache = ResponseCache(directory: URL(filePath: folder.path + "/c"))
+        for _ in 0..<20 {
+            _ = check(cache, 20, "http://a.test/")
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        for child in children {
+            let result = try await child.wait()
+            #expect(result.code == 0, "\(result.errors)")
+        }
+        try await Task.sleep(for: .milliseconds(110))
+        for prefix in ["http://a.test/", "http://b.test/"] {
+            let there = check(cache, count, prefix)
+            #expect(there.count >= count * 9 / 10, "\(prefix): \(there.count) of \(count)")
+        }
+        #expect(cache.problem == nil && cache.diskUsage > 0)
+        // What another process removes is gone here too.
+        let removal = try await Running.urlload(["cache", "rm", "--cache", folder.path + "/c", "--all"])
+        #expect(removal.code == 0, "\(removal.errors)")
+        try await Task.sleep(for: .milliseconds(110))
+        _ = cache.cachedResponse(for: request(count + 1, "http://a.test/"))
+        #expect(check(cache, count, "http://a.test/").isEmpty)
+    }
+
+    @Test("a disk that is full costs entries, no loads, and is told")
+    func full() async throws {
+        let folder = try TemporaryFolder()
+        // The limit of a file's size stands for the end of the disk; its signal is ignored as by any server.
+        let script = "trap '' XFSZ; ulimit -f 200; exec \(Running.urlloadPath) cache exercise --cache \(folder.path)/c --count 300"
+        let result = try await Running.command("/bin/bash", ["-c", script])
+        #expect(result.code == 23 && result.errors.contains("full"), "\(result.code) \(result.errors)")
+        let cache = ResponseCache(directory: URL(filePath: folder.path + "/c"))
+        _ = check(cache, 300)
+        #expect(cache.problem == nil)
+    }
+
+    @Test("people can look inside")
+    func command() async throws {
+        let folder = try TemporaryFolder()
+        func run(_ words: String...) async throws -> Running.Result {
+            try await Running.urlload(["cache"] + words + ["--cache", folder.path + "/c"])
+        }
+        func count() async throws -> Int { try await run("ls").text.split(separator: "\n").count }
+        let before = try await count()
+        #expect(before == 0)
+        _ = try await run("exercise", "--count", "4")
+        let list = try await run("ls")
+        let lines = list.text.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
+        #expect(lines.map { [$0[0], $0[1], $0[3], $0[4]] } == [
+            ["200", "100B", "row", "http://exercise.test/0"], ["200", "4.9K", "row", "http://exercise.test/1"],
+            ["200", "39K", "file", "http://exercise.test/2"], ["200", "293K", "file", "http://exercise.test/3"],
+        ], "\(list.text)\(list.errors)")
+        let json = try await run("ls", "--json", "http://exercise.test/1")
+        #expect(json.text.hasPrefix("{\"url\":\"http://exercise.test/1\",\"status\":200,\"bytes\":5000,\"whole\":true,\"age\":"))
+        let show = try await run("show", "http://exercise.test/0")
+        #expect(show.output == Array("HTTP/1.1 200 OK\r\nX-Number: 0\r\n\r\n".utf8) + expected(0))
+        let none = try await run("show", "http://exercise.test/9")
+        #expect(none.code == 22)
+        for (words, left) in [(["http://exercise.test/0"], 3), (["--older", "1000"], 3), (["http://exercise.test/*"], 0)] {
+            let removal = try await Running.urlload(["cache", "rm"] + words + ["--cache", folder.path + "/c"])
+            let rest = try await count()
+            #expect(removal.code == 0 && rest == left, "\(words) \(removal.errors)")
+        }
+        for wrong in [["ls"], ["why"], ["rm", "--all", "x", "--cache", "c"], ["show", "--cache", "c"]] {
+            let result = try await Running.urlload(["cache"] + wrong)
+            #expect(result.code == 2, "\(wrong)")
+        }
+        let help = try await Running.urlload(["cache", "--help"])
+        #expect(help.text.hasPrefix("urlload cache ls"))
+    }
+}

@@ -1,0 +1,69 @@
+import FoundationEssentials
+@testable import URLLoading
+import URLLoadingIO
+import URLLoadingWire
+
+/// A folder of a test's own, gone when it ends.
+func withStoreFolder<R>(_ use: (URL) throws -> R) rethrows -> R {
+    let folder = FileManager.default.temporaryDirectory.appending(path: "store-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    return try use(folder)
+}
+
+extension URL {
+    var plainPath: String { path(percentEncoded: false) }
+}
+
+extension StoredResponse {
+    /// A response under a key `/name`.
+    static func of(_ name: String, headers: Headers = [:], varying: [String: String?] = [:], at time: Double = 1_000) -> StoredResponse {
+        var response = StoredResponse(
+            key: CacheKey(text: "https://a.test/" + name), url: "https://a.test/" + name, status: .ok, version: .http11,
+            headers: headers, requestTime: time, responseTime: time)
+        response.varying = varying
+        return response
+    }
+}
+
+/// Bytes that hardly another name has; at most a million.
+func storedBytes(_ name: String, _ count: Int) -> [UInt8] {
+    let start = Int(UInt64(bitPattern: StableHash.of(name)) % 40_000)
+    return Array(randomBlock[start..<start + count])
+}
+
+private let randomBlock: [UInt8] = {
+    var generator = SystemRandomNumberGenerator()
+    return (0..<131_072).flatMap { _ in withUnsafeBytes(of: generator.next()) { Array($0) } }
+}()
+
+extension CacheStorage {
+    @discardableResult
+    func store(_ name: String, _ count: Int, at time: Double = 1_000) -> Bool {
+        store(.of(name, headers: ["X-Name": name], at: time), body: storedBytes(name, count))
+    }
+
+    /// The bytes under a name, if they are there.
+    func bytes(_ name: String) -> [UInt8]? {
+        for stored in variants(CacheKey(text: "https://a.test/" + name)) {
+            if let whole = body(stored)?.whole { return [UInt8](whole) }
+        }
+        return nil
+    }
+
+    func isRight(_ name: String, _ count: Int) -> Bool { bytes(name) == storedBytes(name, count) }
+}
+
+extension Chunk {
+    init(_ bytes: [UInt8]) { self = bytes.withUnsafeBytes { Chunk(copying: $0) } }
+}
+
+/// All bytes in a folder, by file.
+func filesUnder(_ folder: URL) -> [String: Int] {
+    var sizes: [String: Int] = [:]
+    for name in (try? FileManager.default.subpathsOfDirectory(atPath: folder.plainPath)) ?? [] {
+        let attributes = try? FileManager.default.attributesOfItem(atPath: folder.appending(path: name).plainPath)
+        guard attributes?[.type] as? FileAttributeType == .typeRegular else { continue }
+        sizes[name] = attributes?[.size] as? Int ?? 0
+    }
+    return sizes
+}
