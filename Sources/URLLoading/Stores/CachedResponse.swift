@@ -1,26 +1,24 @@
 public import FoundationEssentials
 
-/// A response with its body, as a cache keeps it.
+/// A response with its body, as a ``ResponseCache`` gives it out and takes it.
 ///
 /// ```swift
-/// decisions.cache = Decision { entry in
-///     var altered = entry
-///     altered.userInfo = Data("seen".utf8)
-///     return .instead(altered)
-/// }
+/// var entry = CachedResponse(response: response, data: data)
+/// entry.userInfo = Data("checked".utf8)
+/// entry.storagePolicy = .allowedInMemoryOnly
+/// cache.store(entry, for: request)
 /// ```
-/// A value: what is changed in it changes nothing in a cache until it is stored.
 public struct CachedResponse: Sendable {
-    /// Status and fields. Its URL is where it came from.
+    /// Status and fields, and the URL they came from.
     public var response: Response
-    /// The whole body, with its content coding undone as for every caller.
+    /// The whole body, its content coding undone.
     public var data: Data
-    /// Whatever its owner wants to have back with it; `nil` for nothing. Kept as it is, never sent.
+    /// The caller's own: given back as it was.
     public var userInfo: Data?
-    /// Where it may be kept.
+    /// Whether it may be kept, and where.
     public var storagePolicy: Response.StoragePolicy
 
-    /// An entry of its parts.
+    /// An entry to store.
     public init(
         response: Response, data: Data, userInfo: Data? = nil, storagePolicy: Response.StoragePolicy = .allowed
     ) {

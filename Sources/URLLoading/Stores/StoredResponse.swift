@@ -1,14 +1,7 @@
 // What a cache keeps of one response, apart from its body. A value without behaviour: `CachePlan` judges it,
 // `CacheStorage` keeps it.
 
-import FoundationEssentials
 import URLLoadingWire
-
-/// What responses are looked up by (RFC 9111 §2): the URL in normal form, without user and fragment. What else tells
-/// variants apart is in ``StoredResponse/varying``.
-struct CacheKey: Hashable, Sendable {
-    let text: String
-}
 
 struct StoredResponse: Sendable {
     /// Names it in its storage, for as long as that storage exists; 0 before it is there.

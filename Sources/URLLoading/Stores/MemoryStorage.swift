@@ -1,0 +1,181 @@
+// Responses in memory, those used last kept longest. It has no file and never blocks; what it holds, heads included,
+// is never more than its capacity.
+
+import Synchronization
+import URLLoadingIO
+
+final class MemoryStorage: CacheStorage {
+    private struct State: Sendable {
+        var table: MemoryTable
+        var open = OpenWrites()
+        var maximumEntry: Int
+    }
+    private let state: Lock<State>
+
+    /// - Parameters:
+    ///   - capacity: bytes, of heads and bodies.
+    ///   - maximumEntry: bytes of one body.
+    init(capacity: Int, maximumEntry: Int = .max) {
+        state = Lock(State(table: MemoryTable(capacity: capacity), maximumEntry: maximumEntry))
+    }
+
+    var usage: Int { state.withLock { $0.table.bytes } }
+    var count: Int { state.withLock { $0.table.count } }
+
+    func set(capacity: Int, maximumEntry: Int) {
+        state.withLock {
+            $0.table.setCapacity(capacity)
+            $0.maximumEntry = maximumEntry
+        }
+    }
+
+    /// Whether a body of so many bytes would be kept; `nil` for an unknown length.
+    func takes(_ length: Int64?) -> Bool {
+        state.withLock { $0.table.capacity > 0 && (length ?? 0) <= Int64(min($0.maximumEntry, $0.table.capacity)) }
+    }
+
+    // MARK: Reading
+
+    func variantsNow(_ key: CacheKey) -> [StoredResponse]? { variants(key) }
+    func variants(_ key: CacheKey) -> [StoredResponse] { state.withLock { $0.table.variants(key) } }
+    func body(_ response: StoredResponse) -> (any StoredBody)? { state.withLock { $0.table.use(response.id) } }
+    func isInMemory(_ response: StoredResponse) -> Bool { state.withLock { $0.table.contains(response.id) } }
+
+    // MARK: Writing
+
+    func write(_ response: StoredResponse, length: Int64?) -> (any CacheWriting)? {
+        guard takes(length) else { return nil }
+        return begin(response, length: length, GrowingBody(expecting: Int(length ?? 0)))
+    }
+
+    func append(to response: StoredResponse) -> (any CacheWriting)? {
+        guard case .beginning(_, let total) = response.extent, takes(total),
+            let body = state.withLock({ $0.table.use(response.id) })
+        else { return nil }
+        var growing = GrowingBody(expecting: Int(total ?? body.length))
+        body.bytes?.withUnsafeBytes { growing.append($0) }
+        return begin(response, length: total, growing, completing: response.id)
+    }
+
+    private func begin(
+        _ response: StoredResponse, length: Int64?, _ body: GrowingBody, completing base: Int64 = 0
+    ) -> MemoryWriting {
+        var response = response
+        response.id = StoredResponse.newID()
+        state.withLock { $0.open.begin(response, completing: base) }
+        return MemoryWriting(response, length: length, body, self)
+    }
+
+    func store(_ response: StoredResponse, body: [UInt8]) -> Bool {
+        guard takes(Int64(body.count)) else { return false }
+        var response = response
+        response.id = StoredResponse.newID()
+        response.extent = .whole(Int64(body.count))
+        return insert(response, MemoryBody(body))
+    }
+
+    /// Keeps one under the id it has.
+    func insert(_ response: StoredResponse, _ body: MemoryBody) -> Bool {
+        state.withLock { $0.table.insert(response, body) }
+    }
+
+    func update(_ response: StoredResponse) { state.withLock { $0.table.update(response) } }
+
+    /// A write is whole, or as much of it as there will be.
+    fileprivate func end(_ response: StoredResponse, _ body: MemoryBody) -> Bool {
+        state.withLock { state in
+            guard state.open.end(response.id) else { return false }
+            // The beginning of a newer one is worth less than the whole of an older one.
+            if !response.isWhole, state.table.variants(response.key).contains(where: { $0.isWhole && response.replaces($0) }) {
+                return false
+            }
+            return state.table.insert(response, body)
+        }
+    }
+
+    fileprivate func abandon(_ id: Int64) { state.withLock { _ = $0.open.end(id) } }
+    fileprivate var maximumEntry: Int { state.withLock { min($0.maximumEntry, $0.table.capacity) } }
+
+    // MARK: Removing
+
+    func remove(_ response: StoredResponse) {
+        state.withLock {
+            $0.table.remove(response.id)
+            $0.open.void(completing: response.id)
+        }
+    }
+
+    func remove(_ key: CacheKey) {
+        state.withLock {
+            $0.table.remove(key)
+            $0.open.void(key)
+        }
+    }
+
+    func removeAll(since moment: Double?) {
+        state.withLock { state in
+            state.open.voidAll(since: moment)
+            guard let moment else { return state.table.removeAll() }
+            state.table.removeAll { $0.responseTime >= moment }
+        }
+    }
+
+    func flush() {}
+}
+
+/// A body on its way into memory.
+private final class MemoryWriting: CacheWriting {
+    private let storage: MemoryStorage
+    private let response: StoredResponse
+    private let length: Int64?
+    private let limit: Int
+    /// `nil`: it has ended, or was given up.
+    private let body: Lock<GrowingBody?>
+
+    init(_ response: StoredResponse, length: Int64?, _ body: GrowingBody, _ storage: MemoryStorage) {
+        self.response = response
+        self.length = length
+        self.storage = storage
+        limit = storage.maximumEntry
+        self.body = Lock(body)
+    }
+
+    deinit { storage.abandon(response.id) }
+
+    func append(_ chunk: Chunk) -> Bool {
+        body.withLock { body in
+            guard let count = body?.count else { return false }
+            guard count + chunk.count <= limit else {
+                body = nil
+                return false
+            }
+            chunk.withUnsafeBytes { body?.append($0) }
+            return true
+        }
+    }
+
+    var isBehind: Bool { false }
+    func ready(_ load: Load) async {}
+
+    func finish() { end { .whole($0) } }
+
+    func abandon(isResumable: Bool) {
+        guard isResumable else {
+            body.withLock { $0 = nil }
+            return storage.abandon(response.id)
+        }
+        let length = length
+        end { $0 > 0 ? .beginning($0, of: length) : nil }
+    }
+
+    private func end(_ extent: (Int64) -> StoredResponse.Extent?) {
+        let chunk = body.withLock { body in
+            defer { body = nil }
+            return body?.take()
+        }
+        guard let chunk, let extent = extent(Int64(chunk.count)) else { return storage.abandon(response.id) }
+        var whole = response
+        whole.extent = extent
+        _ = storage.end(whole, MemoryBody(chunk))
+    }
+}
