@@ -8,7 +8,14 @@ struct HTTPHandler: DirectHandler {
     func canHandle(_ request: Request) -> Bool { true }
 
     func exchange(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> any Exchange {
-        try await Self.exchange(hop, for: load)
+        try await Self.answer(hop, for: load)
+    }
+
+    /// From the cache, or from the server. A session without a cache pays for one look.
+    static func answer(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> any Exchange {
+        if let cache = load.core.cache { return try await CacheLine.answer(hop, for: load, cache) }
+        try CacheLine.checkWithout(hop, load.core)
+        return try await exchange(hop, for: load)
     }
 
     /// - Parameter attempt: which of the tries that a policy wants; 0 asks whether there is one.
@@ -23,7 +30,10 @@ struct HTTPHandler: DirectHandler {
             var prepared = try await prepare(hop, for: load, retries)
             var talk = load.core.authenticator.isInUse ? try await talk(hop, for: load, prepared) : nil
             while true {
-                if let talk { await talk.authorize(&prepared) }
+                if let talk {
+                    await talk.authorize(&prepared)
+                    load.isAuthorized = talk.origin.login != nil
+                }
                 record = load.emission?.begin(prepared)
                 let exchange = try await lease(prepared, for: load, fresh: retries.wantsFresh, record, hop, &talk)
                 record = nil

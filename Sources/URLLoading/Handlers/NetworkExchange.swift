@@ -19,8 +19,12 @@ protocol NetworkExchange: Exchange {
     func note(_ error: LoadError)
     /// The proxy that answers in the origin's place; `nil` if the origin does.
     var forwarder: Proxy? { get }
+    /// The content coding of the answer is undone.
+    var isDecoding: Bool { get }
 }
 
 extension NetworkExchange {
     var forwarder: Proxy? { nil }
+    var network: (any NetworkExchange)? { self }
+    var hasOwnRecord: Bool { true }
 }

@@ -17,6 +17,10 @@ final class Core: Sendable {
     let handlers: HandlerLine
     let proxies: ProxyPlan
     let authenticator: Authenticator
+    /// What its loads may be answered from; `nil` if nothing is kept.
+    let cache: SessionCache?
+    /// Marks what only this session may have: it was got by a login of its own.
+    let cacheMark = "session:\(UInt64.random(in: 0 ... .max))"
 
     init(_ configuration: Configuration, _ decisions: Decisions?, isShared: Bool) {
         self.configuration = configuration
@@ -26,9 +30,13 @@ final class Core: Sendable {
         handlers = HandlerLine(configuration)
         proxies = ProxyPlan(configuration.proxies, configuration.addressOverrides)
         authenticator = Authenticator(configuration)
+        cache = SessionCache.make(configuration)
         let pool = ConnectionPool(configuration)
         self.pool = pool
-        registry = LoadRegistry(configuration.clock) { pool.drain() }
+        registry = LoadRegistry(configuration.clock) { [cache] in
+            cache?.invalidate()
+            pool.drain()
+        }
         anchor = Anchor(pool, registry)
         pool.anchor.set(anchor)
         registry.anchor.set(anchor)

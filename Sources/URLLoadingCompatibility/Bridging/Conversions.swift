@@ -28,7 +28,9 @@ extension Request.CachePolicy {
     init(_ policy: URLRequest.CachePolicy) {
         self = switch policy {
         case .useProtocolCachePolicy: .useProtocol
-        case .reloadIgnoringLocalCacheData, .reloadIgnoringLocalAndRemoteCacheData, .reloadRevalidatingCacheData: .reload
+        case .reloadIgnoringLocalCacheData: .reload
+        case .reloadIgnoringLocalAndRemoteCacheData: .reloadIgnoringCaches
+        case .reloadRevalidatingCacheData: .revalidate
         case .returnCacheDataElseLoad: .storedElseLoad
         case .returnCacheDataDontLoad: .storedOnly
         }
