@@ -27,6 +27,12 @@ struct CacheLine: Sendable {
         if case .stored(let stored, _) = plan, cache.storage.isInMemory(stored), let body = cache.storage.body(stored) {
             return line.serve(stored, body)
         }
+        if case .network(_, nil) = plan, !cache.sharesEqualFetches, line.query.policy != .reloadIgnoringCaches {
+            let begun = cache.now()
+            let exchange = try await HTTPHandler.exchange(hop, for: load)
+            guard let tee = line.tee(exchange, begun, nil) else { return exchange }
+            return exchange.isRedirect ? try await line.readAhead(tee) : tee
+        }
         return try await line.act(plan)
     }
 
@@ -98,15 +104,22 @@ struct CacheLine: Sendable {
     @inline(never)
     func fetch(_ plan: CachePlan, _ shared: SharedFetch?) async throws(LoadError) -> any Exchange {
         do throws(LoadError) {
-            switch plan {
-            case .validate(let stored, _): return try await validate(stored, shared)
-            case .complete(let stored, _): return try await complete(stored, shared)
-            case .network(_, let stale?) where CachePlan.standsIn(stale, query, now: cache.now()): return try await tryFor(stale, shared)
-            default: return try await load(hop, shared)
-            }
+            let exchange = try await fetched(plan, shared)
+            // Who stores it says what came of that; of what nobody stores nothing comes.
+            if let shared, !(exchange is CacheTee), !(exchange is JoinedExchange) { shared.settle(.unstorable) }
+            return exchange
         } catch {
             shared?.settle(.failed)
             throw error
+        }
+    }
+
+    private func fetched(_ plan: CachePlan, _ shared: SharedFetch?) async throws(LoadError) -> any Exchange {
+        switch plan {
+        case .validate(let stored, _): return try await validate(stored, shared)
+        case .complete(let stored, _) where load.cacheDecision == nil: return try await complete(stored, shared)
+        case .network(_, let stale?) where CachePlan.standsIn(stale, query, now: cache.now()): return try await tryFor(stale, shared)
+        default: return try await load(hop, shared)
         }
     }
 
@@ -124,14 +137,14 @@ struct CacheLine: Sendable {
 
     /// Stores what may be stored, while it is read.
     private func keep(_ exchange: any NetworkExchange, _ begun: Double, _ shared: SharedFetch?) async throws(LoadError) -> any Exchange {
-        guard let tee = tee(exchange, begun, shared) else {
-            shared?.settle(.unstorable)
-            return exchange
-        }
-        // Who follows a redirect reads nothing of it.
-        if let head = exchange.head, head.status.kind == .redirection, head.headers.contains(.location) {
-            do throws(LoadError) { try await tee.readAhead(upTo: Self.mostOfRedirect) } catch { throw tee.failed(error) }
-        }
+        guard let tee = tee(exchange, begun, shared) else { return exchange }
+        return exchange.isRedirect ? try await readAhead(tee) : tee
+    }
+
+    /// Who follows a redirect reads nothing of it.
+    @inline(never)
+    private func readAhead(_ tee: CacheTee) async throws(LoadError) -> CacheTee {
+        do throws(LoadError) { try await tee.readAhead(upTo: Self.mostOfRedirect) } catch { throw tee.failed(error) }
         return tee
     }
 
@@ -143,8 +156,8 @@ struct CacheLine: Sendable {
             requestTime: begun, responseTime: cache.now(), isDecoded: exchange.isDecoding,
             isAuthorized: load.isAuthorized || !load.core.configuration.tls.identities.isEmpty)
         guard let stored = StoringPlan.make(query, key, head, facts) else {
-            // What has become unstorable takes the place of nothing, but of what it is newer than (RFC 9111 §4).
-            if head.status.kind == .successful, query.request.method == .get, !query.isConditional { forget() }
+            // What must not be stored any more is not answered any more either.
+            if head.status == .ok, !query.isConditional, CacheControl(head.headers).flags.contains(.noStore) { forget() }
             return nil
         }
         var length = exchange.expectedLength
@@ -252,10 +265,10 @@ extension CacheLine {
         guard let head = exchange.head else { return exchange }
         switch head.status {
         case .partialContent:
-            guard let whole = stored.completed(by: head, at: body.length),
-                let writer = cache.storage.append(to: stored)
-            else { break }
             let updated = stored.updated(by: head, requestTime: begun, responseTime: cache.now())
+            guard let whole = stored.completed(by: head, at: body.length),
+                let writer = cache.storage.append(to: updated)
+            else { break }
             var complete = stored
             complete.extent = .beginning(body.length, of: whole)
             let tee = CacheTee(exchange, load, complete, cache, writer: writer, decision: nil, shared: shared)
@@ -397,6 +410,10 @@ extension StoredResponse {
         if case .beginning(_, let known?) = extent, known != whole { return nil }
         return whole
     }
+}
+
+extension NetworkExchange {
+    fileprivate var isRedirect: Bool { head.map { $0.status.kind == .redirection && $0.headers.contains(.location) } ?? false }
 }
 
 extension HTTPHead {

@@ -24,7 +24,10 @@ enum Varying {
         case .everything?: return nil
         case .names(let names)?:
             let fields = query.fields
-            for name in names where name != identity { varying[name] = .some(value(of: name, in: fields)) }
+            for name in names where name != identity {
+                guard name != "cookie" || query.knowsCookies else { return nil }
+                varying[name] = .some(value(of: name, in: fields))
+            }
         case nil: break
         }
         return varying
@@ -40,6 +43,7 @@ enum Varying {
         guard stored.varying.count > (kept == nil ? 0 : 1) else { return nil }
         let fields = query.fields
         for (name, wanted) in stored.varying where name != identity {
+            if name == "cookie", !query.knowsCookies { return name }
             let asked = value(of: name, in: fields)
             if asked == nil, query.isPartial { continue }
             if asked != wanted { return name }
@@ -56,6 +60,9 @@ struct CacheQuery: Sendable {
     var identity: String?
     /// What entries are marked with that a session got by a login of its own.
     var session: String?
+    /// The Cookie that will be sent is the one the request has: no store adds to it. Where one does, what varies by
+    /// cookies is not kept.
+    var knowsCookies = true
     /// The session's fields are not known: those that the request does not set fit whatever.
     let isPartial: Bool
     private let defaults: DefaultFields?

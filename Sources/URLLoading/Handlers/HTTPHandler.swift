@@ -8,14 +8,9 @@ struct HTTPHandler: DirectHandler {
     func canHandle(_ request: Request) -> Bool { true }
 
     func exchange(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> any Exchange {
-        try await Self.answer(hop, for: load)
-    }
-
-    /// From the cache, or from the server. A session without a cache pays for one look.
-    static func answer(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> any Exchange {
         if let cache = load.core.cache { return try await CacheLine.answer(hop, for: load, cache) }
         try CacheLine.checkWithout(hop, load.core)
-        return try await exchange(hop, for: load)
+        return try await Self.exchange(hop, for: load)
     }
 
     /// - Parameter attempt: which of the tries that a policy wants; 0 asks whether there is one.

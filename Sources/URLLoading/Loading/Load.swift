@@ -85,7 +85,9 @@ class Load: LoadControl, @unchecked Sendable {
     /// Whoever can handle the request answers it. Where nobody is registered, http asks nobody.
     private func answer(_ hop: inout Hop) async throws(LoadError) -> any Exchange {
         if core.handlers.isPlain, case .success = hop.request.destination {
-            return try await HTTPHandler.answer(hop, for: self)
+            if let cache = core.cache { return try await CacheLine.answer(hop, for: self, cache) }
+            try CacheLine.checkWithout(hop, core)
+            return try await HTTPHandler.exchange(hop, for: self)
         }
         let line = core.handlers.inOrder
         if let canonical = line.first(where: { $0.canHandle(hop.request) })?.canonical(hop.request) {
