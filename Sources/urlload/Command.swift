@@ -41,6 +41,8 @@ enum Command {
             let code = await loadAll(options, Transfer(options: options, session: session, screen: screen), screen)
             session.invalidateAndCancel()
             await session.invalidated()
+            // The disk follows behind; nothing else goes on any more.
+            configuration.cache?.flush()
             return code
         }
         guard let archiver, let path = options.archiveFile else { return Signals.exitCode ?? code }

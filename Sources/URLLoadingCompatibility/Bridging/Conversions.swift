@@ -60,6 +60,9 @@ extension URLResponse {
 extension Configuration {
     init(_ values: URLSessionConfiguration.Values) {
         self = values.isEphemeral ? .ephemeral : .default
+        // The classic shape has no URLCache yet, so its sessions keep nothing.
+        cache = nil
+        keepsResponses = false
         idleTimeout = Duration(timeout: values.requestTimeout)
         resourceTimeout = Duration(timeout: values.resourceTimeout)
         maximumConnectionsPerHost = max(1, values.connectionsPerHost)

@@ -9,6 +9,7 @@ struct OptionRule: Sendable {
         case way = "The way"
         case login = "Who asks"
         case security = "Security"
+        case cache = "What was loaded before"
         case limits = "Limits"
         case retries = "Further tries"
         case watching = "Watching"

@@ -49,6 +49,11 @@ struct Options: Sendable {
 
     var login = LoginOptions()
 
+    // What was loaded before.
+    /// Where responses are kept.
+    var cacheDirectory: String?
+    var cachePolicy = Request.CachePolicy.useProtocol
+
     // Further tries.
     var retries = 0
     var retriesRefused = false
