@@ -49,7 +49,7 @@ let package = Package(
             swiftSettings: strict + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
         .target(
             name: "URLLoadingIO",
-            dependencies: ["URLLoadingCSystem", "URLLoadingCOpenSSL", "URLLoadingCSQLite"],
+            dependencies: ["URLLoadingCSystem", "URLLoadingCOpenSSL", "URLLoadingCSQLite", "URLLoadingCZlib"],
             swiftSettings: strict),
 
         // What people import.

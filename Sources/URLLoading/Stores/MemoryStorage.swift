@@ -79,6 +79,9 @@ final class MemoryStorage: CacheStorage {
         state.withLock { $0.table.insert(response, body) }
     }
 
+    func remove(replacedBy response: StoredResponse) { state.withLock { $0.table.remove(replacedBy: response) } }
+    func response(_ id: Int64) -> StoredResponse? { state.withLock { $0.table.response(id) } }
+
     func update(_ response: StoredResponse) { state.withLock { $0.table.update(response) } }
 
     /// A write is whole, or as much of it as there will be.

@@ -65,6 +65,8 @@ struct MemoryTable: Sendable {
     /// Another head for the same body.
     mutating func update(_ response: StoredResponse) {
         guard let place = byID[response.id], let slot = slots[place] else { return }
+        var response = response
+        response.isCopy = slot.response.isCopy
         let cost = response.headSize + Int(slot.body.length)
         bytes += cost - slot.cost
         slots[place]?.cost = cost
@@ -85,6 +87,10 @@ struct MemoryTable: Sendable {
 
     mutating func remove(_ key: CacheKey) {
         for response in variants(key) { remove(response.id) }
+    }
+
+    mutating func remove(replacedBy response: StoredResponse) {
+        for other in variants(response.key) where response.replaces(other) { remove(other.id) }
     }
 
     mutating func removeAll(where isUnwanted: (StoredResponse) -> Bool) {

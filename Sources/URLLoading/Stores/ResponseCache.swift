@@ -20,7 +20,8 @@ public final class ResponseCache: Sendable, CustomStringConvertible {
     /// Where it keeps what must outlive the process; `nil` for nowhere.
     public let directory: URL?
     let storage: any CacheStorage
-    private let memory: MemoryStorage
+    let memory: MemoryStorage
+    let disk: DiskStorage?
     private let limits: Lock<Limits>
 
     private struct Limits: Sendable {
@@ -41,7 +42,10 @@ public final class ResponseCache: Sendable, CustomStringConvertible {
         self.directory = directory
         memory = MemoryStorage(
             capacity: limits.memory, maximumEntry: Int(limits.entry(in: Int64(limits.memory))))
-        storage = memory
+        disk = directory.map {
+            DiskRegistry.storage($0, capacity: limits.disk, maximumEntry: limits.entry(in: limits.disk))
+        }
+        storage = if let disk { TieredStorage(memory, disk) } else { memory }
         self.limits = Lock(limits)
     }
 
@@ -72,10 +76,17 @@ public final class ResponseCache: Sendable, CustomStringConvertible {
             return limits
         }
         memory.set(capacity: limits.memory, maximumEntry: Int(limits.entry(in: Int64(limits.memory))))
+        disk?.set(capacity: limits.disk, maximumEntry: limits.entry(in: limits.disk))
     }
 
     /// Bytes it holds in memory.
     public var memoryUsage: Int { memory.usage }
+
+    /// Bytes it holds on disk, with what is about to go not counted any more. May wait for the disk.
+    public var diskUsage: Int64 { disk?.usage ?? 0 }
+
+    /// What went wrong with the disk first, if anything did. No load fails for it, and nothing else tells of it.
+    public var problem: Problem? { disk?.problem }
 
     // MARK: By request
 
@@ -96,6 +107,7 @@ public final class ResponseCache: Sendable, CustomStringConvertible {
     @discardableResult
     public func store(_ entry: CachedResponse, for request: Request) -> Bool {
         guard let stored = entry.stored(for: request, now: Date().timeIntervalSince1970) else { return false }
+        disk?.waitUntilReady()
         return storage.store(stored, body: Array(entry.data))
     }
 
@@ -111,7 +123,11 @@ public final class ResponseCache: Sendable, CustomStringConvertible {
     public func flush() { storage.flush() }
 
     /// How much it holds, and nothing of it.
-    public var description: String { "\(memoryUsage)/\(memoryCapacity) bytes in memory" }
+    public var description: String {
+        let memory = "\(memoryUsage)/\(memoryCapacity) bytes in memory"
+        guard let disk else { return memory }
+        return memory + ", \(disk.knownUsage)/\(diskCapacity) on disk" + (problem.map { " (\($0.reason))" } ?? "")
+    }
 }
 
 extension StoredBody {

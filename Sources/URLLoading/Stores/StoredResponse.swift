@@ -24,6 +24,8 @@ struct StoredResponse: Sendable {
     var isDecoded = false
     /// Never in a file.
     var isMemoryOnly = false
+    /// Kept in memory in front of a disk that has it too.
+    var isCopy = false
     /// The caller's, returned as it was.
     var userInfo: [UInt8]?
     /// What head and times come to, so that a hit in memory parses nothing; `nil` to be worked out again. Not for files.

@@ -106,6 +106,17 @@ int csys_file_rename(const char *from, const char *to);
 int csys_file_rename_unless_exists(const char *from, const char *to);
 int csys_file_remove(const char *path);
 int csys_directory_sync(const char *path);
+/// Makes a directory that is its owner's alone.
+int csys_directory_make(const char *path);
+/// What a path names, itself and no link to it. `is_own`: ours, and nobody else may write to it. Returns 0 or -errno.
+typedef struct {
+    uint64_t device;
+    uint64_t number;
+    _Bool is_regular;
+    _Bool is_directory;
+    _Bool is_own;
+} csys_path_info;
+int csys_path_look(const char *path, csys_path_info *info);
 /// Whether a path names the open file itself, and no link to it.
 _Bool csys_file_is_same(const char *path, int descriptor);
 

@@ -378,6 +378,16 @@ int csys_directory_sync(const char *path) {
     close(descriptor);
     return outcome;
 }
+int csys_directory_make(const char *path) { return result(mkdir(path, 0700)); }
+int csys_path_look(const char *path, csys_path_info *info) {
+    struct stat status;
+    if (lstat(path, &status) < 0) return -errno;
+    *info = (csys_path_info){
+        status.st_dev, status.st_ino, S_ISREG(status.st_mode), S_ISDIR(status.st_mode),
+        status.st_uid == geteuid() && (status.st_mode & 0022) == 0,
+    };
+    return 0;
+}
 _Bool csys_file_is_same(const char *path, int descriptor) {
     struct stat named, open;
     return lstat(path, &named) == 0 && fstat(descriptor, &open) == 0 && named.st_dev == open.st_dev && named.st_ino == open.st_ino;

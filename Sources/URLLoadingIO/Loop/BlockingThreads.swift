@@ -19,11 +19,10 @@ package final class BlockingThreads: Sendable {
     }
     private let state = Lock(State())
     private let limit: Int
-    private let signal: Signal
+    private let signal = ThreadSignal()
 
     package init(limit: Int) {
         self.limit = limit
-        signal = Signal()
     }
 
     /// What `work` returns, once one of the threads has run it; `nil` as soon as the token is stopped:
@@ -91,7 +90,7 @@ package final class BlockingThreads: Sendable {
                 work()
                 continue
             }
-            let heard = signal.wait(seconds: 10)
+            let heard = signal.wait(nanoseconds: 10_000_000_000)
             let leaves = state.withLock { state in
                 state.waiting -= 1
                 guard !heard, state.queue.isEmpty else { return false }
@@ -101,13 +100,4 @@ package final class BlockingThreads: Sendable {
             if leaves { return }
         }
     }
-}
-
-/// A counting semaphore over the system's.
-private final class Signal: Sendable {
-    nonisolated(unsafe) private let semaphore: OpaquePointer?
-    init() { semaphore = csys_semaphore_create() }
-    deinit { csys_semaphore_destroy(semaphore) }
-    func raise() { csys_semaphore_raise(semaphore) }
-    func wait(seconds: Int64) -> Bool { csys_semaphore_wait(semaphore, seconds * 1_000_000_000) }
 }

@@ -79,6 +79,11 @@ package final class DatabaseStatement {
 
     package func blob(_ column: Int32) -> [UInt8] { Array(bytes(sqlite3_column_blob(statement, column), column)) }
 
+    /// Lends a blob until the next row.
+    package func withBlob<R>(_ column: Int32, _ use: (UnsafeRawBufferPointer) -> R) -> R {
+        use(bytes(sqlite3_column_blob(statement, column), column))
+    }
+
     private func bytes(_ start: UnsafeRawPointer?, _ column: Int32) -> UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(sqlite3_column_bytes(statement, column)))
     }

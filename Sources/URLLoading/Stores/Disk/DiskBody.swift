@@ -1,0 +1,64 @@
+// A body in a file, read by blocks and judged by their sums before anybody gets a byte. The open file stays readable
+// when its name is gone.
+
+import URLLoadingIO
+
+final class DiskBody: StoredBody {
+    let length: Int64
+    private let file: FileReader
+    private let sums: [UInt32]
+    private let onDamage: @Sendable () -> Void
+
+    /// `nil` if the file is not there, or not as long as it was. Blocks.
+    init?(_ head: DiskHead, _ path: String, onDamage: @escaping @Sendable () -> Void) {
+        length = head.response.storedLength
+        sums = head.sums
+        self.onDamage = onDamage
+        guard let file = try? FileReader(path: path), file.kind == .file, file.size == length else { return nil }
+        self.file = file
+    }
+
+    var bytes: Chunk? { nil }
+
+    func read(at offset: Int64, atMost count: Int) -> Chunk? {
+        guard offset >= 0, offset <= length else { return nil }
+        let wanted = min(Int64(max(1, count)), length - offset)
+        guard wanted > 0 else { return Chunk(copying: UnsafeRawBufferPointer(start: nil, count: 0)) }
+        let size = Int64(BlockSums.blockSize)
+        let first = offset / size
+        // Whole blocks only can be judged: the last one wanted is cut off unless it is the first.
+        let end = min(max((offset + wanted) / size, first + 1), first + 16)
+        guard let storage = blocks(first..<end) else {
+            onDamage()
+            return nil
+        }
+        let start = Int(offset - first * size)
+        let there = Int(min(length, end * size) - first * size)
+        return Chunk(storage: storage, range: start..<min(there, start + Int(wanted)))
+    }
+
+    private func blocks(_ numbers: Range<Int64>) -> ChunkStorage? {
+        let size = Int64(BlockSums.blockSize)
+        let start = numbers.lowerBound * size
+        let count = Int(min(length, numbers.upperBound * size) - start)
+        let storage = ChunkStorage(capacity: count)
+        guard fill(storage.room(from: 0), at: start) else { return nil }
+        for number in numbers {
+            let from = Int(number * size - start)
+            guard from < count else { break }
+            let block = storage.bytes(from..<min(count, from + Int(size)))
+            guard sums.indices.contains(Int(number)), BlockSums.sum(block) == sums[Int(number)] else { return nil }
+        }
+        return storage
+    }
+
+    private func fill(_ room: UnsafeMutableRawBufferPointer, at start: Int64) -> Bool {
+        var done = 0
+        while done < room.count {
+            let rest = UnsafeMutableRawBufferPointer(rebasing: room[done...])
+            guard let count = try? file.read(into: rest, at: start + Int64(done)), count > 0 else { return false }
+            done += count
+        }
+        return true
+    }
+}

@@ -1,0 +1,137 @@
+// One transaction: what it does, and what is to be done when it is through.
+
+import URLLoadingIO
+
+struct DiskChange {
+    private(set) var stored: [DiskEntry] = []
+    /// Files that no row names any more.
+    private(set) var files: [String] = []
+    private(set) var hashes: Set<Int64> = []
+    /// Hashes that no row has any more.
+    private(set) var goneHashes: Set<Int64> = []
+    private(set) var known: DiskTables.State
+    private(set) var seen: Int64
+    /// Others have changed something since we looked.
+    private(set) var isForeign = false
+    let epoch: Int
+
+    private let capacity: Int64
+    private let pending: [Int64: DiskEntry]
+    private let touches: [Int64: (hash: Int64, moment: Int64)]
+    private var difference: Int64 = 0
+
+    init(_ state: DiskState) {
+        known = state.known
+        seen = state.seen
+        epoch = state.epoch
+        capacity = state.capacity
+        pending = state.pending
+        touches = state.touches
+    }
+
+    mutating func apply(_ batch: [DiskOperation], _ tables: DiskTables) throws(DatabaseFailure) {
+        // A second try begins anew.
+        let base = self
+        do throws(DatabaseFailure) {
+            try begin(tables)
+            for operation in batch { try apply(operation, tables) }
+            try keepCapacity(tables)
+            try close(tables)
+        } catch {
+            self = base
+            throw error
+        }
+    }
+
+    mutating func makeRoom(_ room: Int64, _ tables: DiskTables) throws(DatabaseFailure) {
+        try begin(tables)
+        try evict(to: max(0, known.total - room), tables)
+        try close(tables)
+    }
+
+    private mutating func apply(_ operation: DiskOperation, _ tables: DiskTables) throws(DatabaseFailure) {
+        switch operation {
+        case .commit(let entry): try store(entry, tables)
+        case .update(let response): try update(response, tables)
+        case .remove(.one(let hash, let id)): try delete(.one(hash: hash, id: id), tables)
+        case .remove(.key(let hash, _)): try delete(.key(hash), tables)
+        case .remove(.since(let moment)): try delete(moment == -.infinity ? .all : .since(moment), tables)
+        case .touch: for (id, touch) in touches { try tables.touch(id, hash: touch.hash, at: touch.moment) }
+        default: break
+        }
+    }
+
+    private mutating func store(_ entry: DiskEntry, _ tables: DiskTables) throws(DatabaseFailure) {
+        // Removed meanwhile, or its file could not be written.
+        guard pending[entry.response.id] === entry, entry.file?.hasFailed != true else { return }
+        var sums = BlockSums()
+        entry.body?.withUnsafeBytes { sums.add($0) }
+        let all = entry.file?.finishSums() ?? sums.finish()
+        if let file = entry.file, file.length != entry.response.storedLength { return file.fail() }
+        let variant = entry.response.variantHash
+        // The beginning of a newer one is worth less than the whole of an older one.
+        if !entry.response.isWhole, try tables.hasWhole(hash: entry.hash, variant: variant) { return }
+        try delete(.variant(hash: entry.hash, variant: variant), tables)
+        let head = DiskHead(entry.response, file: entry.file?.name, sums: all)
+        let row = try tables.insert(head, hash: entry.hash, body: entry.body, used: DiskStorage.now())
+        difference += row.size
+        seen = max(seen, row.seq)
+        hashes.insert(entry.hash)
+        goneHashes.remove(entry.hash)
+        stored.append(entry)
+    }
+
+    private mutating func update(_ response: StoredResponse, _ tables: DiskTables) throws(DatabaseFailure) {
+        let hash = response.key.hash64
+        guard let found = try tables.find(response.id, hash) else { return }
+        var head = found.head
+        let extent = head.response.extent
+        head.response = response
+        head.response.extent = extent
+        try tables.update(head, hash: hash)
+    }
+
+    private mutating func delete(_ selection: DiskTables.Selection, _ tables: DiskTables) throws(DatabaseFailure) {
+        try delete(try tables.rows(selection), tables)
+    }
+
+    private mutating func delete(_ rows: [DiskTables.Row], _ tables: DiskTables) throws(DatabaseFailure) {
+        for row in rows {
+            try tables.delete(row)
+            difference -= row.size
+            goneHashes.insert(row.hash)
+            if let file = row.file { files.append(file) }
+        }
+    }
+
+    /// When it is too much, a twentieth more than must go goes, so that this is not done every time.
+    private mutating func keepCapacity(_ tables: DiskTables) throws(DatabaseFailure) {
+        guard known.total + difference > capacity else { return }
+        try evict(to: capacity - capacity / 20, tables)
+    }
+
+    private mutating func evict(to limit: Int64, _ tables: DiskTables) throws(DatabaseFailure) {
+        while known.total + difference > limit {
+            let rows = try tables.rows(.oldest(64))
+            guard !rows.isEmpty else { return }
+            for row in rows where known.total + difference > limit { try delete([row], tables) }
+        }
+    }
+
+    /// Others may have been here since we looked.
+    private mutating func begin(_ tables: DiskTables) throws(DatabaseFailure) {
+        let now = try tables.state()
+        guard now.changes != known.changes else { return }
+        isForeign = true
+        known = now
+        var found: Set<Int64> = []
+        seen = try tables.hashes(after: seen) { found.insert($0) }
+        hashes.formUnion(found)
+    }
+
+    private mutating func close(_ tables: DiskTables) throws(DatabaseFailure) {
+        known = try tables.note(difference)
+        for hash in goneHashes where try tables.hasRow(forHash: hash) { goneHashes.remove(hash) }
+        hashes.subtract(goneHashes)
+    }
+}

@@ -1,0 +1,147 @@
+// A head as it lies in its row: all that must be right for a response to be right, under one checksum. What else the
+// row has is for finding and sorting, and believed by nobody.
+
+import URLLoadingIO
+import URLLoadingWire
+
+struct DiskHead: Sendable {
+    var response: StoredResponse
+    /// Where the body is; `nil`: in a row of its own.
+    var file: String?
+    /// Of its blocks.
+    var sums: [UInt32]
+
+    private static let format: UInt8 = 1
+
+    // MARK: Writing
+
+    var bytes: [UInt8] {
+        var writer = ByteWriter()
+        writer.put(Self.format)
+        put(&writer)
+        let sum = writer.bytes.withUnsafeBytes { BlockSums.sum($0) }
+        writer.put(sum)
+        return writer.bytes
+    }
+
+    private func put(_ writer: inout ByteWriter) {
+        writer.put(response.id)
+        writer.put(response.key.text)
+        writer.put(response.url)
+        writer.put(UInt16(response.status.code))
+        writer.put(response.version.major)
+        writer.put(response.version.minor)
+        writer.put(response.requestTime)
+        writer.put(response.responseTime)
+        writer.put(response.isDecoded)
+        switch response.extent {
+        case .whole(let length):
+            writer.put(true)
+            writer.put(length)
+        case .beginning(let length, let total):
+            writer.put(false)
+            writer.put(length)
+            writer.put(total ?? -1)
+        }
+        writer.put(response.userInfo != nil)
+        (response.userInfo ?? []).withUnsafeBytes { writer.put($0) }
+        putFields(&writer)
+        writer.put(file ?? "")
+        writer.put(UInt32(sums.count))
+        for sum in sums { writer.put(sum) }
+    }
+
+    private func putFields(_ writer: inout ByteWriter) {
+        writer.put(UInt32(response.varying.count))
+        for (name, value) in response.varying {
+            writer.put(name)
+            writer.put(value != nil)
+            writer.put(value ?? "")
+        }
+        writer.put(UInt32(response.headers.count))
+        response.headers.forEachRaw { name, value in
+            writer.put(name)
+            writer.put(value)
+        }
+    }
+
+    // MARK: Reading
+
+    /// `nil` for what was not written by `bytes`, or is not what it wrote any more.
+    init?(_ bytes: UnsafeRawBufferPointer) {
+        guard bytes.count > 4 else { return nil }
+        let content = UnsafeRawBufferPointer(rebasing: bytes.dropLast(4))
+        var end = ByteReader(UnsafeRawBufferPointer(rebasing: bytes.suffix(4)))
+        guard end.number(UInt32.self) == BlockSums.sum(content) else { return nil }
+        var reader = ByteReader(content)
+        guard reader.number(UInt8.self) == Self.format, let response = Self.response(&reader), let file = reader.text(),
+            let count = reader.number(UInt32.self)
+        else { return nil }
+        var sums: [UInt32] = []
+        for _ in 0..<count {
+            guard let sum = reader.number(UInt32.self) else { return nil }
+            sums.append(sum)
+        }
+        // What is said to be there can be judged, to the last byte.
+        guard reader.isAtEnd, BlockSums.count(response.storedLength) == Int64(sums.count), Self.isName(file) else { return nil }
+        self.response = response
+        self.file = file.isEmpty ? nil : file
+        self.sums = sums
+    }
+
+    init(_ response: StoredResponse, file: String?, sums: [UInt32]) {
+        self.response = response
+        self.file = file
+        self.sums = sums
+    }
+
+    /// A name that leads nowhere but into the folder of the bodies.
+    private static func isName(_ file: String) -> Bool {
+        file.utf8.allSatisfy { ("a"..."z").contains(Character(UnicodeScalar($0))) || ("0"..."9").contains(Character(UnicodeScalar($0))) }
+    }
+
+    private static func response(_ reader: inout ByteReader) -> StoredResponse? {
+        guard let id = reader.number(Int64.self), let key = reader.text(), let url = reader.text(),
+            let code = reader.number(UInt16.self), let status = Status(Int(code)),
+            let major = reader.number(UInt8.self), let minor = reader.number(UInt8.self),
+            let requestTime = reader.double(), let responseTime = reader.double(), let isDecoded = reader.flag(),
+            let extent = extent(&reader), let hasUserInfo = reader.flag(), let userInfo = reader.raw(),
+            let varying = varying(&reader), let headers = headers(&reader)
+        else { return nil }
+        var response = StoredResponse(
+            id: id, key: CacheKey(text: key), url: url, status: status, version: HTTPVersion(major: major, minor: minor),
+            headers: headers, requestTime: requestTime, responseTime: responseTime)
+        response.varying = varying
+        response.extent = extent
+        response.isDecoded = isDecoded
+        response.userInfo = hasUserInfo ? Array(userInfo) : nil
+        return response
+    }
+
+    private static func extent(_ reader: inout ByteReader) -> StoredResponse.Extent? {
+        guard let isWhole = reader.flag(), let length = reader.number(Int64.self), length >= 0 else { return nil }
+        if isWhole { return .whole(length) }
+        guard let total = reader.number(Int64.self) else { return nil }
+        return .beginning(length, of: total < 0 ? nil : total)
+    }
+
+    private static func varying(_ reader: inout ByteReader) -> [String: String?]? {
+        guard let count = reader.number(UInt32.self) else { return nil }
+        var varying: [String: String?] = [:]
+        for _ in 0..<count {
+            guard let name = reader.text(), let isThere = reader.flag(), let value = reader.text() else { return nil }
+            varying.updateValue(isThere ? value : nil, forKey: name)
+        }
+        return varying
+    }
+
+    private static func headers(_ reader: inout ByteReader) -> Headers? {
+        guard let count = reader.number(UInt32.self) else { return nil }
+        var headers = Headers()
+        for _ in 0..<count {
+            guard let name = reader.raw(), let value = reader.raw() else { return nil }
+            headers.appendRaw(name: name, value: value)
+        }
+        return headers
+    }
+}

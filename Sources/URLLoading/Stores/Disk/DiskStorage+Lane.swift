@@ -1,0 +1,220 @@
+// The lane: one thread takes what is to be done, some at a time. Files are written first, then all rows change in one
+// transaction, then what no row names any more is removed: whenever the process ends, a row names a file that is
+// whole, and what is left over is a file that no row names.
+
+import Synchronization
+import URLLoadingIO
+
+extension DiskStorage {
+    func submit(_ operation: DiskOperation) {
+        let bytes = queued.add(operation.size, ordering: .relaxed).newValue
+        let mustStart = lane.withLock { lane in
+            lane.add(operation)
+            if case .barrier = operation { lane.isUrgent = true }
+            if bytes > Self.behind / 4 { lane.isUrgent = true }
+            defer { lane.isRunning = true }
+            return !lane.isRunning
+        }
+        if mustStart { thread.run { self.work() } } else if isUrgent(operation, bytes) { urgency.raise() }
+    }
+
+    private func isUrgent(_ operation: DiskOperation, _ bytes: Int) -> Bool {
+        if case .barrier = operation { true } else { bytes > Self.behind / 4 && bytes - operation.size <= Self.behind / 4 }
+    }
+
+    /// Waits until all that was submitted is done. Blocks; not on the lane's own thread.
+    func settle() {
+        let done = ThreadSignal()
+        submit(.barrier(done))
+        while !done.wait(nanoseconds: 3_600_000_000_000) {}
+    }
+
+    func flush() {
+        submit(.touch)
+        settle()
+    }
+
+    private func work() {
+        while true {
+            // One transaction for many costs little more than one for each.
+            if !lane.withLock({ $0.isUrgent }) { _ = urgency.wait(nanoseconds: 5_000_000) }
+            let batch = lane.withLock { lane in
+                lane.isUrgent = false
+                let batch = lane.takeBatch()
+                if batch.isEmpty { lane.isRunning = false } else if !lane.isEmpty { lane.isUrgent = true }
+                return batch
+            }
+            if batch.isEmpty { return }
+            perform(batch)
+            done(batch)
+        }
+    }
+
+    private func done(_ batch: [DiskOperation]) {
+        let bytes = batch.reduce(0) { $0 + $1.size }
+        let left = queued.subtract(bytes, ordering: .relaxed).newValue
+        for case .barrier(let signal) in batch { signal.raise() }
+        guard left < Self.behind / 2 else { return }
+        for slot in lane.withLock({ lane in
+            defer { lane.waiters.removeAll() }
+            return lane.waiters
+        }) { slot.wake() }
+    }
+
+    // MARK: A batch
+
+    private func perform(_ batch: [DiskOperation]) {
+        guard let tables = prepare(for: batch) else { return giveUp(batch, triesRemovalsAgain: false) }
+        for operation in batch { writeFile(operation, tables) }
+        guard batch.contains(where: \.changesRows) else { return aside(batch, tables) }
+        var change = DiskChange(state.withLock { $0 })
+        do throws(DatabaseFailure) {
+            try tables.transaction { () throws(DatabaseFailure) in try change.apply(batch, tables) }
+            settle(batch, change)
+            aside(batch, tables)
+        } catch {
+            failed(batch, error, tables)
+        }
+    }
+
+    /// What is no change of rows.
+    private func aside(_ batch: [DiskOperation], _ tables: DiskTables) {
+        for operation in batch {
+            switch operation {
+            case .look: try? look(tables, Poller.coarseNow())
+            case .setAside(let identity): setAside(identity)
+            case .sweep(let folders): sweep(folders, tables)
+            default: break
+            }
+        }
+    }
+
+    private func writeFile(_ operation: DiskOperation, _ tables: DiskTables) {
+        do throws(IOFailure) {
+            switch operation {
+            case .write(let file, let chunk) where !file.hasFailed: try file.write(chunk, paths)
+            case .copy(let file, let base): try copy(base, to: file, tables)
+            default: break
+            }
+        } catch {
+            switch operation {
+            case .write(let file, _), .copy(let file, _): file.fail()
+            default: break
+            }
+            if error.isFull { isFull(tables, error) } else { report(.init(error)) }
+        }
+    }
+
+    private func copy(_ base: StoredResponse, to file: DiskFile, _ tables: DiskTables) throws(IOFailure) {
+        let found = (try? tables.find(base.id, base.key.hash64)) ?? nil
+        guard let found, let body = body(found.head, found.body) else { return file.fail() }
+        var offset: Int64 = 0
+        while offset < body.length {
+            guard let chunk = body.read(at: offset, atMost: 1 << 20), chunk.count > 0 else { return file.fail() }
+            try file.write(chunk, paths)
+            offset += Int64(chunk.count)
+        }
+    }
+
+    private func body(_ head: DiskHead, _ body: Chunk?) -> (any StoredBody)? {
+        guard let name = head.file else { return body.map { MemoryBody($0) } }
+        return DiskBody(head, paths.body(name)) {}
+    }
+
+    private func settle(_ batch: [DiskOperation], _ change: DiskChange) {
+        for entry in change.stored { entry.file?.keep() }
+        for name in change.files { paths.remove(name) }
+        state.withLock { state in
+            for operation in batch { state.settle(operation) }
+            state.index.formUnion(change.hashes)
+            // Who looked meanwhile may have seen it come back.
+            for hash in change.goneHashes where state.epoch == change.epoch { state.index.remove(hash) }
+            if change.isForeign { state.epoch += 1 }
+            state.seen = max(state.seen, change.seen)
+            if change.known.changes > state.known.changes { state.known = change.known }
+        }
+    }
+
+    // MARK: What can go wrong
+
+    private func failed(_ batch: [DiskOperation], _ failure: DatabaseFailure, _ tables: DiskTables) {
+        switch failure.kind {
+        case .busy: return giveUp(batch, triesRemovalsAgain: true)
+        case .full: isFull(tables, failure)
+        case .damaged:
+            setAside(tables.identity)
+            // Once more, with the new one.
+            if let tables = writer.withLock({ $0 }) {
+                var change = DiskChange(state.withLock { $0 })
+                if (try? tables.transaction({ () throws(DatabaseFailure) in try change.apply(batch, tables) })) != nil {
+                    return settle(batch, change)
+                }
+            }
+        case .unwritable, .other: report(.init(failure))
+        }
+        giveUp(batch, triesRemovalsAgain: false)
+    }
+
+    /// What was to be stored is not. What was to be removed stays hidden, and is tried again if others were in the way.
+    private func giveUp(_ batch: [DiskOperation], triesRemovalsAgain: Bool) {
+        var again: [DiskOperation] = []
+        state.withLock { state in
+            for operation in batch {
+                if case .remove = operation {
+                    if triesRemovalsAgain { again.append(operation) }
+                } else {
+                    state.settle(operation)
+                }
+            }
+        }
+        for case .write(let file, _) in batch { file.fail() }
+        guard !again.isEmpty else { return }
+        queued.add(again.reduce(0) { $0 + $1.size }, ordering: .relaxed)
+        lane.withLock { $0.putBack(again) }
+    }
+
+    /// Makes some room, and takes nothing for a while.
+    private func isFull(_ tables: DiskTables, _ error: some Error) {
+        report(ResponseCache.Problem(.full, "\(error)"))
+        lane.withLock { $0.resumes = Poller.coarseNow() + 10_000_000_000 }
+        var change = DiskChange(state.withLock { $0 })
+        let room = max(1 << 20, change.known.total / 10)
+        do throws(DatabaseFailure) {
+            try tables.transaction { () throws(DatabaseFailure) in try change.makeRoom(room, tables) }
+            return settle([], change)
+        } catch {}
+        // Not even that fits: files need no room to go, and a row without its file is found out.
+        for row in (try? tables.rows(.oldest(64))) ?? [] { if let name = row.file { paths.remove(name) } }
+        try? tables.checkpoint()
+    }
+
+    /// Whether the disk was full a short while ago.
+    var isResting: Bool { lane.withLock { $0.resumes > Poller.coarseNow() } }
+}
+
+extension DiskState {
+    mutating func settle(_ operation: DiskOperation) {
+        switch operation {
+        case .commit(let entry): settle(entry)
+        case .update(let response): settle(update: response.id)
+        case .remove(let removal): settle(removal)
+        default: break
+        }
+    }
+}
+
+extension DiskOperation {
+    var changesRows: Bool {
+        switch self {
+        case .commit, .update, .remove, .touch, .shrink: true
+        default: false
+        }
+    }
+}
+
+extension DiskFile {
+    func write(_ chunk: Chunk, _ paths: DiskPaths) throws(IOFailure) {
+        let result = chunk.withUnsafeBytes { bytes in Result { () throws(IOFailure) in try write(bytes, paths) } }
+        try result.get()
+    }
+}

@@ -1,0 +1,156 @@
+// How a database is opened, made, and begun anew. On the lane's thread, all of it, and under a lock that other
+// processes respect.
+
+import Synchronization
+import URLLoadingIO
+
+extension DiskStorage {
+    /// The connection to write with; `nil` if there is none to be had, or no need for one.
+    func prepare(for batch: [DiskOperation]) -> DiskTables? {
+        if state.withLock({ $0.phase == .failed }) { return forgive(batch) }
+        let current = PathIdentity(paths.database)
+        let tables = writer.withLock { $0 }
+        if let tables, tables.identity == current { return tables }
+        if tables != nil { forget() }
+        guard current == nil, !batch.contains(where: \.makesDatabase) else { return open() }
+        return forgive(batch)
+    }
+
+    /// Nothing is there that could be removed.
+    private func forgive(_ batch: [DiskOperation]) -> DiskTables? {
+        state.withLock { state in
+            for case .remove(let removal) in batch { state.settle(removal) }
+        }
+        return nil
+    }
+
+    /// The database is another one, or gone.
+    private func forget() {
+        writer.withLock { $0 = nil }
+        state.withLock { state in
+            state.phase = .unopened
+            state.index = []
+            state.seen = 0
+            state.known = .init(total: 0, changes: 0)
+            state.epoch += 1
+            state.generation += 1
+        }
+    }
+
+    private func open() -> DiskTables? {
+        do throws(IOFailure) { try paths.makeFolders() } catch { return fail(ResponseCache.Problem(error)) }
+        guard let lock = FileLock(paths.lock) else { return fail(ResponseCache.Problem(.unwritable, paths.lock)) }
+        defer { withExtendedLifetime(lock) {} }
+        return openLocked(mayBeginAnew: true)
+    }
+
+    private func openLocked(mayBeginAnew: Bool) -> DiskTables? {
+        do throws(DiskTables.Failure) {
+            let tables = try DiskTables.open(paths)
+            do throws(DatabaseFailure) { try read(tables) } catch { throw .database(error) }
+            writer.withLock { $0 = tables }
+            return tables
+        } catch {
+            switch error {
+            case .folder(let failure): return fail(ResponseCache.Problem(failure))
+            case .database(let failure) where failure.kind == .busy: return nil
+            case .database(let failure) where failure.kind != .damaged:
+                report(ResponseCache.Problem(failure))
+                return failure.kind == .unwritable ? fail(ResponseCache.Problem(failure)) : nil
+            case .database, .foreign: return mayBeginAnew ? beginAnew() : fail(ResponseCache.Problem(.damaged, "\(error)"))
+            }
+        }
+    }
+
+    private func fail(_ problem: ResponseCache.Problem) -> DiskTables? {
+        report(problem)
+        state.withLock { $0.phase = .failed }
+        return nil
+    }
+
+    /// Learns what there is.
+    private func read(_ tables: DiskTables) throws(DatabaseFailure) {
+        // Somebody else may be writing: then he counts.
+        try? tables.transaction { () throws(DatabaseFailure) in try tables.recount() }
+        var index: Set<Int64> = []
+        let known = try tables.state()
+        let seen = try tables.hashes(after: 0) { index.insert($0) }
+        let now = Poller.coarseNow()
+        let isTooMuch = state.withLock { state in
+            state.phase = .open
+            state.index = index
+            state.seen = seen
+            state.known = known
+            state.looked = now
+            return known.total > state.capacity
+        }
+        if isTooMuch { submit(.shrink) }
+        submit(.sweep(PrivateFolder.names(paths.bodies).filter { $0.utf8.count == 2 }))
+    }
+
+    // MARK: Damage
+
+    /// Begins anew, unless somebody has done so already.
+    func setAside(_ identity: PathIdentity) {
+        guard PathIdentity(paths.database) == identity, let lock = FileLock(paths.lock) else { return }
+        defer { withExtendedLifetime(lock) {} }
+        guard PathIdentity(paths.database) == identity else { return }
+        forget()
+        _ = beginAnew()
+    }
+
+    private func beginAnew() -> DiskTables? {
+        report(ResponseCache.Problem(.damaged, "the database was damaged, and has been begun anew"))
+        for part in DiskPaths.parts { PrivateFolder.rename(paths.database + part, paths.damaged + part) }
+        guard let tables = openLocked(mayBeginAnew: false) else { return nil }
+        try? salvage(into: tables)
+        try? read(tables)
+        return tables
+    }
+
+    /// Takes over what can still be read, row by row: heads and bodies say themselves whether they are right.
+    private func salvage(into tables: DiskTables) throws(DatabaseFailure) {
+        let damaged = DamagedTables(try Database(path: paths.damaged, patience: 0))
+        let end = Poller.coarseNow() + 5_000_000_000
+        try tables.transaction { () throws(DatabaseFailure) in
+            var change: Int64 = 0
+            var seq = damaged.lastRow
+            let first = max(0, seq - 200_000)
+            while seq > first, Poller.coarseNow() < end {
+                defer { seq -= 1 }
+                guard let (head, body, used) = damaged.row(seq), head.file != nil || body != nil else { continue }
+                let hash = head.response.key.hash64
+                guard try tables.rows(.variant(hash: hash, variant: head.response.variantHash)).isEmpty else { continue }
+                change += try tables.insert(head, hash: hash, body: body, used: used).size
+            }
+            _ = try tables.note(change)
+        }
+    }
+
+    // MARK: What was left over
+
+    /// Removes files that no row names: from one folder, then the others.
+    func sweep(_ folders: [String], _ tables: DiskTables) {
+        guard let folder = folders.last else { return }
+        for name in PrivateFolder.names(paths.folder(of: folder), atMost: 4096) where name.hasPrefix(folder) {
+            guard isLeftOver(name, tables), let (file, _) = try? FileWriter.reopen(paths.body(name)), file.claim()
+            else { continue }
+            // While it is claimed nobody writes to it, and who has written has his row.
+            if isLeftOver(name, tables) { file.remove(at: paths.body(name)) }
+            file.unclaim()
+        }
+        if folders.count > 1 { submit(.sweep(folders.dropLast())) }
+    }
+
+    private func isLeftOver(_ name: String, _ tables: DiskTables) -> Bool { (try? tables.hasRow(forFile: name)) == false }
+}
+
+extension DiskOperation {
+    /// There has to be a database for it.
+    var makesDatabase: Bool {
+        switch self {
+        case .write, .copy, .commit: true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,126 @@
+// How a response gets to the disk, and away from it.
+
+import Synchronization
+import URLLoadingIO
+
+extension DiskStorage {
+    /// Whether a body of so many bytes would be kept; `nil` for an unknown length.
+    func takes(_ length: Int64?) -> Bool {
+        let isOpen = state.withLock { state in
+            state.phase != .failed && state.capacity > 0 && (length ?? 0) <= min(state.maximumEntry, state.capacity)
+        }
+        guard isOpen, queued.load(ordering: .relaxed) < Self.overfull else { return false }
+        return !isResting
+    }
+
+    func write(_ response: StoredResponse, length: Int64?) -> (any CacheWriting)? {
+        guard takes(length), !response.isMemoryOnly else { return nil }
+        return begin(response, length: length, base: nil)
+    }
+
+    func append(to response: StoredResponse) -> (any CacheWriting)? {
+        guard case .beginning(_, let total) = response.extent, takes(total ?? response.storedLength) else { return nil }
+        return begin(response, length: total, base: response)
+    }
+
+    /// - Parameter end: what to do with it instead of `end`, when it is there.
+    func begin(
+        _ response: StoredResponse, length: Int64?, base: StoredResponse?, end: (@Sendable (DiskEntry) -> Void)? = nil
+    ) -> DiskWriting {
+        var response = response
+        response.id = StoredResponse.newID()
+        response.isCopy = false
+        let limit = state.withLock { state in
+            state.open.begin(response, completing: base?.id ?? 0)
+            return min(state.maximumEntry, state.capacity)
+        }
+        return DiskWriting(response, length: length, limit: limit, completing: base, self, end)
+    }
+
+    func store(_ response: StoredResponse, body: [UInt8]) -> Bool {
+        var response = response
+        response.id = StoredResponse.newID()
+        response.extent = .whole(Int64(body.count))
+        return store(response, body.withUnsafeBytes { Chunk(copying: $0) })
+    }
+
+    /// Stores one under the id it has.
+    func store(_ response: StoredResponse, _ body: Chunk) -> Bool {
+        guard takes(Int64(body.count)), !response.isMemoryOnly else { return false }
+        var file: DiskFile?
+        if body.count > Self.rowLimit {
+            let new = DiskFile()
+            submit(.write(new, body))
+            file = new
+        }
+        commit(DiskEntry(response, body: file == nil ? body : nil, file: file))
+        return true
+    }
+
+    private func commit(_ entry: DiskEntry) {
+        state.withLock { $0.add(entry) }
+        submit(.commit(entry))
+    }
+
+    /// A write is whole, or as much of it as there will be.
+    @discardableResult
+    func end(_ entry: DiskEntry) -> Bool {
+        let isWanted = state.withLock { state in
+            guard state.open.end(entry.response.id) else { return false }
+            state.add(entry)
+            return true
+        }
+        if isWanted { submit(.commit(entry)) }
+        return isWanted
+    }
+
+    func abandon(_ id: Int64) { state.withLock { _ = $0.open.end(id) } }
+
+    func update(_ response: StoredResponse) {
+        state.withLock { $0.update(response) }
+        submit(.update(response))
+    }
+
+    // MARK: Removing
+
+    func remove(_ response: StoredResponse) { remove(.one(hash: response.key.hash64, id: response.id)) }
+    func remove(_ key: CacheKey) { remove(.key(hash: key.hash64, key)) }
+    func removeAll(since moment: Double?) { remove(.since(moment ?? -.infinity)) }
+
+    private func remove(_ removal: DiskOperation.Removal) {
+        let now = Poller.coarseNow()
+        let isThere = state.withLock { state in
+            // An unsafe method removes what is mostly not there (RFC 9111 §4.4): that costs no transaction.
+            let isFresh = now &- state.looked < Self.lookInterval
+            let isSure = state.phase == .failed || isFresh && (state.phase == .open || state.phase == .absent)
+            let isThere = !isSure || state.pending.count > 0 || removal.hash.map { state.index.contains($0) } != false
+            state.hide(removal)
+            if !isThere { state.settle(removal) }
+            return isThere
+        }
+        if isThere { submit(.remove(removal)) }
+    }
+
+    // MARK: Waiting for the disk
+
+    var isBehind: Bool { queued.load(ordering: .relaxed) > Self.behind }
+
+    /// Returns when the disk has caught up, or the load is stopped.
+    func ready(_ load: LoadControl) async {
+        let slot = Poller.shared.borrowSlot()
+        load.attach(slot)
+        defer {
+            load.detach(slot)
+            Poller.shared.returnSlot(slot)
+        }
+        while load.stopReason == nil {
+            lane.withLock { $0.waiters.append(slot) }
+            // What was done before we were on the list woke nobody.
+            guard isBehind else { return }
+            await Poller.shared.park(slot, until: load)
+        }
+    }
+
+    /// The same for threads that may block.
+    func waitUntilReady() { if isBehind { settle() } }
+}

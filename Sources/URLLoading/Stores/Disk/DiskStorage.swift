@@ -1,0 +1,215 @@
+// Responses on disk: heads and small bodies in rows of a SQLite database, large bodies in files that a row names.
+// docs/internals/cache-store.md draws it, and says what each crash leaves.
+//
+// Rule 1: nobody waits for the disk who did not ask to. All that changes it goes through the lane, one thread at a
+// time, in order (`DiskStorage+Lane.swift`); what is on its way is found in `DiskState`.
+// Rule 2: nothing that was read is believed before its checksum fits.
+// Rule 3: whatever goes wrong, the cache holds less than it might, and says so once (`problem`).
+
+import FoundationEssentials
+import Synchronization
+import URLLoadingIO
+
+final class DiskStorage: CacheStorage {
+    let paths: DiskPaths
+    let state: Lock<DiskState>
+    let lane: Lock<DiskLane>
+    let thread = BlockingThreads(limit: 1)
+    /// Ends the wait for more to write.
+    let urgency = ThreadSignal()
+    /// Bytes on their way.
+    let queued = Atomic<Int>(0)
+    /// Connections that nobody uses now, to read.
+    private let readers = Lock(Readers())
+    /// Only the thread of the lane takes it.
+    let writer = Lock<DiskTables?>(nil)
+    let firstProblem = Lock<ResponseCache.Problem?>(nil)
+
+    private struct Readers: Sendable {
+        var idle: [DiskTables] = []
+        var generation = 0
+    }
+
+    /// Bodies up to this size are in rows: a file costs more than it.
+    static let rowLimit = 16 << 10
+    /// Who brings more than this should wait, and who brings this much more is refused.
+    static let behind = 4 << 20
+    static let overfull = 32 << 20
+    /// How long what others have changed may go unnoticed.
+    static let lookInterval: Int64 = 100_000_000
+
+    init(_ folder: String, capacity: Int64, maximumEntry: Int64) {
+        paths = DiskPaths(folder: folder)
+        state = Lock(DiskState(capacity: capacity, maximumEntry: maximumEntry))
+        lane = Lock(DiskLane())
+    }
+
+    var problem: ResponseCache.Problem? { firstProblem.withLock { $0 } }
+    func report(_ problem: ResponseCache.Problem) { firstProblem.withLock { $0 = $0 ?? problem } }
+
+    /// Bytes it holds. May block.
+    var usage: Int64 {
+        ensureOpen()
+        return state.withLock { $0.known.total }
+    }
+
+    /// The same as far as that is known.
+    var knownUsage: Int64 { state.withLock { $0.known.total } }
+
+    /// Another one if anything of a key may have changed.
+    func revision(_ hash: Int64) -> Int { state.withLock { $0.revision(hash) } }
+    func bump(_ hash: Int64) { state.withLock { $0.bump(hash) } }
+
+    func set(capacity: Int64, maximumEntry: Int64) {
+        let isSmaller = state.withLock { state in
+            defer { (state.capacity, state.maximumEntry) = (capacity, maximumEntry) }
+            return capacity < state.capacity
+        }
+        if isSmaller { submit(.shrink) }
+    }
+
+    // MARK: Looking
+
+    func variantsNow(_ key: CacheKey) -> [StoredResponse]? {
+        let hash = key.hash64
+        let now = Poller.coarseNow()
+        return state.withLock { state in
+            switch state.phase {
+            case .unopened: return nil
+            case .failed: return []
+            case .absent, .open:
+                guard now &- state.looked < Self.lookInterval, !state.index.contains(hash) else { return nil }
+                return state.overlay(key, hash).pending
+            }
+        }
+    }
+
+    /// What others have changed is looked for soon, if that was not done lately.
+    func lookSoon() {
+        let now = Poller.coarseNow()
+        let isDue = state.withLock { state in
+            guard state.phase == .open, now &- state.looked >= Self.lookInterval else { return false }
+            state.looked = now
+            return true
+        }
+        if isDue { submit(.look) }
+    }
+
+    func variants(_ key: CacheKey) -> [StoredResponse] {
+        ensureOpen()
+        let hash = key.hash64
+        let now = Poller.coarseNow()
+        let (overlay, phase, isDue) = state.withLock {
+            ($0.overlay(key, hash), $0.phase, now &- $0.looked >= Self.lookInterval)
+        }
+        guard phase == .open else { return overlay.pending }
+        let rows = reading { reader throws(DatabaseFailure) in
+            if isDue { try look(reader, now) }
+            return try reader.heads(hash)
+        }
+        return overlay.over((rows ?? []).map(\.response).filter { $0.key == key })
+    }
+
+    func isInMemory(_ response: StoredResponse) -> Bool {
+        state.withLock { $0.pending[response.id]?.body != nil }
+    }
+
+    func body(_ response: StoredResponse) -> (any StoredBody)? {
+        let hash = response.key.hash64
+        let (entry, isHidden) = state.withLock { ($0.pending[response.id], $0.isHidden(response, hash)) }
+        if let entry {
+            if let body = entry.body { return MemoryBody(body) }
+            // Its file is being written.
+            settle()
+        } else if isHidden {
+            return nil
+        }
+        ensureOpen()
+        guard let found = reading({ reader throws(DatabaseFailure) in try reader.find(response.id, hash) }) ?? nil
+        else { return nil }
+        guard let body = open(found.head, found.body) else {
+            remove(response)
+            return nil
+        }
+        touch(response.id, hash)
+        return body
+    }
+
+    private func open(_ head: DiskHead, _ body: Chunk?) -> (any StoredBody)? {
+        guard let name = head.file else { return body.map { MemoryBody($0) } }
+        let response = head.response
+        return DiskBody(head, paths.body(name)) { [weak self] in self?.remove(response) }
+    }
+
+    private func touch(_ id: Int64, _ hash: Int64) {
+        let moment = Self.now()
+        let isMuch = state.withLock { state in
+            state.touches[id] = (hash, moment)
+            return state.touches.count == 512
+        }
+        if isMuch { submit(.touch) }
+    }
+
+    // MARK: Connections
+
+    /// Lends a connection; `nil` if there is none to be had, or it failed. Blocks.
+    func reading<R>(_ use: (DiskTables) throws(DatabaseFailure) -> R) -> R? {
+        let generation = state.withLock { $0.generation }
+        guard let reader = readers.withLock({ readers in
+            if readers.generation != generation {
+                readers = Readers(generation: generation)
+            }
+            return readers.idle.popLast()
+        }) ?? openReader() else { return nil }
+        do throws(DatabaseFailure) {
+            let result = try use(reader)
+            readers.withLock { if $0.generation == generation, $0.idle.count < 4 { $0.idle.append(reader) } }
+            return result
+        } catch {
+            if error.kind == .damaged { submit(.setAside(reader.identity)) }
+            return nil
+        }
+    }
+
+    private func openReader() -> DiskTables? {
+        guard PathIdentity(paths.database) != nil, let lock = FileLock(paths.lock) else { return nil }
+        defer { withExtendedLifetime(lock) {} }
+        return try? DiskTables.open(paths)
+    }
+
+    /// Notices what others have changed.
+    func look(_ reader: DiskTables, _ now: Int64) throws(DatabaseFailure) {
+        guard PathIdentity(paths.database) == reader.identity else { return submit(.look) }
+        let found = try reader.state()
+        let (known, seen) = state.withLock { ($0.known, $0.seen) }
+        var hashes: [Int64] = []
+        let last = found.changes == known.changes ? seen : try reader.hashes(after: seen) { hashes.append($0) }
+        state.withLock { state in
+            state.looked = now
+            guard found.changes > state.known.changes else { return }
+            state.index.formUnion(hashes)
+            state.seen = max(state.seen, last)
+            state.known = found
+            state.epoch += 1
+        }
+    }
+
+    /// Opens the database if there is one. Blocks.
+    private func ensureOpen() {
+        let now = Poller.coarseNow()
+        let phase = state.withLock { $0.phase }
+        guard phase == .unopened || phase == .absent else { return }
+        guard PathIdentity(paths.database) != nil else {
+            return state.withLock { state in
+                guard state.phase == .unopened || state.phase == .absent else { return }
+                state.phase = .absent
+                state.looked = now
+            }
+        }
+        submit(.open)
+        settle()
+    }
+
+    /// Milliseconds since 1970.
+    static func now() -> Int64 { Int64(Date().timeIntervalSince1970 * 1000) }
+}

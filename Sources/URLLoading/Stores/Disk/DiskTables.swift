@@ -1,0 +1,281 @@
+// One connection to a cache's database, and every statement there is. One thread at a time; all calls block.
+//
+// `entry` has a row for each response: `seq` grows with every row that is ever made, so what is new is found by it;
+// `hash` finds a key; `used` and `size` say what must go first, and how much that is. `body` has the small bodies,
+// apart from the heads, so that looking for a head does not read them. `state` has one row: how many bytes there are
+// in all, and how often anything has changed.
+
+import URLLoadingIO
+
+final class DiskTables: @unchecked Sendable {
+    private let database: Database
+    let identity: PathIdentity
+    static let format: Int64 = 1
+
+    /// What changes of a row, and what it took.
+    struct Row: Sendable {
+        let seq: Int64
+        let hash: Int64
+        let size: Int64
+        let file: String?
+    }
+    struct State: Sendable, Equatable {
+        var total: Int64
+        var changes: Int64
+    }
+
+    private init(_ database: Database, _ identity: PathIdentity) {
+        self.database = database
+        self.identity = identity
+    }
+
+    // MARK: Opening
+
+    enum Failure: Error {
+        case database(DatabaseFailure)
+        case folder(IOFailure)
+        /// Another format than ours.
+        case foreign
+    }
+
+    /// Opens the database of a folder, and makes it unless it is there. Whoever calls holds the folder's lock.
+    static func open(_ paths: DiskPaths) throws(Failure) -> DiskTables {
+        let identity: PathIdentity
+        do throws(IOFailure) { identity = try PrivateFolder.makeFile(paths.database) } catch { throw .folder(error) }
+        do throws(DatabaseFailure) {
+            let tables = DiskTables(try Database(path: paths.database, patience: 250), identity)
+            if try tables.prepare() { return tables }
+        } catch { throw .database(error) }
+        throw .foreign
+    }
+
+    private func prepare() throws(DatabaseFailure) -> Bool {
+        let format = try number("PRAGMA user_version")
+        if format == Self.format { return true }
+        guard format == 0 else { return false }
+        // Freed pages can be given back; only a new file can be told so, and VACUUM makes it new.
+        try database.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        try database.execute("VACUUM")
+        try database.transaction { () throws(DatabaseFailure) in
+            try database.execute(
+                """
+                CREATE TABLE entry (seq INTEGER PRIMARY KEY AUTOINCREMENT, hash INTEGER NOT NULL, id INTEGER NOT NULL,
+                    variant INTEGER NOT NULL, used INTEGER NOT NULL, size INTEGER NOT NULL, received REAL NOT NULL,
+                    whole INTEGER NOT NULL, file TEXT, head BLOB NOT NULL);
+                CREATE INDEX entry_hash ON entry (hash);
+                CREATE INDEX entry_used ON entry (used, size);
+                CREATE INDEX entry_file ON entry (file) WHERE file IS NOT NULL;
+                CREATE TABLE body (seq INTEGER PRIMARY KEY, data BLOB NOT NULL);
+                CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), total INTEGER NOT NULL, changes INTEGER NOT NULL);
+                INSERT INTO state VALUES (1, 0, 0);
+                PRAGMA user_version = 1;
+                """)
+        }
+        return true
+    }
+
+    private func number(_ text: StaticString) throws(DatabaseFailure) -> Int64 {
+        let statement = try database.statement(text)
+        var result: Int64 = 0
+        try statement.each { () throws(DatabaseFailure) in
+            result = statement.integer(0)
+            return false
+        }
+        return result
+    }
+
+    // MARK: Looking
+
+    func state() throws(DatabaseFailure) -> State {
+        let statement = try database.statement("SELECT total, changes FROM state")
+        var state = State(total: 0, changes: 0)
+        try statement.each { () throws(DatabaseFailure) in
+            state = State(total: statement.integer(0), changes: statement.integer(1))
+            return false
+        }
+        return state
+    }
+
+    /// The heads under a hash, the one stored last first. One that is damaged is left out.
+    func heads(_ hash: Int64) throws(DatabaseFailure) -> [DiskHead] {
+        let statement = try database.statement("SELECT head FROM entry WHERE hash = ? ORDER BY seq DESC")
+        var heads: [DiskHead] = []
+        try statement.each([.integer(hash)]) { () throws(DatabaseFailure) in
+            if let head = statement.withBlob(0, { DiskHead($0) }) { heads.append(head) }
+            return true
+        }
+        return heads
+    }
+
+    /// The head of one response, and its body if that is in a row and what it was.
+    func find(_ id: Int64, _ hash: Int64) throws(DatabaseFailure) -> (head: DiskHead, body: Chunk?)? {
+        let statement = try database.statement(
+            "SELECT e.head, b.data FROM entry e LEFT JOIN body b ON b.seq = e.seq WHERE e.hash = ? AND e.id = ?")
+        var found: (DiskHead, Chunk?)?
+        try statement.each([.integer(hash), .integer(id)]) { () throws(DatabaseFailure) in
+            guard let head = statement.withBlob(0, { DiskHead($0) }), head.response.id == id else { return true }
+            let body = head.file == nil ? statement.withBlob(1) { Self.judged($0, head) } : nil
+            found = (head, body)
+            return false
+        }
+        return found
+    }
+
+    static func judged(_ bytes: UnsafeRawBufferPointer, _ head: DiskHead) -> Chunk? {
+        guard Int64(bytes.count) == head.response.storedLength else { return nil }
+        var sums = BlockSums()
+        sums.add(bytes)
+        return sums.finish() == head.sums ? Chunk(copying: bytes) : nil
+    }
+
+    /// The hashes of what was stored after a row; returns the last row there is.
+    func hashes(after seq: Int64, _ use: (Int64) -> Void) throws(DatabaseFailure) -> Int64 {
+        let statement = try database.statement("SELECT seq, hash FROM entry WHERE seq > ?")
+        var last = seq
+        try statement.each([.integer(seq)]) { () throws(DatabaseFailure) in
+            last = max(last, statement.integer(0))
+            use(statement.integer(1))
+            return true
+        }
+        return last
+    }
+
+    /// A page of everything, for those who want to see it: in order of rows.
+    func page(after seq: Int64, atMost count: Int64) throws(DatabaseFailure) -> (rows: [(seq: Int64, head: DiskHead?)], last: Int64) {
+        let statement = try database.statement("SELECT seq, head FROM entry WHERE seq > ? ORDER BY seq LIMIT ?")
+        var rows: [(Int64, DiskHead?)] = []
+        try statement.each([.integer(seq), .integer(count)]) { () throws(DatabaseFailure) in
+            rows.append((statement.integer(0), statement.withBlob(1) { DiskHead($0) }))
+            return true
+        }
+        return (rows, rows.last?.0 ?? seq)
+    }
+
+    func hasRow(forFile name: String) throws(DatabaseFailure) -> Bool {
+        let statement = try database.statement("SELECT 1 FROM entry WHERE file = ?")
+        var isThere = false
+        try statement.each([.text(name)]) { () throws(DatabaseFailure) in
+            isThere = true
+            return false
+        }
+        return isThere
+    }
+
+    func hasRow(forHash hash: Int64) throws(DatabaseFailure) -> Bool {
+        let statement = try database.statement("SELECT 1 FROM entry WHERE hash = ? LIMIT 1")
+        var isThere = false
+        try statement.each([.integer(hash)]) { () throws(DatabaseFailure) in
+            isThere = true
+            return false
+        }
+        return isThere
+    }
+
+    // MARK: Changing, inside a transaction
+
+    func transaction<R>(_ work: () throws(DatabaseFailure) -> R) throws(DatabaseFailure) -> R {
+        try database.transaction(work)
+    }
+
+    func insert(_ head: DiskHead, hash: Int64, body: Chunk?, used: Int64) throws(DatabaseFailure) -> Row {
+        let bytes = head.bytes
+        let response = head.response
+        let size = Self.size(head: bytes.count, body: response.storedLength, isInFile: head.file != nil)
+        try database.statement("INSERT INTO entry VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)").run(
+            .integer(hash), .integer(response.id), .integer(response.variantHash), .integer(used), .integer(size),
+            .real(response.responseTime), .init(response.isWhole), .init(head.file), .bytes(bytes))
+        let seq = database.lastInsertedRow
+        if let body { try database.statement("INSERT INTO body VALUES (?, ?)").run(.integer(seq), .bytes([UInt8](body))) }
+        return Row(seq: seq, hash: hash, size: size, file: head.file)
+    }
+
+    /// What a response takes, about: rows fill their pages to nine tenths, files theirs to the last.
+    private static func size(head: Int, body: Int64, isInFile: Bool) -> Int64 {
+        let row = Int64(head) + 200 + (isInFile ? 0 : body)
+        return row + row / 8 + (isInFile ? (body + 4095) & ~4095 : 0)
+    }
+
+    func update(_ head: DiskHead, hash: Int64) throws(DatabaseFailure) {
+        try database.statement("UPDATE entry SET head = ?, received = ? WHERE hash = ? AND id = ?")
+            .run(.bytes(head.bytes), .real(head.response.responseTime), .integer(hash), .integer(head.response.id))
+    }
+
+    func touch(_ id: Int64, hash: Int64, at moment: Int64) throws(DatabaseFailure) {
+        try database.statement("UPDATE entry SET used = ? WHERE hash = ? AND id = ?")
+            .run(.integer(moment), .integer(hash), .integer(id))
+    }
+
+    enum Selection: Sendable {
+        case variant(hash: Int64, variant: Int64)
+        case one(hash: Int64, id: Int64)
+        case key(Int64)
+        case since(Double)
+        case all
+        /// So many of those that were not used for longest.
+        case oldest(Int64)
+    }
+
+    func rows(_ selection: Selection) throws(DatabaseFailure) -> [Row] {
+        switch selection {
+        case .variant(let hash, let variant):
+            try rows("SELECT seq, hash, size, file FROM entry WHERE hash = ? AND variant = ?", [.integer(hash), .integer(variant)])
+        case .one(let hash, let id):
+            try rows("SELECT seq, hash, size, file FROM entry WHERE hash = ? AND id = ?", [.integer(hash), .integer(id)])
+        case .key(let hash): try rows("SELECT seq, hash, size, file FROM entry WHERE hash = ?", [.integer(hash)])
+        case .since(let moment): try rows("SELECT seq, hash, size, file FROM entry WHERE received >= ?", [.real(moment)])
+        case .all: try rows("SELECT seq, hash, size, file FROM entry", [])
+        case .oldest(let count):
+            try rows("SELECT seq, hash, size, file FROM entry ORDER BY used, seq LIMIT ?", [.integer(count)])
+        }
+    }
+
+    private func rows(_ text: StaticString, _ values: [DatabaseStatement.Value]) throws(DatabaseFailure) -> [Row] {
+        let statement = try database.statement(text)
+        var rows: [Row] = []
+        try statement.each(values) { () throws(DatabaseFailure) in
+            rows.append(Row(
+                seq: statement.integer(0), hash: statement.integer(1), size: statement.integer(2),
+                file: statement.isNull(3) ? nil : statement.text(3)))
+            return true
+        }
+        return rows
+    }
+
+    func hasWhole(hash: Int64, variant: Int64) throws(DatabaseFailure) -> Bool {
+        let statement = try database.statement("SELECT 1 FROM entry WHERE hash = ? AND variant = ? AND whole = 1")
+        var isThere = false
+        try statement.each([.integer(hash), .integer(variant)]) { () throws(DatabaseFailure) in
+            isThere = true
+            return false
+        }
+        return isThere
+    }
+
+    func delete(_ row: Row) throws(DatabaseFailure) {
+        try database.statement("DELETE FROM entry WHERE seq = ?").run(.integer(row.seq))
+        if row.file == nil { try database.statement("DELETE FROM body WHERE seq = ?").run(.integer(row.seq)) }
+    }
+
+    /// Counts the bytes anew: what is added and taken away for years may go astray.
+    func recount() throws(DatabaseFailure) {
+        try database.statement("UPDATE state SET total = (SELECT coalesce(sum(size), 0) FROM entry INDEXED BY entry_used)").run()
+    }
+
+    /// One more change, with so many bytes more or less; returns what it is then.
+    func note(_ difference: Int64) throws(DatabaseFailure) -> State {
+        try database.statement("UPDATE state SET total = max(0, total + ?), changes = changes + 1").run(.integer(difference))
+        return try state()
+    }
+
+    // MARK: Room
+
+    /// Gives free pages back to the file system, some at a time, if there are many.
+    func giveBack() throws(DatabaseFailure) {
+        let free = try number("PRAGMA freelist_count")
+        guard free > 512, free > (try number("PRAGMA page_count")) / 4 else { return }
+        try database.execute("PRAGMA incremental_vacuum(512)")
+    }
+
+    /// What was written ahead goes where it belongs.
+    func checkpoint() throws(DatabaseFailure) { try database.execute("PRAGMA wal_checkpoint(TRUNCATE)") }
+}

@@ -1,0 +1,52 @@
+import URLLoadingIO
+
+extension ResponseCache {
+    /// What went wrong with the disk of a cache: loads go on, and less is kept.
+    public struct Problem: Error, Sendable, CustomStringConvertible {
+        /// The kinds.
+        public enum Reason: Sendable, Hashable {
+            /// The directory cannot be made or written to; nothing is kept there.
+            case unwritable
+            /// The directory belongs to somebody else, others may write to it, or it is a link; nothing is kept there.
+            case notOurs
+            /// No room on the disk, or the quota is used up. It is tried again later.
+            case full
+            /// The store was damaged. What could still be read was taken over into a new one, and the old one kept as
+            /// `cache.sqlite.damaged`.
+            case damaged
+            /// Anything else.
+            case other
+        }
+        /// What kind it is.
+        public let reason: Reason
+        /// For people: what the system said.
+        public let detail: String
+
+        init(_ reason: Reason, _ detail: String) {
+            self.reason = reason
+            self.detail = detail
+        }
+
+        init(_ failure: IOFailure) {
+            let reason: Reason = failure.isFull ? .full : failure.isForeign ? .notOurs : .unwritable
+            if case .system(let number) = failure.code {
+                self.init(reason, SystemError.words(number))
+            } else {
+                self.init(.other, "\(failure)")
+            }
+        }
+
+        init(_ failure: DatabaseFailure) {
+            let reason: Reason = switch failure.kind {
+            case .full: .full
+            case .damaged: .damaged
+            case .unwritable: .unwritable
+            case .busy, .other: .other
+            }
+            self.init(reason, failure.description)
+        }
+
+        /// One line.
+        public var description: String { "\(reason): \(detail)" }
+    }
+}

@@ -1,0 +1,183 @@
+// Memory in front of a disk. The disk decides what there is, but for what must not get there; memory has copies of
+// what is small and used, and remembers which heads were found under a key for as long as nothing has changed there.
+
+import Synchronization
+import URLLoadingIO
+
+final class TieredStorage: CacheStorage {
+    let memory: MemoryStorage
+    let disk: DiskStorage
+    private let known = Lock(KnownHeads())
+
+    init(_ memory: MemoryStorage, _ disk: DiskStorage) {
+        self.memory = memory
+        self.disk = disk
+    }
+
+    // MARK: Looking
+
+    func variantsNow(_ key: CacheKey) -> [StoredResponse]? {
+        let revision = disk.revision(key.hash64)
+        if let heads = known.withLock({ $0.heads(key, revision) }) {
+            disk.lookSoon()
+            return heads
+        }
+        return disk.variantsNow(key).map { merge(key, $0) }
+    }
+
+    func variants(_ key: CacheKey) -> [StoredResponse] {
+        let revision = disk.revision(key.hash64)
+        let heads = merge(key, disk.variants(key))
+        // `variants` itself may have noticed a change of others: then it is remembered the next time.
+        known.withLock { $0.put(key, heads, revision) }
+        return heads
+    }
+
+    /// With those that are in memory alone, newest first.
+    private func merge(_ key: CacheKey, _ onDisk: [StoredResponse]) -> [StoredResponse] {
+        let own = memory.variants(key).filter { !$0.isCopy }
+        guard !own.isEmpty else { return onDisk }
+        return (own + onDisk.filter { other in !own.contains { $0.replaces(other) } }).sorted { $0.responseTime > $1.responseTime }
+    }
+
+    func isInMemory(_ response: StoredResponse) -> Bool { memory.isInMemory(response) || disk.isInMemory(response) }
+
+    func body(_ response: StoredResponse) -> (any StoredBody)? {
+        if let body = memory.body(response) { return body }
+        guard !response.isMemoryOnly, let body = disk.body(response) else { return nil }
+        guard memory.takes(body.length), let chunk = body.whole else { return body }
+        let inMemory = MemoryBody(chunk)
+        copy(response, inMemory)
+        return inMemory
+    }
+
+    private func copy(_ response: StoredResponse, _ body: MemoryBody) {
+        var copy = response
+        copy.isCopy = true
+        guard memory.takes(body.length), memory.insert(copy, body) else { return memory.remove(replacedBy: copy) }
+    }
+
+    // MARK: Writing
+
+    func write(_ response: StoredResponse, length: Int64?) -> (any CacheWriting)? {
+        guard !response.isMemoryOnly, disk.takes(length) else { return writeInMemory(response, length: length) }
+        return disk.begin(response, length: length, base: nil) { [self] in end($0) }
+    }
+
+    /// What is there of the same key goes from the disk: it would come back when memory has no room.
+    private func writeInMemory(_ response: StoredResponse, length: Int64?) -> (any CacheWriting)? {
+        guard let writing = memory.write(response, length: length) else { return nil }
+        disk.remove(response.key)
+        return writing
+    }
+
+    func append(to response: StoredResponse) -> (any CacheWriting)? {
+        if isOnlyInMemory(response) { return memory.append(to: response) }
+        guard case .beginning(_, let total) = response.extent, disk.takes(total ?? response.storedLength) else { return nil }
+        return disk.begin(response, length: total, base: response) { [self] in end($0) }
+    }
+
+    private func isOnlyInMemory(_ response: StoredResponse) -> Bool {
+        response.isMemoryOnly || memory.response(response.id)?.isCopy == false
+    }
+
+    func store(_ response: StoredResponse, body: [UInt8]) -> Bool {
+        let length = Int64(body.count)
+        guard !response.isMemoryOnly, disk.takes(length) else {
+            disk.remove(response.key)
+            return memory.store(response, body: body)
+        }
+        var response = response
+        response.id = StoredResponse.newID()
+        response.extent = .whole(length)
+        response.isCopy = false
+        let chunk = body.withUnsafeBytes { Chunk(copying: $0) }
+        return remember(response) {
+            guard disk.store(response, chunk) else { return false }
+            copy(response, MemoryBody(chunk))
+            return true
+        }
+    }
+
+    private func end(_ entry: DiskEntry) {
+        _ = remember(entry.response) {
+            guard disk.end(entry) else { return false }
+            if let body = entry.body { copy(entry.response, MemoryBody(body)) } else { memory.remove(replacedBy: entry.response) }
+            return true
+        }
+    }
+
+    /// Goes on knowing what there is of a key, if that was known before and the change was the only one.
+    private func remember(_ response: StoredResponse, _ change: () -> Bool) -> Bool {
+        let hash = response.key.hash64
+        let before = disk.revision(hash)
+        let heads = response.isWhole ? variantsNow(response.key) : nil
+        guard change() else { return false }
+        if let heads {
+            known.withLock { $0.put(response.key, [response] + heads.filter { !response.replaces($0) }, before &+ 1) }
+        }
+        return true
+    }
+
+    func update(_ response: StoredResponse) {
+        memory.update(response)
+        if isOnlyInMemory(response) { disk.bump(response.key.hash64) } else { disk.update(response) }
+    }
+
+    // MARK: Removing
+
+    func remove(_ response: StoredResponse) {
+        memory.remove(response)
+        if response.isMemoryOnly { disk.bump(response.key.hash64) } else { disk.remove(response) }
+    }
+
+    func remove(_ key: CacheKey) {
+        memory.remove(key)
+        disk.remove(key)
+    }
+
+    func removeAll(since moment: Double?) {
+        memory.removeAll(since: moment)
+        disk.removeAll(since: moment)
+    }
+
+    func flush() { disk.flush() }
+}
+
+/// The heads that were found under some keys, each with the revision it was found at.
+private struct KnownHeads: Sendable {
+    private var found: [CacheKey: (heads: [StoredResponse], revision: Int)] = [:]
+    private var bytes = 0
+    /// Begun anew when it comes to more: what is used is soon there again.
+    private static let mostBytes = 1 << 20
+
+    func heads(_ key: CacheKey, _ revision: Int) -> [StoredResponse]? {
+        guard let entry = found[key], entry.revision == revision else { return nil }
+        return entry.heads
+    }
+
+    mutating func put(_ key: CacheKey, _ heads: [StoredResponse], _ revision: Int) {
+        let size = heads.reduce(64 + key.text.utf8.count) { $0 + $1.headSize }
+        guard size <= Self.mostBytes / 16 else { return }
+        if bytes + size > Self.mostBytes {
+            found.removeAll(keepingCapacity: true)
+            bytes = 0
+        }
+        // One that is replaced is counted twice, until all is begun anew.
+        bytes += size
+        found[key] = (heads, revision)
+    }
+}
+
+extension StoredBody {
+    /// All of it in one piece; `nil` if it cannot be read. Blocks, unless it is in memory.
+    var whole: Chunk? {
+        if let bytes { return bytes }
+        var body = GrowingBody(expecting: Int(clamping: length))
+        while Int64(body.count) < length {
+            guard let chunk = read(at: Int64(body.count), atMost: 1 << 20), chunk.count > 0 else { return nil }
+            chunk.withUnsafeBytes { body.append($0) }
+        }
+        return body.take()
+    }
+}
