@@ -42,7 +42,7 @@ enum Command {
             session.invalidateAndCancel()
             await session.invalidated()
             // The disk follows behind; nothing else goes on any more.
-            configuration.cache?.flush()
+            session.configuration.cache?.flush()
             return code
         }
         guard let archiver, let path = options.archiveFile else { return Signals.exitCode ?? code }
