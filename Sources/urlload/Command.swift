@@ -7,6 +7,7 @@ enum Command {
         if arguments.isEmpty { return await Demonstration.run() }
         if arguments[0] == "tour" { return await Tour.run(Array(arguments.dropFirst())) }
         if arguments[0] == "tls" { return await TLSCommand.run(Array(arguments.dropFirst())) }
+        if arguments[0] == "cache" { return CacheCommand.run(Array(arguments.dropFirst())) }
         var options: Options
         do throws(UsageError) { options = try ArgumentParser.parse(arguments) } catch {
             return usage(error.words)

@@ -101,7 +101,8 @@ extension DiskStorage {
             case .write(let file, _), .copy(let file, _): file.fail()
             default: break
             }
-            if error.isFull { isFull(tables, error) } else { report(.init(error)) }
+            report(.init(error))
+            if error.isFull { isFull(tables) }
         }
     }
 
@@ -140,7 +141,9 @@ extension DiskStorage {
     private func failed(_ batch: [DiskOperation], _ failure: DatabaseFailure, _ tables: DiskTables) {
         switch failure.kind {
         case .busy: return giveUp(batch, triesRemovalsAgain: true)
-        case .full: isFull(tables, failure)
+        case .full:
+            report(.init(failure))
+            isFull(tables)
         case .damaged:
             setAside(tables.identity)
             // Once more, with the new one.
@@ -174,11 +177,10 @@ extension DiskStorage {
     }
 
     /// Makes some room, and takes nothing for a while.
-    private func isFull(_ tables: DiskTables, _ error: some Error) {
-        report(ResponseCache.Problem(.full, "\(error)"))
+    private func isFull(_ tables: DiskTables) {
         lane.withLock { $0.resumes = Poller.coarseNow() + 10_000_000_000 }
         var change = DiskChange(state.withLock { $0 })
-        let room = max(1 << 20, change.known.total / 10)
+        let room = max(64 << 10, change.known.total / 10)
         do throws(DatabaseFailure) {
             try tables.transaction { () throws(DatabaseFailure) in try change.makeRoom(room, tables) }
             return settle([], change)

@@ -1,0 +1,117 @@
+// `urlload cache`: what a cache has, as people can read it. It makes no connection.
+
+import FoundationEssentials
+import URLLoading
+
+enum CacheCommand {
+    static let usage = """
+        urlload cache ls   --cache DIR [--json] [URL…]
+        urlload cache show --cache DIR URL…
+        urlload cache rm   --cache DIR [--all | --older SECONDS | URL…]
+
+        ls lists what is stored: status, size, age, where the body is, and the URL; with --json an object on a line.
+        show writes head and body of what is stored for a URL to standard output. rm removes what is stored for a URL,
+        what came longer ago than SECONDS, or everything. A URL ending in * stands for all that begin so.
+        Exit code 0; 22 if there was nothing of the kind; 23 if the cache cannot be used.
+
+        """
+
+    static func run(_ arguments: [String]) -> ExitCode {
+        let options: CacheOptions
+        do throws(UsageError) { options = try CacheOptions(arguments) } catch {
+            try? FileDescriptor.standardError.write("urlload: \(error.words)\nurlload cache --help says more\n")
+            return .usage
+        }
+        do throws(OutputError) {
+            guard let verb = options.verb else {
+                try FileDescriptor.standardOutput.write(usage)
+                return .done
+            }
+            let cache = ResponseCache(directory: URL(filePath: options.directory, directoryHint: .isDirectory))
+            let count = try perform(verb, options, cache)
+            if let problem = cache.problem {
+                try FileDescriptor.standardError.write("urlload: \(options.directory): \(problem)\n")
+                if problem.reason != .damaged { return .write }
+            }
+            return count > 0 || options.urls.isEmpty ? .done : .httpError
+        } catch {
+            return error.code
+        }
+    }
+
+    /// Returns how many there were.
+    private static func perform(_ verb: CacheOptions.Verb, _ options: CacheOptions, _ cache: ResponseCache) throws(OutputError) -> Int {
+        switch verb {
+        case .list: try list(options, cache)
+        case .show: try show(options, cache)
+        case .remove: remove(options, cache)
+        case .exercise: try exercise(options, cache)
+        }
+    }
+
+    private static func found(_ options: CacheOptions, _ cache: ResponseCache) -> [ResponseCache.Entry] {
+        var entries: [ResponseCache.Entry] = []
+        cache.forEachEntry { entry in
+            if options.wants(entry.url) { entries.append(entry) }
+            return true
+        }
+        return entries
+    }
+
+    private static func list(_ options: CacheOptions, _ cache: ResponseCache) throws(OutputError) -> Int {
+        let now = Date().timeIntervalSince1970
+        let entries = found(options, cache)
+        let lines = options.printsJSON ? entries.map { $0.json(now).description } : CacheLines.make(
+            entries, now: now, columns: FileDescriptor.standardOutput.terminalSize?.columns)
+        for line in lines { try FileDescriptor.standardOutput.write(line + "\n") }
+        return entries.count
+    }
+
+    private static func show(_ options: CacheOptions, _ cache: ResponseCache) throws(OutputError) -> Int {
+        var count = 0
+        for entry in found(options, cache) {
+            guard let data = cache.data(of: entry) else { continue }
+            count += 1
+            try FileDescriptor.standardOutput.write(CacheLines.head(entry))
+            var failure: OutputError?
+            data.withUnsafeBytes { bytes in
+                do throws(OutputError) { try FileDescriptor.standardOutput.write(bytes) } catch { failure = error }
+            }
+            if let failure { throw failure }
+        }
+        return count
+    }
+
+    private static func remove(_ options: CacheOptions, _ cache: ResponseCache) -> Int {
+        var count = 0
+        if options.removesAll {
+            cache.removeAll()
+            count = 1
+        } else {
+            let limit = options.olderThan.map { Date().timeIntervalSince1970 - $0 } ?? .infinity
+            for entry in found(options, cache) where entry.received < limit {
+                cache.remove(entry)
+                count += 1
+            }
+        }
+        cache.flush()
+        return count
+    }
+
+    /// For tests, which end it when they like: stores responses that say themselves what they must be, and tells the
+    /// number of each that is safe.
+    private static func exercise(_ options: CacheOptions, _ cache: ResponseCache) throws(OutputError) -> Int {
+        let prefix = options.urls.first ?? "http://exercise.test/"
+        for number in 0..<options.count {
+            guard let url = URL(string: "\(prefix)\(number)") else { return number }
+            let size = [100, 5_000, 40_000, 300_000][number % 4]
+            let data = Data((0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ number) })
+            let response = Response(url: url, http: HTTPHead(status: .ok, headers: ["X-Number": "\(number)"]))
+            cache.store(CachedResponse(response: response, data: data), for: Request(url: url))
+            guard number % 5 == 4 else { continue }
+            cache.flush()
+            try FileDescriptor.standardOutput.write("\(number)\n")
+        }
+        return options.count
+    }
+}
