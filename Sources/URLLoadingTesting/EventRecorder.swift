@@ -178,7 +178,7 @@ extension EventRecorder {
     /// The kinds of a ``LoadEvent``, without what they say.
     public enum Kind: Sendable, Hashable, CaseIterable {
         case canonicalized, bodySent, informational, retrying, waitingForConnectivity, challenged, redirected, responded
-        case becameDownload, becameStream, resumed, received, metrics, completed
+        case becameDownload, becameStream, resumed, received, stored, metrics, completed
     }
 }
 
@@ -198,6 +198,7 @@ extension LoadEvent {
         case .becameStream: .becameStream
         case .resumed: .resumed
         case .received: .received
+        case .stored: .stored
         case .metrics: .metrics
         case .completed: .completed
         }

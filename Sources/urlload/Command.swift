@@ -49,6 +49,8 @@ enum Command {
             let code = await loadAll(options, Transfer(options: options, session: session, screen: screen), screen)
             session.invalidateAndCancel()
             await session.invalidated()
+            // The disk follows behind; nothing else goes on any more.
+            session.configuration.cache?.flush()
             return code
         }
         let remembered = memory.write(screen)

@@ -50,6 +50,11 @@ struct Ours {
 
         var configuration = Configuration.ephemeral
         configuration.maximumConnectionsPerHost = options.connections
+        // Its peers have no cache. What one costs: `hit` (in memory), `store` (each answer), `default` (as HTTP says).
+        let cache = getenv("OURS_CACHE").map { String(cString: $0) }
+        configuration.keepsResponses = cache != nil
+        if cache == "hit" { configuration.cachePolicy = .storedElseLoad }
+        if cache == "store" { configuration.cachePolicy = .reload }
         // The server of the HTTP/2 scenarios speaks nothing else; all requests share one connection.
         if Self.variable("BENCH_HTTP2") == "1", !url.hasPrefix("https:") { configuration.httpVersions = .http2PriorKnowledge }
         if getenv("OURS_HTTP1") != nil { configuration.httpVersions = .http1Only }

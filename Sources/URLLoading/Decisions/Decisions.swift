@@ -57,6 +57,16 @@ public struct Decisions: Sendable {
     /// Asked when a server, a proxy or a ``ProtocolHandler`` wants a credential. By default what the URL, the
     /// session's store or its netrc file has for it is used; if there is nothing, the response is the result.
     public var challenge: Decision<Challenge, ChallengeDecision>?
+    /// Asked what to keep of a response that may be kept (RFC 9111 §3), when all of its body is here: of data and upload
+    /// tasks and verbs, not of downloads (checklist 98). Without one, all of it is kept.
+    ///
+    /// ```swift
+    /// decisions.cache = Decision { entry in
+    ///     entry.data.count < 1 << 20 ? .store : .skip
+    /// }
+    /// ```
+    /// The body is held in memory for it; of what is larger than an entry may be nothing is kept, and nothing asked.
+    public var cache: Decision<CachedResponse, CacheDecision>?
     /// Asked for the body of a request whose body is ``RequestBody/demanded``: when it is sent, and again
     /// each time it is sent again. Without one such a request is refused when it is made.
     ///
@@ -67,6 +77,17 @@ public struct Decisions: Sendable {
     public var newBody: Decision<BodyDemand, RequestBody>?
 
     public init() {}
+}
+
+/// What to keep of a response.
+public enum CacheDecision: Sendable {
+    /// All of it.
+    case store
+    /// This in its place: another body or head, something of the caller's with it, or in memory only. What it is found
+    /// by stays.
+    case instead(CachedResponse)
+    /// Nothing.
+    case skip
 }
 
 /// A body is needed.

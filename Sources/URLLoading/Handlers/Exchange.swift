@@ -17,6 +17,10 @@ protocol Exchange: AnyObject, Sendable {
     var load: Load? { get }
     /// Where a handler wants the load to go on.
     var redirect: Request? { get }
+    /// The exchange with a server that it is, or whose answer it hands on; `nil` without one.
+    var network: (any NetworkExchange)? { get }
+    /// It tells the metrics of itself.
+    var hasOwnRecord: Bool { get }
 
     /// The next piece of the body as far as it is here, decoded; `nil` if more must be read.
     /// - Parameter most: a piece has no more bytes than this; 0 only asks for the end.
@@ -60,6 +64,8 @@ struct PendingChunk {
 
 extension Exchange {
     var redirect: Request? { nil }
+    var network: (any NetworkExchange)? { nil }
+    var hasOwnRecord: Bool { false }
     func setResting(_ isResting: Bool) {}
     func fillNow() throws(LoadError) -> Bool { false }
     var isSending: Bool { false }

@@ -20,6 +20,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     var sending = HTTP2Sending()
 
     private var decoding: BodyDecoding?
+    var isDecoding: Bool { decoding != nil }
     private var rest = PendingChunk()
     private var hasEnded = false
     private var isReleased = false

@@ -17,6 +17,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     private(set) var head: HTTPHead?
     private(set) var expectedLength: Int64?
     private var decoding: BodyDecoding?
+    var isDecoding: Bool { decoding != nil }
     private var hasEnded = false
     private var isReleased = false
     /// What was read beyond the limit of the last piece.

@@ -8,7 +8,9 @@ struct HTTPHandler: DirectHandler {
     func canHandle(_ request: Request) -> Bool { true }
 
     func exchange(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> any Exchange {
-        try await Self.exchange(hop, for: load)
+        if let cache = load.core.cache { return try await CacheLine.answer(hop, for: load, cache) }
+        try CacheLine.checkWithout(hop, load.core)
+        return try await Self.exchange(hop, for: load)
     }
 
     /// - Parameter attempt: which of the tries that a policy wants; 0 asks whether there is one.
@@ -23,7 +25,10 @@ struct HTTPHandler: DirectHandler {
             var prepared = try await prepare(hop, for: load, retries)
             var talk = load.core.authenticator.isInUse ? try await talk(hop, for: load, prepared) : nil
             while true {
-                if let talk { await talk.authorize(&prepared) }
+                if let talk {
+                    await talk.authorize(&prepared)
+                    load.isAuthorized = talk.origin.login != nil
+                }
                 if let cookies = load.core.cookies {
                     if !cookies.store.isReady { await cookies.store.load(for: load) }
                     cookies.attach(to: &prepared)

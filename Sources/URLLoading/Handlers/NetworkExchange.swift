@@ -23,9 +23,13 @@ protocol NetworkExchange: Exchange {
     var hasLostProof: Bool { get }
     /// The proxy that answers in the origin's place; `nil` if the origin does.
     var forwarder: Proxy? { get }
+    /// The content coding of the answer is undone.
+    var isDecoding: Bool { get }
 }
 
 extension NetworkExchange {
     var forwarder: Proxy? { nil }
     var hasLostProof: Bool { false }
+    var network: (any NetworkExchange)? { self }
+    var hasOwnRecord: Bool { true }
 }

@@ -15,6 +15,13 @@ class Load: LoadControl, @unchecked Sendable {
     final let emission: Emission?
     /// Our own code in the tasks of handlers; `nil` until one is asked.
     final private(set) var insiders: Insiders?
+    /// What it has loaded was stored. Its owner's.
+    final var hasStored = false
+    /// A login of the session's goes with its requests, that they do not show.
+    final var isAuthorized = false
+    /// The library itself reads its body, to the end, and waits for nobody meanwhile.
+    var readsToEnd: Bool { isCollecting }
+    final private var isCollecting = false
 
     /// - Parameter isHandle: somebody holds a handle to it, and may listen.
     init(_ core: Core, _ request: Request, _ decisions: Decisions?, isHandle: Bool) {
@@ -61,7 +68,6 @@ class Load: LoadControl, @unchecked Sendable {
                 emission?.emit(.canonicalized(secure), self)
                 hop.request = secure
             }
-            try checkCache(hop.request)
             let exchange = try await answer(&hop)
             // Asked first: what waits has a frame of its own, and these are large.
             if mayRedirect(exchange), let next = try await redirect(after: exchange, hop) {
@@ -80,15 +86,11 @@ class Load: LoadControl, @unchecked Sendable {
         }
     }
 
-    /// No responses are stored yet: the one policy that forbids the network finds nothing.
-    private func checkCache(_ request: Request) throws(LoadError) {
-        guard request.cachePolicy == .storedOnly else { return }
-        throw LoadError(.notInCache, phase: .preparing, party: .local, url: request.url)
-    }
-
     /// Whoever can handle the request answers it. Where nobody is registered, http asks nobody.
     private func answer(_ hop: inout Hop) async throws(LoadError) -> any Exchange {
         if core.handlers.isPlain, case .success = hop.request.destination {
+            if let cache = core.cache { return try await CacheLine.answer(hop, for: self, cache) }
+            try CacheLine.checkWithout(hop, core)
             return try await HTTPHandler.exchange(hop, for: self)
         }
         let line = core.handlers.inOrder
@@ -217,6 +219,11 @@ class Load: LoadControl, @unchecked Sendable {
         throw LoadError(.badDecision, phase: .deciding, party: .local, detail: "only a data task of http can become a stream")
     }
 
+    /// Who decides what is kept of the answer.
+    var cacheDecision: Decision<CachedResponse, CacheDecision>? { decisions?.cache ?? core.decisions?.cache }
+    /// Somebody may be waited for with the response in hand.
+    final var mayWaitForOthers: Bool { decisions?.response != nil || core.decisions?.response != nil || cacheDecision != nil }
+
     final func decide(_ challenge: Challenge) async throws(LoadError) -> ChallengeDecision {
         let (own, shared) = (decisions?.challenge, core.decisions?.challenge)
         guard let decision = challenge.space.method.isForSession ? shared ?? own : own ?? shared
@@ -238,6 +245,7 @@ class Load: LoadControl, @unchecked Sendable {
     /// Runs the load to its end and collects the body.
     final func collect() async -> Result<(Data, Response), LoadError> {
         do throws(LoadError) {
+            isCollecting = true
             let exchange = try await run()
             let data = try await collect(exchange)
             end(nil)
@@ -282,6 +290,7 @@ class Load: LoadControl, @unchecked Sendable {
     /// Leaves the session: nothing of the load is left.
     final func end(_ error: LoadError?) {
         insiders?.end()
+        if hasStored, error == nil { emission?.emit(.stored, self) }
         emission?.complete(error, self)
         core.registry.leave(self)
     }

@@ -215,5 +215,5 @@ extension Headers {
 
     /// Whether the coding of the answer is no longer ours to choose. A range of a coded
     /// representation could not be decoded (RFC 9110 §14.2).
-    fileprivate var choosesCoding: Bool { contains(.acceptEncoding) || contains(.range) }
+    var choosesCoding: Bool { contains(.acceptEncoding) || contains(.range) }
 }

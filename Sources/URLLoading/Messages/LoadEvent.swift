@@ -40,6 +40,9 @@ public enum LoadEvent: Sendable {
     /// A piece of the body was received, and decoded; of a download: was written to its file. The total of
     /// a resumed one counts from the beginning of the file.
     case received(ByteCount)
+    /// What was loaded is in the cache now, whole, and will answer again or be asked about. Not told of what was
+    /// there before.
+    case stored
     /// What the load did with its time and bytes: the last but one event of every load, exactly once.
     case metrics(LoadMetrics)
     /// The load is over; `nil` if nothing went wrong. The last event of every load, exactly once.
@@ -80,6 +83,7 @@ extension LoadEvent: CustomStringConvertible {
         case .becameStream: "becameStream"
         case .resumed(let offset, let expected): "resumed \(offset)/\(expected.map(String.init) ?? "?")"
         case .received(let bytes): "received \(bytes)"
+        case .stored: "stored"
         case .metrics(let metrics): "metrics \(metrics)"
         case .completed(nil): "completed"
         case .completed(let error?): "failed \(error)"

@@ -5,7 +5,7 @@
 ///
 /// ```
 /// canonicalized* (request (redirected | retrying))* request responded
-///     (becameStream | becameDownload? resumed? received*) metrics completed
+///     (becameStream | becameDownload? resumed? received*) stored? metrics completed
 ///     where request = (waitingForConnectivity | challenged)* bodySent* informational* challenged*
 /// ```
 /// A server that answers while it still reads has `bodySent` among those that follow `responded`. A download that goes
@@ -29,6 +29,7 @@ public struct LoadEventOrder: Sendable, CustomStringConvertible {
     }
     private var stage = Stage.canonicalizing
     private var sent: Int64 = 0
+    private var hasStored = false
     private var received: Int64 = 0
     /// A word per event; counts of bytes that follow each other are one.
     private var words: [String] = []
@@ -74,6 +75,11 @@ public struct LoadEventOrder: Sendable, CustomStringConvertible {
             received = bytes.total
             let isBody = stage == .responded || stage == .receiving
             return move(event, if: isBody && bytes.count > 0 && grows, to: .receiving)
+        case .stored:
+            // Of a redirect, too, that was not followed to its end.
+            let isFirst = !hasStored
+            hasStored = true
+            return move(event, if: isFirst, to: stage)
         case .metrics, .completed:
             return move(event, if: true, to: .measured)
         }
@@ -109,6 +115,7 @@ extension LoadEvent {
         case .becameStream: "becameStream"
         case .resumed: "resumed"
         case .received: "received"
+        case .stored: "stored"
         case .metrics: "metrics"
         case .completed: "completed"
         }

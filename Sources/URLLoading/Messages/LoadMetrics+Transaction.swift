@@ -26,7 +26,8 @@ extension LoadMetrics {
             case network
             /// This process or its machine: `file` and `data` URLs, and answers of handlers.
             case local
-            /// A stored response. Sessions do not store responses yet.
+            /// A stored response (``Configuration/cache``). If its server was asked whether it still holds, that is a
+            /// transaction of its own before it.
             case cache
         }
         /// Where the answer came from.

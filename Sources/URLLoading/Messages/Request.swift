@@ -82,8 +82,8 @@ public struct Request: Sendable {
         get { storage.mainDocumentURL }
         set { mutable.mainDocumentURL = newValue }
     }
-    /// Whether stored responses may answer.
-    public var cachePolicy: CachePolicy {
+    /// Whether stored responses may answer; overrides ``Configuration/cachePolicy``.
+    public var cachePolicy: CachePolicy? {
         get { storage.cachePolicy }
         set { mutable.cachePolicy = newValue }
     }
@@ -98,15 +98,22 @@ public struct Request: Sendable {
         storage = Storage(url: url, method: method, headers: headers, body: body)
     }
 
-    /// Whether a stored response may answer a request.
+    /// Whether a stored response may answer a request. Only answers to GET and HEAD over http and https are stored;
+    /// what a request asks for besides, by Cache-Control, holds as well (RFC 9111 §5.2.1).
     ///
-    /// Sessions do not store responses yet: every policy goes to the network, but for
-    /// ``storedOnly``, which finds nothing.
+    /// ```swift
+    /// request.cachePolicy = .storedElseLoad
+    /// ```
     public enum CachePolicy: Sendable, Hashable {
-        /// As HTTP says (RFC 9111).
+        /// As HTTP says (RFC 9111): what is fresh answers, what is stale is asked about, what is missing is loaded.
         case useProtocol
-        /// Never a stored response.
+        /// Never a stored response. What is loaded is stored.
         case reload
+        /// The same, and caches on the way are told not to answer either (`Cache-Control: no-cache`).
+        case reloadIgnoringCaches
+        /// A stored response only after its server has said that it still holds. What its server has declared
+        /// `immutable` is not asked about while it is fresh (RFC 8246).
+        case revalidate
         /// A stored response whatever its age; the network if there is none.
         case storedElseLoad
         /// A stored response whatever its age, or ``LoadError/Reason/notInCache``: no traffic.
@@ -146,9 +153,9 @@ public struct Request: Sendable {
         /// Large, and mostly not there.
         var retryPolicy: Boxed<RetryPolicy>?
         var waitsForConnectivity: Bool?
-        var cachePolicy = CachePolicy.useProtocol
         var handlesCookies = true
         var mainDocumentURL: URL?
+        var cachePolicy: CachePolicy?
         var properties = Properties()
         var destination: Result<Destination, WireViolation>
 

@@ -19,8 +19,8 @@ public struct Response: Sendable, CustomStringConvertible {
 
     /// What a handler attached to it.
     public var properties = Properties()
-    /// Whether a cache may keep it, if a handler says so; otherwise the protocol decides. Sessions do not
-    /// store responses yet.
+    /// Whether a cache may keep it, if a handler says so; otherwise the protocol decides. What a session gets from
+    /// servers it keeps before handlers see it; what a handler answers itself it does not keep.
     public var storagePolicy: StoragePolicy?
 
     /// What a cache may do with a response, whatever the protocol says.

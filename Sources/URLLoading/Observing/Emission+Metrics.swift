@@ -2,15 +2,18 @@
 // a handler has others answer is theirs.
 
 extension Emission {
+    /// What is stored answers.
+    func beginCached(_ request: Request) -> TransactionRecord { TransactionRecord(request, .cache) }
+
     /// Somebody is about to be asked; nobody knows yet who answers.
     func beginLocal(_ request: Request) {
         endLocal(nil)
-        local = TransactionRecord(local: request)
+        local = TransactionRecord(request, .local)
         countBefore = transactionCount
     }
 
     func answeredLocally(_ exchange: any Exchange) {
-        let isForeign = exchange is any NetworkExchange || (exchange as? HandlerExchange)?.isForwarded == true
+        let isForeign = exchange.hasOwnRecord || (exchange as? HandlerExchange)?.isForwarded == true
         guard !isForeign else { return local = nil }
         local?.response = exchange.response
         local?.mark(.responseStart)

@@ -34,9 +34,10 @@ final class TransactionRecord: @unchecked Sendable {
         mark(.fetchStart)
     }
 
-    init(local request: Request) {
+    /// One that no connection takes part in.
+    init(_ request: Request, _ fetchType: LoadMetrics.Transaction.FetchType) {
         self.request = request
-        fetchType = .local
+        self.fetchType = fetchType
         fields = nil
         framing = .none
         mark(.fetchStart)

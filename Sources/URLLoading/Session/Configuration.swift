@@ -17,6 +17,7 @@ public struct Configuration: Sendable {
     public static var ephemeral: Configuration {
         var configuration = Configuration()
         configuration.isEphemeral = true
+        configuration.cache = nil
         return configuration
     }
 
@@ -106,6 +107,23 @@ public struct Configuration: Sendable {
     /// Answer requests in the place of those behind them; the last is asked first. See
     /// ``ProtocolHandler``.
     public var handlers: [any ProtocolHandler] = []
+
+    // MARK: Cache
+
+    /// Where responses are kept, and answered from; `nil` for nowhere. Any number of sessions may share one.
+    ///
+    /// ``default`` has the one of this user and program (``ResponseCache/standard``). In an ``ephemeral`` configuration
+    /// this is `nil`, and each session made of it has one of its own in memory, gone when the session is invalidated:
+    /// see ``keepsResponses``.
+    public var cache: ResponseCache? = .standard
+    /// Whether an ephemeral session that is given no ``cache`` keeps responses, in memory and for itself.
+    public var keepsResponses = true
+    /// Whether stored responses may answer requests that do not say so themselves.
+    public var cachePolicy = Request.CachePolicy.useProtocol
+    /// Whether loads of the same thing at the same time share one fetch: those that come second wait until the first has
+    /// stored it. Only what is read to its end by the library is waited for (``Session/data(for:decisions:)``,
+    /// downloads), and only where a stored response may answer; if it turns out not to be storable, all load it.
+    public var sharesEqualFetches = false
 
     // MARK: Observers
 
@@ -282,6 +300,11 @@ public struct Configuration: Sendable {
 
     /// Who knows the networks: tests script their own.
     package var networkMonitor = NetworkMonitor.shared
+
+    /// Hears what became of each look into the cache, and why: `urlload -v`.
+    package var cacheTap: (@Sendable (String) -> Void)?
+    /// Seconds since 1970, for the ages of responses: tests say what time it is.
+    package var wallClock: (@Sendable () -> Double)?
 
     /// Whose time deadlines are taken from: tests move their own.
     package var clock = LoopClock.system

@@ -19,6 +19,10 @@ final class Core: Sendable {
     let authenticator: Authenticator
     let cookies: CookieJar?
     let strictTransport: StrictTransportRules?
+    /// What its loads may be answered from; `nil` if nothing is kept.
+    let cache: SessionCache?
+    /// Marks what only this session may have: it was got by a login of its own.
+    let cacheMark = "session:\(UInt64.random(in: 0 ... .max))"
 
     init(_ configuration: Configuration, _ decisions: Decisions?, isShared: Bool) {
         self.configuration = configuration
@@ -28,11 +32,13 @@ final class Core: Sendable {
         handlers = HandlerLine(configuration)
         proxies = ProxyPlan(configuration.proxies, configuration.addressOverrides)
         authenticator = Authenticator(configuration)
+        cache = SessionCache.make(configuration)
         let cookies = CookieJar(configuration), strictTransport = StrictTransportRules(configuration)
         (self.cookies, self.strictTransport) = (cookies, strictTransport)
         let pool = ConnectionPool(configuration)
         self.pool = pool
-        registry = LoadRegistry(configuration.clock) {
+        registry = LoadRegistry(configuration.clock) { [cache] in
+            cache?.invalidate()
             pool.drain()
             // What an ephemeral session knew ends with it (checklist 4).
             if let cookies, cookies.isOwn { cookies.store.removeAll() }

@@ -8,7 +8,15 @@ struct CacheKey: Hashable, Sendable {
     init(text: String) { self.text = text }
 
     init(_ target: Target) {
-        text = target.origin.description + String(decoding: target.originForm, as: UTF8.self)
+        let scheme = target.origin.scheme, authority = target.hostField, path = target.originForm
+        text = String(unsafeUninitializedCapacity: scheme.utf8.count + 3 + authority.count + path.count) { room in
+            var count = 0
+            for byte in scheme.utf8 { (room[count], count) = (byte, count + 1) }
+            for byte in "://".utf8 { (room[count], count) = (byte, count + 1) }
+            for byte in authority { (room[count], count) = (byte, count + 1) }
+            for byte in path { (room[count], count) = (byte, count + 1) }
+            return count
+        }
     }
 
     /// `nil` unless it goes to http or https: nothing else is stored.

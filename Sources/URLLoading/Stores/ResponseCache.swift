@@ -94,7 +94,8 @@ public final class ResponseCache: Sendable, CustomStringConvertible {
     /// leaves to its session counts as the one it was stored with.
     public func cachedResponse(for request: Request) -> CachedResponse? {
         guard request.method == .get, let key = CacheKey(request) else { return nil }
-        for stored in storage.variants(key) where stored.isWhole && stored.mayAnswer(request.headers) {
+        let query = CacheQuery(request)
+        for stored in storage.variants(key) where stored.isWhole && Varying.mismatch(stored, query) == nil {
             if let data = storage.body(stored)?.data { return CachedResponse(stored, data: data) }
         }
         return nil

@@ -28,6 +28,8 @@ struct StoredResponse: Sendable {
     var isCopy = false
     /// The caller's, returned as it was.
     var userInfo: [UInt8]?
+    /// What head and times come to, so that a hit in memory parses nothing; `nil` to be worked out again. Not for files.
+    var rules: CacheRules?
 
     enum Extent: Sendable, Hashable {
         /// All of it: so many bytes.

@@ -57,6 +57,12 @@ final class TaskLoad: Load, @unchecked Sendable {
         if state.withLock({ $0.seize() }) != nil { complete(.failed(error)) }
     }
 
+    /// A decision about what is stored is for data and uploads (checklist 98).
+    override var cacheDecision: Decision<CachedResponse, CacheDecision>? { download == nil ? super.cacheDecision : nil }
+
+    /// Nobody but the library reads it.
+    override var readsToEnd: Bool { download != nil || sink != nil }
+
     override var isGoingOn: Bool { holdsSession || state.withLock { $0.isBegun } }
 
     // MARK: The controls
@@ -173,8 +179,8 @@ final class TaskLoad: Load, @unchecked Sendable {
     }
 
     override func becomeStream(_ exchange: any Exchange) throws(LoadError) {
-        guard sink == nil, download == nil, exchange is HTTPExchange, !exchange.isSending, state.withLock({ $0.becomeStream() }) else {
-            guard exchange is HTTP2Exchange else { return try super.becomeStream(exchange) }
+        guard sink == nil, download == nil, exchange.network is HTTPExchange, !exchange.isSending, state.withLock({ $0.becomeStream() }) else {
+            guard exchange.network is HTTP2Exchange else { return try super.becomeStream(exchange) }
             throw LoadError(
                 .badDecision, phase: .deciding, party: .local,
                 detail: "other loads share an HTTP/2 connection: HTTP/1.1 alone can become a stream")
@@ -183,7 +189,7 @@ final class TaskLoad: Load, @unchecked Sendable {
 
     /// The connection is a stream's from now on.
     private func handOver(_ exchange: any Exchange) {
-        guard let http = exchange as? HTTPExchange, let (transport, received, origin) = http.surrender() else { return }
+        guard let http = exchange.network as? HTTPExchange, let (transport, received, origin) = http.surrender() else { return }
         let task = StreamTask(adopting: transport, buffered: received, isSecure: origin.isSecure, origin: origin, inPlaceOf: self)
         emission?.emit(.becameStream(task), self)
         complete(.finished)
@@ -509,7 +515,7 @@ extension LoadTaskState.Counts {
         case .responded(let response): expectedToReceive = response.expectedLength
         case .received(let bytes): received = bytes.total
         case .resumed(let offset, let expected): (received, expectedToReceive) = (offset, expected)
-        case .canonicalized, .informational, .challenged, .redirected, .retrying, .waitingForConnectivity, .becameDownload, .becameStream,
+        case .canonicalized, .informational, .challenged, .redirected, .retrying, .waitingForConnectivity, .stored, .becameDownload, .becameStream,
             .metrics, .completed: break
         }
     }

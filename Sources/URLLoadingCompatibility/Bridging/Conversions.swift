@@ -28,7 +28,9 @@ extension Request.CachePolicy {
     init(_ policy: URLRequest.CachePolicy) {
         self = switch policy {
         case .useProtocolCachePolicy: .useProtocol
-        case .reloadIgnoringLocalCacheData, .reloadIgnoringLocalAndRemoteCacheData, .reloadRevalidatingCacheData: .reload
+        case .reloadIgnoringLocalCacheData: .reload
+        case .reloadIgnoringLocalAndRemoteCacheData: .reloadIgnoringCaches
+        case .reloadRevalidatingCacheData: .revalidate
         case .returnCacheDataElseLoad: .storedElseLoad
         case .returnCacheDataDontLoad: .storedOnly
         }
@@ -58,6 +60,9 @@ extension URLResponse {
 extension Configuration {
     init(_ values: URLSessionConfiguration.Values) {
         self = values.isEphemeral ? .ephemeral : .default
+        // The classic shape has no URLCache yet, so its sessions keep nothing.
+        cache = nil
+        keepsResponses = false
         idleTimeout = Duration(timeout: values.requestTimeout)
         resourceTimeout = Duration(timeout: values.resourceTimeout)
         maximumConnectionsPerHost = max(1, values.connectionsPerHost)

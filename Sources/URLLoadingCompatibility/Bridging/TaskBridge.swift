@@ -101,7 +101,7 @@ final class TaskBridge: LoadSink, Sendable {
     func emit(_ event: LoadEvent) {
         switch event {
         case .canonicalized, .informational, .challenged, .retrying, .waitingForConnectivity, .becameDownload, .becameStream, .resumed,
-            .received, .metrics: return
+            .stored, .received, .metrics: return
         case .redirected(let redirect):
             return state.withLock { state in
                 state.current = state.chosen.take() ?? URLRequest(redirect.request, like: state.current)

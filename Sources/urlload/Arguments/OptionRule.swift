@@ -10,6 +10,7 @@ struct OptionRule: Sendable {
         case login = "Who asks"
         case memory = "What is remembered"
         case security = "Security"
+        case cache = "What was loaded before"
         case limits = "Limits"
         case retries = "Further tries"
         case watching = "Watching"

@@ -4,7 +4,7 @@
 import URLLoading
 
 enum OptionTable {
-    static let rules: [OptionRule] = output + request + redirects + way + login + memory + security + trust + limits + retries + watching + other
+    static let rules: [OptionRule] = output + request + redirects + way + login + memory + security + trust + cache + limits + retries + watching + other
 
     private static let output: [OptionRule] = [
         OptionRule(.output, "o", "output", "FILE", "write the body to FILE once it is complete; - is standard output") {

@@ -51,6 +51,11 @@ struct Options: Sendable {
 
     var memory = MemoryOptions()
 
+    // What was loaded before.
+    /// Where responses are kept.
+    var cacheDirectory: String?
+    var cachePolicy = Request.CachePolicy.useProtocol
+
     // Further tries.
     var retries = 0
     var retriesRefused = false

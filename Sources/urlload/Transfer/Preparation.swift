@@ -24,6 +24,10 @@ extension Configuration {
         addressOverrides = AddressOverrides(options.way.overrides)
         networkInterface = options.way.interface
         authentication = options.login.settings(options.urls.compactMap { AddressText.url($0) })
+        keepsResponses = false
+        cache = options.cacheDirectory.map { ResponseCache(directory: URL(filePath: $0, directoryHint: .isDirectory)) }
+        cachePolicy = options.cachePolicy
+        if cache != nil, options.trace != .off { cacheTap = { screen.note("cache: \($0)") } }
         retryPolicy = RetryPolicy(options)
         if retryPolicy != nil { observers = [RetryNotes(screen: screen)] }
         if options.trace != .off { wireTap = { screen.show($0) } }

@@ -16,7 +16,7 @@ struct TransfersGuideTests {
     ) async throws {
         try await withTestOrigin { origin in
             serve(origin, faults)
-            try await use(origin, origin.url("/film.mov"), Session(), Folder())
+            try await use(origin, origin.url("/film.mov"), Session(.ephemeral), Folder())
         }
     }
 
@@ -109,7 +109,7 @@ struct TransfersGuideTests {
         try await withTestOrigin { origin in
             server.serve("/films", on: origin)
             origin.route("/put") { request in .ok("\(request.bodyCount)") }
-            let session = Session(), files = Folder(), film = files.url("film.mov")
+            let session = Session(.ephemeral), files = Folder(), film = files.url("film.mov")
             try Data(Self.content.utf8).write(to: film)
             var url = origin.url("/put")
             let (data, response) = try await session.upload(Request(url: url, method: .put), from: .file(film))

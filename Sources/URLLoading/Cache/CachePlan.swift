@@ -1,0 +1,223 @@
+// Whether a stored response may answer a request, and if not, what to do with what is stored: RFC 9111 §4, RFC 5861,
+// RFC 8246. Pure: everything is passed in, the time included. It prints itself: why was this served, why not?
+
+import URLLoadingWire
+
+enum CachePlan: Sendable {
+    /// It answers.
+    case stored(StoredResponse, CacheReason)
+    /// It answers, and is fetched anew meanwhile (RFC 5861 §3).
+    case storedAndRefresh(StoredResponse, CacheReason)
+    /// The server is asked whether it still holds.
+    case validate(StoredResponse, CacheReason)
+    /// The server is asked for what is missing at its end.
+    case complete(StoredResponse, CacheReason)
+    /// The server is asked for all of it. What is stored may answer if it cannot (RFC 5861 §4).
+    case network(CacheReason, stale: StoredResponse? = nil)
+    /// The network may not be used, and nothing here is good for it.
+    case refused(CacheReason)
+
+    static func make(_ query: CacheQuery, _ variants: [StoredResponse], now: Double) -> CachePlan {
+        let control = query.control
+        let isOffline = query.policy == .storedOnly || control.flags.contains(.onlyIfCached)
+        func without(_ reason: CacheReason) -> CachePlan { isOffline ? .refused(reason) : .network(reason) }
+
+        switch query.policy {
+        case .reload, .reloadIgnoringCaches: return without(.policy(query.policy))
+        case .useProtocol, .revalidate, .storedElseLoad, .storedOnly: break
+        }
+        guard query.request.method == .get || query.isHead, query.request.body == nil else { return without(.method) }
+        if query.isConditional { return without(.conditional) }
+        // §5.2.1.5 forbids to store; whoever says so wants nothing to do with stores.
+        if control.flags.contains(.noStore) { return without(.request("no-store")) }
+        let found: StoredResponse
+        switch select(query, variants) {
+        case .failure(let reason): return without(reason.why)
+        case .success(let stored): found = stored
+        }
+        if let reason = unfit(found, query) { return without(reason) }
+        if query.policy == .storedElseLoad || query.policy == .storedOnly {
+            return found.isWhole ? .stored(found, .policy(query.policy)) : isOffline ? .refused(.beginning) : rest(of: found)
+        }
+        return judge(found, query, control, now: now, isOffline: isOffline)
+    }
+
+    struct NoVariant: Error {
+        let why: CacheReason
+    }
+
+    /// The variant that fits (§4.1): of several the one made last.
+    static func select(_ query: CacheQuery, _ variants: [StoredResponse]) -> Result<StoredResponse, NoVariant> {
+        var best: StoredResponse?
+        var different: String?
+        for variant in variants {
+            if let name = Varying.mismatch(variant, query) {
+                different = different ?? name
+            } else if let known = best {
+                if variant.made > known.made { best = variant }
+            } else {
+                best = variant
+            }
+        }
+        if let best { return .success(best) }
+        return .failure(NoVariant(why: different.map { .vary($0) } ?? .nothing))
+    }
+
+    /// A part of what is stored can be given only of bytes that are as they were sent (RFC 9110 §14.2).
+    private static func unfit(_ stored: StoredResponse, _ query: CacheQuery) -> CacheReason? {
+        guard query.request.headers.contains(.range), !query.isHead else { return nil }
+        guard stored.isWhole, !stored.isDecoded, stored.status == .ok, stored.part(query.request.headers) != nil else { return .range }
+        return nil
+    }
+
+    private static func judge(
+        _ stored: StoredResponse, _ query: CacheQuery, _ control: CacheControl, now: Double, isOffline: Bool
+    ) -> CachePlan {
+        let rules = stored.knownRules
+        let age = rules.age(now)
+        func ask(_ reason: CacheReason) -> CachePlan {
+            if isOffline { return .refused(reason) }
+            guard stored.isWhole else { return rest(of: stored) }
+            // A part of what has changed would be asked for twice.
+            guard rules.hasValidator, !query.request.headers.contains(.range) else { return .network(reason, stale: stored) }
+            return .validate(stored, reason)
+        }
+        guard stored.isWhole || query.isHead else { return isOffline ? .refused(.beginning) : rest(of: stored) }
+
+        let isFresh = age < rules.lifetime
+        // RFC 8246 §2: what never changes is not asked for again because somebody reloads.
+        if isFresh, rules.control.flags.contains(.immutable), query.policy == .revalidate || control.maxAge == 0,
+            !control.flags.contains(.noCache)
+        {
+            return .stored(stored, .immutable)
+        }
+        if query.policy == .revalidate { return ask(.policy(.revalidate)) }
+        if control.flags.contains(.noCache) { return ask(.request("no-cache")) }
+        if rules.control.flags.contains(.noCache) { return ask(.noCache) }
+        if let maxAge = control.maxAge, age > Double(maxAge) { return ask(.tooOld(age, "max-age=\(maxAge)")) }
+        if let minFresh = control.minFresh, rules.lifetime - age < Double(minFresh) {
+            return ask(.tooOld(age, "min-fresh=\(minFresh)"))
+        }
+        if isFresh { return .stored(stored, .fresh(age, rules.lifetime, rules.source)) }
+
+        // §4.2.4: from here on it is stale.
+        let excess = age - rules.lifetime
+        if rules.control.flags.contains(.mustRevalidate) { return ask(.mustRevalidate(age, rules.lifetime)) }
+        if control.flags.contains(.anyStale) || excess <= Double(control.maxStale ?? -1) {
+            return .stored(stored, .maxStale(age, rules.lifetime))
+        }
+        if let window = rules.control.staleWhileRevalidate, excess <= Double(window), !isOffline {
+            return .storedAndRefresh(stored, .staleWhileRevalidate(age, rules.lifetime))
+        }
+        return ask(.stale(age, rules.lifetime))
+    }
+
+    /// Of a beginning only what has not changed by a byte can be completed (RFC 9110 §13.1.5).
+    private static func rest(of stored: StoredResponse) -> CachePlan {
+        stored.canBeCompleted ? .complete(stored, .beginning) : .network(.beginning)
+    }
+
+    /// RFC 5861 §4: whether a stale response may stand in for a failure.
+    static func standsIn(_ stored: StoredResponse, _ query: CacheQuery, now: Double) -> Bool {
+        let rules = stored.knownRules
+        guard stored.isWhole, query.policy == .useProtocol else { return false }
+        guard rules.control.flags.isDisjoint(with: [.mustRevalidate, .noCache]), query.control.flags.isDisjoint(with: [.noCache])
+        else { return false }
+        guard let window = query.control.staleIfError ?? rules.control.staleIfError else { return false }
+        return rules.age(now) - rules.lifetime <= Double(window)
+    }
+
+    var reason: CacheReason {
+        switch self {
+        case .stored(_, let reason), .storedAndRefresh(_, let reason), .validate(_, let reason), .complete(_, let reason),
+            .network(let reason, _), .refused(let reason): reason
+        }
+    }
+}
+
+/// Why a cache did what it did.
+enum CacheReason: Sendable, CustomStringConvertible {
+    case fresh(Double, Double, CacheRules.Source)
+    case immutable
+    case stale(Double, Double)
+    case mustRevalidate(Double, Double)
+    case maxStale(Double, Double)
+    case staleWhileRevalidate(Double, Double)
+    case tooOld(Double, String)
+    case policy(Request.CachePolicy)
+    case request(String)
+    case noCache
+    case nothing
+    case vary(String)
+    case method
+    case conditional
+    case range
+    case beginning
+    case gone
+
+    var description: String {
+        switch self {
+        case .fresh(let age, let lifetime, .heuristic): "fresh by guess: age \(seconds(age)) of \(seconds(lifetime))"
+        case .fresh(let age, let lifetime, _): "fresh: age \(seconds(age)) of \(seconds(lifetime))"
+        case .immutable: "immutable, and fresh"
+        case .stale(let age, let lifetime): "stale: age \(seconds(age)) of \(seconds(lifetime))"
+        case .mustRevalidate(let age, let lifetime): "must-revalidate: age \(seconds(age)) of \(seconds(lifetime))"
+        case .maxStale(let age, let lifetime): "max-stale allows it: age \(seconds(age)) of \(seconds(lifetime))"
+        case .staleWhileRevalidate(let age, let lifetime): "stale-while-revalidate: age \(seconds(age)) of \(seconds(lifetime))"
+        case .tooOld(let age, let wanted): "age \(seconds(age)), but the request says \(wanted)"
+        case .policy(let policy): "policy \(policy)"
+        case .request(let directive): "the request says \(directive)"
+        case .noCache: "the response says no-cache"
+        case .nothing: "nothing stored"
+        case .vary("authorization"): "stored for somebody else"
+        case .vary(let name): "vary: \(name) differs"
+        case .method: "only GET and HEAD are answered"
+        case .conditional: "the request has a condition of its own"
+        case .range: "no such part of what is stored"
+        case .beginning: "only its beginning is stored"
+        case .gone: "what was stored is gone"
+        }
+    }
+
+    private func seconds(_ duration: Double) -> String {
+        duration.isFinite ? "\(Int64(min(max(duration, 0), 1e15))) s" : "unknown"
+    }
+}
+
+extension CachePlan: CustomStringConvertible {
+    /// `stored (fresh: age 12 s of 60 s)`.
+    var description: String {
+        let word = switch self {
+        case .stored: "stored"
+        case .storedAndRefresh: "stored, and refreshed"
+        case .validate: "validate"
+        case .complete: "complete"
+        case .network: "network"
+        case .refused: "refused"
+        }
+        return "\(word) (\(reason))"
+    }
+}
+
+extension StoredResponse {
+    /// When its server made it.
+    var made: Double { headers.date(.date) ?? responseTime }
+
+    /// The validator that says so if a byte has changed (RFC 9110 §8.8.1).
+    var strongTag: EntityTag? {
+        guard let tag = EntityTag(in: headers), !tag.isWeak else { return nil }
+        return tag
+    }
+
+    var canBeCompleted: Bool {
+        guard case .beginning(let count, _) = extent else { return false }
+        return count > 0 && !isDecoded && strongTag != nil
+    }
+
+    /// The one part of it that a Range field asks for; `nil` for several, for none, and for what it is not understood.
+    func part(_ request: Headers) -> Range<Int64>? {
+        guard case .whole(let length) = extent, let text = request[.range], let ranges = ByteRange.parse(text), ranges.count == 1
+        else { return nil }
+        return ranges[0].resolved(for: length)
+    }
+}

@@ -1,0 +1,197 @@
+// A network exchange whose body is stored while its caller takes it: no second buffer, and no byte that nobody asked
+// for. Whoever leaves before the end leaves nothing behind, but for a beginning that a range can complete.
+
+import FoundationEssentials
+import URLLoadingIO
+import URLLoadingWire
+
+final class CacheTee: Exchange, @unchecked Sendable {
+    private let inner: any NetworkExchange
+    private let owner: Load
+    private let stored: StoredResponse
+    private let cache: SessionCache
+    private var writer: (any CacheWriting)?
+    /// Asked when the body is whole.
+    private var decision: Decision<CachedResponse, CacheDecision>?
+    private var collected: [UInt8] = []
+    /// Who waits for it.
+    private let shared: SharedFetch?
+    /// What was read ahead of the caller.
+    private var ahead: [Chunk] = []
+    private var pending = PendingChunk()
+    private var hasEnded = false
+    private var isReleased = false
+    private var count: Int64 = 0
+
+    init(
+        _ inner: any NetworkExchange, _ load: Load, _ stored: StoredResponse, _ cache: SessionCache, writer: (any CacheWriting)?,
+        decision: Decision<CachedResponse, CacheDecision>?, shared: SharedFetch?
+    ) {
+        (self.inner, owner, self.stored, self.cache) = (inner, load, stored, cache)
+        (self.writer, self.decision, self.shared) = (writer, decision, shared)
+    }
+
+    deinit { release() }
+
+    var load: Load? { owner }
+    var head: HTTPHead? { inner.head }
+    var response: Response { inner.response }
+    var expectedLength: Int64? { inner.expectedLength }
+    var trailers: Headers { inner.trailers }
+    var network: (any NetworkExchange)? { inner }
+    var hasOwnRecord: Bool { true }
+
+    func buffered(atMost most: Int) throws(LoadError) -> BodyPiece? {
+        while pending.chunk == nil {
+            if !ahead.isEmpty {
+                pending.chunk = ahead.removeFirst()
+                break
+            }
+            if hasEnded { return decision == nil ? .end : nil }
+            switch try inner.buffered(atMost: most) {
+            case .chunk(let chunk)?:
+                keep(chunk)
+                return .chunk(chunk)
+            case .end?: end()
+            case nil: return nil
+            }
+        }
+        return pending.take(atMost: most)
+    }
+
+    func fill(atMost most: Int) async throws(LoadError) {
+        if hasEnded { return try await decide() }
+        if let writer, writer.isBehind { await writer.ready(owner) }
+        try await inner.fill(atMost: most)
+    }
+
+    func fillNow() throws(LoadError) -> Bool {
+        if hasEnded || writer?.isBehind == true { return false }
+        return try inner.fillNow()
+    }
+    var isSending: Bool { !hasEnded && inner.isSending }
+    func sendOn() async throws(LoadError) { try await inner.sendOn() }
+    func setResting(_ isResting: Bool) { if !hasEnded { inner.setResting(isResting) } }
+
+    /// Takes a short body at once: of a redirect, which nobody reads.
+    func readAhead(upTo most: Int) async throws(LoadError) {
+        var total = 0
+        while total <= most {
+            switch try inner.buffered(atMost: .max) {
+            case .chunk(let chunk)?:
+                keep(chunk)
+                ahead.append(chunk)
+                total += chunk.count
+            case .end?: return end()
+            case nil: try await inner.fill(atMost: .max)
+            }
+        }
+    }
+
+    // MARK: What is stored
+
+    private func keep(_ chunk: Chunk) {
+        count += Int64(chunk.count)
+        if let writer {
+            guard !writer.append(chunk) else { return }
+            self.writer = nil
+            shared?.settle(.unstorable)
+        } else if decision != nil {
+            guard chunk.count <= cache.maximumEntrySize - collected.count else {
+                (decision, collected) = (nil, [])
+                shared?.settle(.unstorable)
+                return
+            }
+            collected.append(contentsOf: [UInt8](chunk))
+        }
+    }
+
+    private func end() {
+        hasEnded = true
+        inner.release()
+        guard let writer else {
+            if decision == nil { shared?.settle(.unstorable) }
+            return
+        }
+        self.writer = nil
+        // A part that is a beginning stays one, if it is not all.
+        if case .beginning(let before, let whole) = stored.extent, before + count != whole {
+            writer.abandon(isResumable: true)
+            shared?.settle(.unstorable)
+        } else {
+            writer.finish()
+            tell()
+            shared?.settle(.stored)
+        }
+    }
+
+    /// Of what only a policy would take, not the protocol, nobody is told.
+    private func tell() {
+        if stored.knownRules.isOfUse { owner.hasStored = true }
+    }
+
+    private func decide() async throws(LoadError) {
+        guard let decision else { return }
+        self.decision = nil
+        let proposed = CachedResponse(
+            response: response, data: Data(collected), storagePolicy: stored.isMemoryOnly ? .allowedInMemoryOnly : .allowed)
+        var entry: CachedResponse?
+        switch try await owner.ask(decision, proposed) {
+        case .store: entry = proposed
+        case .instead(let other): entry = other
+        case .skip: break
+        }
+        let isStored = entry.map { store($0) } ?? false
+        if isStored { tell() }
+        shared?.settle(isStored ? .stored : .unstorable)
+    }
+
+    private func store(_ entry: CachedResponse) -> Bool {
+        guard entry.storagePolicy != .notAllowed, entry.data.count <= cache.maximumEntrySize else { return false }
+        return cache.storage.store(stored.altered(by: entry), body: [UInt8](entry.data))
+    }
+
+    func release() {
+        guard !isReleased else { return }
+        isReleased = true
+        if !hasEnded { finishWithWhatIsHere() }
+        inner.release()
+        if let writer {
+            self.writer = nil
+            writer.abandon(isResumable: count > 0 && isResumable)
+        }
+        (decision, collected, ahead, pending.chunk) = (nil, [], [], nil)
+        shared?.settle(.failed)
+    }
+
+    /// Who wants no more of a body whose end is here has it stored all the same.
+    private func finishWithWhatIsHere() {
+        guard owner.stopReason == nil, writer != nil else { return }
+        while !hasEnded, let piece = try? inner.buffered(atMost: .max) {
+            if case .chunk(let chunk) = piece { keep(chunk) } else { end() }
+        }
+    }
+
+    /// RFC 9111 §3.3: of a whole that is known by a strong tag, how long it is too.
+    private var isResumable: Bool {
+        guard stored.status == .ok, !stored.isDecoded, stored.strongTag != nil, !stored.headers.contains(.contentEncoding) else { return false }
+        if case .beginning = stored.extent { return true }
+        return inner.expectedLength.map { count < $0 } ?? false
+    }
+}
+
+extension StoredResponse {
+    /// As the caller wants it kept. What it is found by stays.
+    func altered(by entry: CachedResponse) -> StoredResponse {
+        var altered = self
+        if let head = entry.response.http {
+            (altered.status, altered.version, altered.headers) = (head.status, head.version, head.headers.kept)
+        }
+        altered.extent = .whole(Int64(entry.data.count))
+        altered.isMemoryOnly = isMemoryOnly || entry.storagePolicy == .allowedInMemoryOnly
+        altered.userInfo = entry.userInfo.map { [UInt8]($0) }
+        altered.rules = nil
+        altered.rules = altered.knownRules
+        return altered
+    }
+}

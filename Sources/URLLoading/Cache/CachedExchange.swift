@@ -1,0 +1,131 @@
+// A stored response as an exchange. What is in memory needs no wait; what is in a file is read where that may block.
+
+import FoundationEssentials
+import URLLoadingIO
+import URLLoadingWire
+
+final class CachedExchange: Exchange, @unchecked Sendable {
+    private let owner: Load
+    private let url: URL
+    private let body: any StoredBody
+    /// Of the body, what is still to be read.
+    private var rest: Range<Int64>
+    private var pending = PendingChunk()
+    private var record: TransactionRecord?
+    private let answer: HTTPHead
+    let expectedLength: Int64?
+
+    /// - Parameter part: of its body; all of it if there is none.
+    init(_ head: HTTPHead, _ body: any StoredBody, part: Range<Int64>, _ request: Request, _ load: Load, length: Int64? = nil) {
+        owner = load
+        url = request.url
+        self.body = body
+        rest = part
+        answer = head
+        expectedLength = length ?? Int64(part.count)
+        if let bytes = body.bytes, !part.isEmpty {
+            pending.chunk = Chunk(
+                storage: bytes.storage,
+                range: bytes.range.lowerBound + Int(part.lowerBound)..<bytes.range.lowerBound + Int(part.upperBound))
+            rest = part.upperBound..<part.upperBound
+        }
+        guard let emission = load.emission else { return }
+        record = emission.beginCached(request)
+        record?.response = response
+        record?.mark(.responseStart)
+    }
+
+    deinit { release() }
+
+    var load: Load? { owner }
+    var head: HTTPHead? { answer }
+    var trailers: Headers { Headers() }
+    var response: Response { Response(url: url, expectedLength: expectedLength, http: answer) }
+    var hasOwnRecord: Bool { true }
+
+    func buffered(atMost most: Int) throws(LoadError) -> BodyPiece? {
+        guard pending.chunk != nil else {
+            guard rest.isEmpty else { return nil }
+            record?.mark(.responseEnd)
+            return .end
+        }
+        let piece = pending.take(atMost: most)
+        if let record, case .chunk(let chunk)? = piece { record.decoded += Int64(chunk.count) }
+        return piece
+    }
+
+    func fill(atMost most: Int) async throws(LoadError) {
+        if owner.isSuspended { await owner.untilResumed() }
+        guard pending.chunk == nil, !rest.isEmpty else { return }
+        let count = Int(min(Int64(Self.pieceSize), Int64(rest.count)))
+        let read = await BlockingThreads.files.call(owner) { [body, offset = rest.lowerBound] in Read(chunk: body.read(at: offset, atMost: count)) }
+        guard let read else { throw LoadError(owner.stopReason ?? .cancelled, phase: .receiving) }
+        guard let chunk = read.chunk, chunk.count > 0, chunk.count <= rest.count else {
+            throw LoadError(.cannotReadFile, phase: .receiving, party: .system, detail: "what was stored of it is damaged")
+        }
+        rest = rest.lowerBound + Int64(chunk.count)..<rest.upperBound
+        pending.chunk = chunk
+    }
+
+    private static let pieceSize = 128 * 1024
+    private struct Read: Sendable { let chunk: Chunk? }
+
+    func release() {
+        pending.chunk = nil
+        rest = rest.upperBound..<rest.upperBound
+        guard let record else { return }
+        self.record = nil
+        owner.emission?.add(record)
+    }
+}
+
+/// A body that is nobody's: what a HEAD, or a status without content, has.
+final class EmptyBody: StoredBody {
+    static let shared = EmptyBody()
+    var length: Int64 { 0 }
+    var bytes: Chunk? { nil }
+    func read(at offset: Int64, atMost: Int) -> Chunk? { nil }
+}
+
+/// A beginning that was stored, and the rest from its server, as one answer.
+final class JoinedExchange: Exchange, @unchecked Sendable {
+    private let first: CachedExchange
+    private let second: CacheTee
+    private var hasBegunSecond = false
+    let expectedLength: Int64?
+    private let answer: HTTPHead
+
+    init(_ head: HTTPHead, _ first: CachedExchange, _ second: CacheTee, length: Int64) {
+        (answer, self.first, self.second, expectedLength) = (head, first, second, length)
+    }
+
+    deinit { release() }
+
+    var load: Load? { first.load }
+    var head: HTTPHead? { answer }
+    var trailers: Headers { second.trailers }
+    var response: Response { Response(url: first.response.url, expectedLength: expectedLength, http: answer) }
+    var hasOwnRecord: Bool { true }
+
+    func buffered(atMost most: Int) throws(LoadError) -> BodyPiece? {
+        if !hasBegunSecond {
+            let piece = try first.buffered(atMost: most)
+            guard case .end? = piece else { return piece }
+            first.release()
+            hasBegunSecond = true
+        }
+        return try second.buffered(atMost: most)
+    }
+
+    func fill(atMost most: Int) async throws(LoadError) {
+        if hasBegunSecond { try await second.fill(atMost: most) } else { try await first.fill(atMost: most) }
+    }
+
+    func fillNow() throws(LoadError) -> Bool { hasBegunSecond ? try second.fillNow() : false }
+    func setResting(_ isResting: Bool) { second.setResting(isResting) }
+
+    func release() {
+        first.release()
+        second.release()
+    }
+}

@@ -1,0 +1,141 @@
+// What the loads of one session share of its cache: where responses are, who refreshes what, and who fetches what
+// others wait for.
+
+import FoundationEssentials
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+final class SessionCache: Sendable {
+    let storage: any CacheStorage
+    /// The most bytes a decision about an entry is asked with.
+    let maximumEntrySize: Int
+    let sharesEqualFetches: Bool
+    private let clock: (@Sendable () -> Double)?
+    private let refreshing = Lock(Set<CacheKey>())
+    private let fetches = Lock([SharedFetch.Question: SharedFetch]())
+
+    /// The session's own, and gone with it.
+    private let isOwn: Bool
+
+    static func make(_ configuration: Configuration) -> SessionCache? {
+        if let cache = configuration.cache { return SessionCache(cache, isOwn: false, configuration) }
+        guard configuration.isEphemeral, configuration.keepsResponses else { return nil }
+        return SessionCache(ResponseCache(), isOwn: true, configuration)
+    }
+
+    private init(_ cache: ResponseCache, isOwn: Bool, _ configuration: Configuration) {
+        storage = cache.storage
+        // As the cache itself reckons: one entry is not to drive out all others.
+        let capacity = max(Int64(cache.memoryCapacity), cache.directory == nil ? 0 : cache.diskCapacity)
+        maximumEntrySize = Int(clamping: min(capacity, cache.maximumEntrySize ?? max(capacity / 20, 64 << 10)))
+        self.isOwn = isOwn
+        sharesEqualFetches = configuration.sharesEqualFetches
+        clock = configuration.wallClock
+    }
+
+    /// Seconds since 1970.
+    func now() -> Double { clock?() ?? Date().timeIntervalSince1970 }
+
+    /// The session is over.
+    func invalidate() {
+        if isOwn { storage.removeAll(since: nil) }
+    }
+
+    // MARK: Refreshes (RFC 5861 §3)
+
+    /// Returns false if somebody does it already.
+    func beginRefresh(_ key: CacheKey) -> Bool { refreshing.withLock { $0.insert(key).inserted } }
+    func endRefresh(_ key: CacheKey) { refreshing.withLock { _ = $0.remove(key) } }
+
+    // MARK: Fetches that others wait for
+
+    enum Place: Sendable {
+        /// Yours to fetch; tell when you know.
+        case leader(SharedFetch)
+        case follower(SharedFetch)
+    }
+
+    func enter(_ question: SharedFetch.Question, mayLead: Bool) -> Place? {
+        fetches.withLock { fetches in
+            if let going = fetches[question] { return .follower(going) }
+            guard mayLead else { return nil }
+            let fetch = SharedFetch(self, question)
+            fetches[question] = fetch
+            return .leader(fetch)
+        }
+    }
+
+    fileprivate func leave(_ fetch: SharedFetch) {
+        fetches.withLock { fetches in
+            if fetches[fetch.question] === fetch { fetches[fetch.question] = nil }
+        }
+    }
+}
+
+/// One fetch, and those who wait for what comes of it.
+final class SharedFetch: Sendable {
+    /// What is asked for; equal ones share.
+    struct Question: Hashable, Sendable {
+        let key: CacheKey
+        let headers: Headers
+        let identity: String?
+        let policy: Request.CachePolicy
+        let isForeign: Bool
+    }
+
+    enum Outcome: Sendable {
+        /// Look again.
+        case stored
+        /// Nobody can have it from a cache: everyone for himself.
+        case unstorable
+        /// Somebody else must try.
+        case failed
+    }
+
+    let question: Question
+    private struct State: Sendable {
+        var outcome: Outcome?
+        var waiting: [PollSlot] = []
+    }
+    private let state = Lock(State())
+    private let cache: SessionCache
+
+    init(_ cache: SessionCache, _ question: Question) {
+        self.cache = cache
+        self.question = question
+    }
+
+    /// The first word counts.
+    func settle(_ outcome: Outcome) {
+        cache.leave(self)
+        let waiting = state.withLock { state in
+            guard state.outcome == nil else { return [PollSlot]() }
+            state.outcome = outcome
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for slot in waiting { slot.wake() }
+    }
+
+    /// `nil` if the load was stopped meanwhile.
+    func outcome(for load: Load) async -> Outcome? {
+        let slot = Poller.shared.borrowSlot()
+        load.attach(slot)
+        defer {
+            load.detach(slot)
+            Poller.shared.returnSlot(slot)
+        }
+        while load.stopReason == nil {
+            let outcome = state.withLock { state in
+                state.waiting.removeAll { $0 === slot }
+                if state.outcome == nil { state.waiting.append(slot) }
+                return state.outcome
+            }
+            if let outcome { return outcome }
+            await Poller.shared.park(slot, until: load)
+        }
+        state.withLock { $0.waiting.removeAll { $0 === slot } }
+        return nil
+    }
+}

@@ -1,0 +1,142 @@
+// Whether and how a response is kept (RFC 9111 §3), what a 304 changes of it (§3.2, §4.3.4), and what an unsafe method
+// makes worthless (§4.4). Pure.
+
+import FoundationEssentials
+import URLLoadingWire
+
+enum StoringPlan {
+    /// What is known of an exchange besides its head.
+    struct Facts: Sendable {
+        var requestTime: Double
+        var responseTime: Double
+        /// The content coding is undone.
+        var isDecoded = false
+        /// A login of the session's went with the request, that the request itself does not show.
+        var isAuthorized = false
+    }
+
+    /// - Returns: what to keep, without its body; `nil` if nothing may or need be.
+    static func make(_ query: CacheQuery, _ key: CacheKey, _ head: HTTPHead, _ facts: Facts) -> StoredResponse? {
+        guard query.request.method == .get, query.request.body == nil, isPermitted(head, query) else { return nil }
+        guard var varying = Varying.make(head.headers, query) else { return nil }
+        if facts.isAuthorized, varying[Varying.identity] == nil {
+            guard let session = query.session else { return nil }
+            varying[Varying.identity] = .some(session)
+        }
+        var stored = StoredResponse(
+            key: key, url: key.text, status: head.status, version: head.version, headers: head.headers.kept,
+            varying: varying, requestTime: facts.requestTime, responseTime: facts.responseTime)
+        stored.isDecoded = facts.isDecoded
+        if head.status == .partialContent, !stored.becomeBeginning() { return nil }
+        let rules = stored.knownRules
+        stored.isMemoryOnly = !rules.isOfUse
+        stored.rules = rules
+        return stored
+    }
+
+    private static func isPermitted(_ head: HTTPHead, _ query: CacheQuery) -> Bool {
+        switch head.status.code {
+        // A part, if it is a beginning; see `becomeBeginning`. Of a part of which the caller has a condition, none.
+        case 206: guard query.request.headers.contains(.range), !query.isConditional else { return false }
+        // Answers to conditions, ranges and credentials, not to what was asked for.
+        case ..<200, 304, 401, 407, 412, 416: return false
+        default: break
+        }
+        let control = CacheControl(head.headers)
+        // §5.2.2.3: who must be understood, and is, may be stored after all.
+        let isUnderstood = control.flags.contains(.mustUnderstand) && !head.status.reasonPhrase.isEmpty
+        guard !control.flags.contains(.noStore) || isUnderstood, !CacheControl(query.request.headers).flags.contains(.noStore)
+        else { return false }
+        return head.status.isHeuristicallyCacheable || control.maxAge != nil || head.headers.contains(.expires)
+            || !control.flags.isDisjoint(with: [.public, .private])
+    }
+
+    /// The keys that a request has made worthless (RFC 9111 §4.4): what it was about, and what its answer names, if
+    /// that is of the same origin.
+    static func invalidated(_ request: Request, _ head: HTTPHead) -> [CacheKey] {
+        guard !request.method.isSafeToCaches, [.successful, .redirection].contains(head.status.kind),
+            case .success(let destination) = request.destination, let base = try? URIReference(request.url.absoluteString)
+        else { return [] }
+        var keys = [CacheKey(destination.target)]
+        for name in [FieldName.location, .contentLocation] {
+            guard let text = head.headers[name], let reference = try? URIReference(text, repairing: true),
+                let named = try? base.resolve(reference), let target = try? Target(named), target.origin == destination.target.origin
+            else { continue }
+            keys.append(CacheKey(target))
+        }
+        return keys
+    }
+}
+
+extension StoredResponse {
+    /// A first part is kept as the beginning of the whole; false if it is another part, or may not be completed.
+    fileprivate mutating func becomeBeginning() -> Bool {
+        guard headers.count(of: .contentRange) == 1, let text = headers[.contentRange],
+            case .part(let range, let whole?)? = ContentRange(text), range.lowerBound == 0, strongTag != nil, !isDecoded,
+            !headers.contains(.contentEncoding)
+        else { return false }
+        status = .ok
+        headers.remove(.contentRange)
+        headers[.contentLength] = "\(whole)"
+        extent = .beginning(0, of: whole)
+        return true
+    }
+
+    /// Whether a 304 can be about it (§4.3.4): it names the same state, or none.
+    func isMeant(by head: HTTPHead) -> Bool {
+        guard head.headers.contains(.etag) else {
+            guard let modified = head.headers[.lastModified], let own = headers[.lastModified] else { return true }
+            return modified == own || headers.contains(.etag)
+        }
+        guard let theirs = EntityTag(in: head.headers) else { return headers[.etag] == head.headers[.etag] }
+        return theirs.isWeak ? theirs.matchesWeakly(EntityTag(in: headers)) : EntityTag(in: headers)?.opaque == theirs.opaque
+    }
+
+    /// With the fields of a newer answer about the same state (§3.2): all but those that say how the stored bytes are
+    /// to be read.
+    func updated(by head: HTTPHead, requestTime: Double, responseTime: Double) -> StoredResponse {
+        var updated = self
+        var changed: Set<FieldName> = []
+        for field in head.headers.kept where !Self.ofBody.contains(field.name) {
+            if changed.insert(field.name).inserted { updated.headers.remove(field.name) }
+            updated.headers.append(field.name, field.value)
+        }
+        // A weak tag does not take the place of the same one, strong: the bytes are still those.
+        if let tag = EntityTag(in: headers), !tag.isWeak, EntityTag(in: head.headers)?.isWeak == true {
+            updated.headers.remove(.etag)
+            tag.append(to: &updated.headers, as: .etag)
+        }
+        // §5.1: an Age that the newer answer does not have is that of the older.
+        if !head.headers.contains(.age) { updated.headers.remove(.age) }
+        (updated.requestTime, updated.responseTime) = (requestTime, responseTime)
+        updated.rules = nil
+        updated.rules = updated.knownRules
+        return updated
+    }
+
+    private static let ofBody: [FieldName] = [.contentLength, .contentEncoding, .contentRange, .transferEncoding]
+}
+
+extension Headers {
+    /// Without what is about one connection (RFC 9111 §3.1, RFC 9110 §7.6.1) or must not be used again unasked.
+    var kept: Headers {
+        var names: [FieldName] = Self.ofConnection
+        if contains(.connection), let listed = self[.connection] {
+            names += listed.split { $0 == "," || $0 == " " || $0 == "\t" }.map { FieldName(String($0)) }
+        }
+        if contains(.cacheControl) { names += CacheControl(self).noCacheFields.map { FieldName($0) } }
+        var kept = self
+        for name in names { kept.remove(name) }
+        return kept
+    }
+
+    private static let ofConnection: [FieldName] = [
+        .connection, .keepAlive, .proxyConnection, .te, .transferEncoding, .upgrade, .proxyAuthenticate, .proxyAuthenticationInfo,
+        .proxyAuthorization,
+    ]
+}
+
+extension Method {
+    /// What changes nothing (RFC 9110 §9.2.1); whatever is not known may (RFC 9111 §4.4).
+    fileprivate var isSafeToCaches: Bool { [.get, .head, .options, .trace].contains(self) }
+}

@@ -1,0 +1,122 @@
+// What tells the variants under one key apart: the request's fields that Vary names (RFC 9111 §4.1), and who asked.
+// What is a secret is kept as a digest: a cache's file proves nobody's identity.
+
+import FoundationEssentials
+import URLLoadingIO
+import URLLoadingWire
+
+enum Varying {
+    /// The member that says who asked, whether Vary names the field or not: what one may see is not for another.
+    static let identity = "authorization"
+
+    /// A field of a request in the form in which it is compared and kept.
+    /// - Parameter name: in lower case.
+    static func value(of name: String, in fields: Headers) -> String? {
+        guard let value = fields.comparable(FieldName(name)) else { return nil }
+        return name == "cookie" || name == identity ? "sha256:" + Digest.hex(value.utf8) : value
+    }
+
+    /// What a response must be kept with; `nil` if nothing that can be said of a request would find it again.
+    static func make(_ response: Headers, _ query: CacheQuery) -> [String: String?]? {
+        var varying: [String: String?] = [:]
+        if let asked = query.identity { varying[identity] = .some(asked) }
+        switch VaryField(response) {
+        case .everything?: return nil
+        case .names(let names)?:
+            let fields = query.fields
+            for name in names where name != identity {
+                guard name != "cookie" || query.knowsCookies else { return nil }
+                varying[name] = .some(value(of: name, in: fields))
+            }
+        case nil: break
+        }
+        return varying
+    }
+
+    /// The field by which a request is not for a stored response; `nil` if it is.
+    static func mismatch(_ stored: StoredResponse, _ query: CacheQuery) -> String? {
+        let kept = stored.varying[identity] ?? nil
+        // Who asks without a word may be known by his session only, and then to nobody else.
+        if kept != query.identity, query.identity != nil || kept != query.session { return identity }
+        // Whoever asks for a coding himself gets the bytes as they came, and nobody else does.
+        if !query.isPartial, stored.knownRules.isCoded, stored.isDecoded != query.decodes { return "accept-encoding" }
+        guard stored.varying.count > (kept == nil ? 0 : 1) else { return nil }
+        let fields = query.fields
+        for (name, wanted) in stored.varying where name != identity {
+            if name == "cookie", !query.knowsCookies { return name }
+            let asked = value(of: name, in: fields)
+            if asked == nil, query.isPartial { continue }
+            if asked != wanted { return name }
+        }
+        return nil
+    }
+}
+
+/// What is asked of a cache, and by whom.
+struct CacheQuery: Sendable {
+    let request: Request
+    let policy: Request.CachePolicy
+    /// Who says so himself who he is: in the request, its URL, or the session's fields. A digest.
+    var identity: String?
+    /// What entries are marked with that a session got by a login of its own.
+    var session: String?
+    /// The Cookie that will be sent is the one the request has: no store adds to it. Where one does, what varies by
+    /// cookies is not kept.
+    var knowsCookies = true
+    /// The session's fields are not known: those that the request does not set fit whatever.
+    let isPartial: Bool
+    private let defaults: DefaultFields?
+    private let isForeign: Bool
+
+    /// Of a request alone: look-ups without a session.
+    init(_ request: Request) {
+        (self.request, isPartial, defaults, isForeign) = (request, true, nil, false)
+        policy = request.cachePolicy ?? .useProtocol
+        identity = Self.identity(request, nil)
+    }
+
+    init(_ hop: Load.Hop, _ core: Core) {
+        (request, isPartial, defaults, isForeign) = (hop.request, false, core.defaultFields, hop.isForeign)
+        policy = hop.request.cachePolicy ?? core.configuration.cachePolicy
+        session = core.cacheMark
+        identity = Self.identity(hop.request, hop.isForeign ? nil : core.configuration.headers)
+    }
+
+    private static func identity(_ request: Request, _ configured: Headers?) -> String? {
+        if request.headers.contains(.authorization) { return Varying.value(of: Varying.identity, in: request.headers) }
+        if let configured, configured.contains(.authorization) { return Varying.value(of: Varying.identity, in: configured) }
+        guard case .success(let destination) = request.destination, let user = destination.target.user else { return nil }
+        return "url:" + Digest.hex("\(user):\(destination.target.password ?? "")".utf8)
+    }
+
+    /// What will be sent, as far as it is known before.
+    var fields: Headers {
+        switch defaults?.completing(request.headers, isForeign: isForeign) {
+        case .defaults(let prepared)?: prepared.headers
+        case .own(let headers)?: headers
+        case nil: request.headers
+        }
+    }
+
+    /// The session undoes the coding of what is answered.
+    var decodes: Bool {
+        guard let defaults, defaults.offersCoding else { return false }
+        return request.headers.isEmpty || !request.headers.choosesCoding
+    }
+
+    var isHead: Bool { request.method == .head }
+    /// Its own condition is the caller's to answer for.
+    var isConditional: Bool {
+        guard !request.headers.isEmpty else { return false }
+        return Self.conditions.contains { request.headers.contains($0) }
+    }
+    private static let conditions: [FieldName] = [.ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .ifRange]
+
+    /// What it says to caches; Pragma where it says nothing else (RFC 9111 §5.4).
+    var control: CacheControl {
+        guard !request.headers.isEmpty else { return CacheControl() }
+        var control = CacheControl(request.headers)
+        if !control.isPresent, request.headers[.pragma]?.lowercased().contains("no-cache") == true { control.flags.insert(.noCache) }
+        return control
+    }
+}

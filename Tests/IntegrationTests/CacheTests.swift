@@ -1,0 +1,75 @@
+import FoundationEssentials
+import Testing
+import URLLoading
+
+/// Caching against servers that were not made for it.
+@Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(2)))
+struct CacheTests {
+    private func types(_ session: Session, _ request: Request) async throws -> (types: [String], body: Data) {
+        let task = session.dataTask(request)
+        let events = task.events
+        task.resume()
+        let body = try await task.value
+        var types: [String] = []
+        for await event in events {
+            if case .metrics(let metrics) = event {
+                types = metrics.transactions.map { "\($0.fetchType.rawValue) \($0.response?.http?.status.code ?? 0)" }
+            }
+        }
+        return (types, body)
+    }
+
+    @Test("checklist 96, 97: ETag and Last-Modified of real servers, coded and not", arguments: [
+        ("NGINX", "/1k.txt"), ("NGINX", "/1m.bin"), ("APACHE", "/1k.txt"), ("APACHE", "/1m.txt"),
+    ])
+    func validation(_ server: String, _ path: String) async throws {
+        var configuration = Servers.configuration
+        configuration.cache = ResponseCache(memoryCapacity: 64 << 20)
+        try await withSession(configuration) { session in
+            var request = Request(url: try Servers.url(server, path))
+            let first = try await types(session, request)
+            #expect(first.types == ["network 200"])
+            request.cachePolicy = .revalidate
+            let second = try await types(session, request)
+            #expect(second.types == ["network 304", "cache 200"] && second.body == first.body)
+            request.cachePolicy = .storedOnly
+            let third = try await types(session, request)
+            #expect(third.types == ["cache 200"] && third.body == first.body)
+        }
+    }
+
+    @Test("RFC 9111 3.3, 3.4: a beginning is completed by a range", arguments: ["NGINX", "APACHE"])
+    func completion(_ server: String) async throws {
+        var configuration = Servers.configuration
+        configuration.cache = ResponseCache(memoryCapacity: 64 << 20)
+        // A large one must not come in one piece.
+        configuration.acceptEncoding = nil
+        try await withSession(configuration) { session in
+            var request = Request(url: try Servers.url(server, "/1m.bin"))
+            try await session.load(request) { _, body in
+                for try await chunk in body where chunk.count > 0 { break }
+            }
+            let completed = try await types(session, request)
+            request.cachePolicy = .reload
+            let whole = try await types(session, request)
+            #expect(completed.body == whole.body && whole.body.count == 1_000_000)
+            #expect(completed.types.contains("network 206") || completed.types == ["cache 200"])
+            request.cachePolicy = .useProtocol
+            request.headers[.range] = "bytes=500000-500009"
+            let (part, response) = try await session.data(for: request)
+            #expect(part == whole.body[500_000..<500_010] && response.http?.status == .partialContent)
+        }
+    }
+
+    @Test("checklist 92: redirects that are for good, from a real server")
+    func redirect() async throws {
+        var configuration = Servers.configuration
+        configuration.cache = ResponseCache(memoryCapacity: 64 << 20)
+        try await withSession(configuration) { session in
+            let request = Request(url: try Servers.url("NGINX", "/r301"))
+            let first = try await types(session, request), second = try await types(session, request)
+            #expect(first.types == ["network 301", "network 200"] && first.body == second.body)
+            #expect(second.types.first == "cache 301")
+        }
+    }
+}

@@ -1,0 +1,304 @@
+import FoundationEssentials
+import Testing
+import URLLoadingWire
+
+@testable import URLLoading
+
+/// The plan by itself: RFC 9111 §3, §4, §5, RFC 5861, RFC 8246.
+@Suite struct CachePlanTests {
+    static let now = 1_800_000_000.0
+
+    static func date(_ offset: Double) -> String { HTTPDate(secondsSince1970: Int64(now + offset)).description }
+
+    func stored(_ headers: Headers, _ status: Status = .ok, ago: Double = 0, delay: Double = 0, length: Int64 = 3) -> StoredResponse {
+        var stored = StoredResponse(
+            key: CacheKey(text: "http://a.example/"), url: "http://a.example/", status: status, version: .http11, headers: headers,
+            requestTime: Self.now - ago - delay, responseTime: Self.now - ago)
+        stored.extent = .whole(length)
+        return stored
+    }
+
+    func request(_ headers: Headers = Headers(), _ policy: Request.CachePolicy? = nil, _ method: Method = .get) -> Request {
+        var request = Request(url: URL(string: "http://a.example/") ?? URL(filePath: "/"), method: method, headers: headers)
+        request.cachePolicy = policy
+        return request
+    }
+
+    func plan(_ request: Request, _ variants: StoredResponse...) -> String {
+        "\(CachePlan.make(CacheQuery(request), variants, now: Self.now))"
+    }
+
+    // MARK: 4.2
+
+    @Test("RFC 9111 4.2.1, 4.2.2: how long it is fresh, and who says so")
+    func lifetimes() {
+        func rules(_ headers: Headers, _ status: Status = .ok) -> (Double, CacheRules.Source) {
+            let rules = stored(headers, status).knownRules
+            return (rules.lifetime, rules.source)
+        }
+        func expect(_ lifetime: Double, _ source: CacheRules.Source, _ headers: Headers, _ status: Status = .ok, _ line: Int = #line) {
+            let (l, s) = rules(headers, status)
+            #expect(l == lifetime && s == source, "line \(line): \(l) \(s)")
+        }
+        expect(60, .maxAge, [.cacheControl: "max-age=60", .expires: Self.date(9)])
+        expect(9, .expires, [.expires: Self.date(9)])
+        expect(10, .expires, [.expires: Self.date(5), .date: Self.date(-5)])
+        expect(0, .expires, [.expires: "0"])
+        expect(0, .expires, [.expires: "tomorrow"])
+        expect(0, .expires, [.expires: Self.date(-100), .date: Self.date(0)])
+        expect(0, .maxAge, [.cacheControl: "max-age=x", .expires: Self.date(900)])
+        // s-maxage is for shared caches (5.2.2.10).
+        expect(9, .expires, [.cacheControl: "s-maxage=60", .expires: Self.date(9)])
+        expect(10, .heuristic, [.lastModified: Self.date(-100), .date: Self.date(0)])
+        expect(86_400, .heuristic, [.lastModified: Self.date(-100_000_000)])
+        expect(0, .heuristic, [.lastModified: Self.date(100)])
+        expect(0, .nothing, [:])
+        expect(0, .nothing, [.lastModified: Self.date(-100)], .found)
+        expect(10, .heuristic, [.lastModified: Self.date(-100), .cacheControl: "public"], .found)
+        expect(86_400, .heuristic, [:], .movedPermanently)
+        expect(86_400, .heuristic, [:], .permanentRedirect)
+        expect(0, .nothing, [:], .notFound)
+    }
+
+    @Test("RFC 9111 4.2.3: its age, whatever the clocks say")
+    func ages() {
+        #expect(stored([:], ago: 10).knownRules.age(Self.now) == 10)
+        #expect(stored([.age: "7"], ago: 10).knownRules.age(Self.now) == 17)
+        #expect(stored([.age: "7"], ago: 10, delay: 4).knownRules.age(Self.now) == 21)
+        #expect(stored([.date: Self.date(-30)], ago: 10).knownRules.age(Self.now) == 30)
+        // A server whose clock is ahead, or behind, and an Age that is none.
+        #expect(stored([.date: Self.date(500)], ago: 10).knownRules.age(Self.now) == 10)
+        #expect(stored([.date: Self.date(-500), .age: "x"], ago: 10).knownRules.age(Self.now) == 500)
+        // Our own was set back.
+        #expect(stored([:], ago: -30).knownRules.age(Self.now) == 0)
+        #expect(stored([:], ago: -300).knownRules.age(Self.now) == .infinity)
+    }
+
+    // MARK: 4
+
+    @Test("RFC 9111 4: fresh, stale, and what the request wants, each with its reason")
+    func judgements() {
+        let fresh = stored([.cacheControl: "max-age=60", .etag: "\"a\""], ago: 12)
+        #expect(plan(request(), fresh) == "stored (fresh: age 12 s of 60 s)")
+        #expect(plan(request()) == "network (nothing stored)")
+        let stale = stored([.cacheControl: "max-age=60", .etag: "\"a\""], ago: 70)
+        #expect(plan(request(), stale) == "validate (stale: age 70 s of 60 s)")
+        #expect(plan(request(), stored([.cacheControl: "max-age=60"], ago: 70)) == "network (stale: age 70 s of 60 s)")
+        #expect(plan(request(), stored([.lastModified: Self.date(-1000)], ago: 20)) == "stored (fresh by guess: age 20 s of 98 s)")
+        #expect(plan(request(), stored([.cacheControl: "max-age=60, no-cache", .etag: "\"a\""])) == "validate (the response says no-cache)")
+        #expect(plan(request([.cacheControl: "no-cache"]), fresh) == "validate (the request says no-cache)")
+        #expect(plan(request([.pragma: "no-cache"]), fresh) == "validate (the request says no-cache)")
+        #expect(plan(request([.pragma: "no-cache", .cacheControl: "max-age=100"]), fresh) == "stored (fresh: age 12 s of 60 s)")
+        #expect(plan(request([.cacheControl: "no-store"]), fresh) == "network (the request says no-store)")
+        #expect(plan(request([.cacheControl: "max-age=10"]), fresh) == "validate (age 12 s, but the request says max-age=10)")
+        #expect(plan(request([.cacheControl: "max-age=12"]), fresh) == "stored (fresh: age 12 s of 60 s)")
+        #expect(plan(request([.cacheControl: "min-fresh=49"]), fresh) == "validate (age 12 s, but the request says min-fresh=49)")
+        #expect(plan(request([.cacheControl: "min-fresh=48"]), fresh) == "stored (fresh: age 12 s of 60 s)")
+        #expect(plan(request([.cacheControl: "max-stale"]), stale) == "stored (max-stale allows it: age 70 s of 60 s)")
+        #expect(plan(request([.cacheControl: "max-stale=10"]), stale) == "stored (max-stale allows it: age 70 s of 60 s)")
+        #expect(plan(request([.cacheControl: "max-stale=9"]), stale) == "validate (stale: age 70 s of 60 s)")
+        let strict = stored([.cacheControl: "max-age=60, must-revalidate", .etag: "\"a\""], ago: 70)
+        #expect(plan(request([.cacheControl: "max-stale"]), strict) == "validate (must-revalidate: age 70 s of 60 s)")
+        #expect(plan(request([.cacheControl: "only-if-cached"]), fresh) == "stored (fresh: age 12 s of 60 s)")
+        #expect(plan(request([.cacheControl: "only-if-cached"]), stale) == "refused (stale: age 70 s of 60 s)")
+        #expect(plan(request([.cacheControl: "only-if-cached"])) == "refused (nothing stored)")
+        #expect(plan(request([:], nil, .post), fresh) == "network (only GET and HEAD are answered)")
+        #expect(plan(request([:], nil, .head), fresh) == "stored (fresh: age 12 s of 60 s)")
+    }
+
+    @Test("checklist 91-94: the policies")
+    func policies() {
+        let stale = stored([.cacheControl: "max-age=60", .etag: "\"a\""], ago: 70), fresh = stored([.cacheControl: "max-age=60", .etag: "\"a\""])
+        #expect(plan(request([:], .reload), fresh) == "network (policy reload)")
+        #expect(plan(request([:], .reloadIgnoringCaches), fresh) == "network (policy reloadIgnoringCaches)")
+        #expect(plan(request([:], .revalidate), fresh) == "validate (policy revalidate)")
+        #expect(plan(request([:], .revalidate), stored([.cacheControl: "max-age=60"])) == "network (policy revalidate)")
+        #expect(plan(request([:], .storedElseLoad), stale) == "stored (policy storedElseLoad)")
+        #expect(plan(request([:], .storedElseLoad)) == "network (nothing stored)")
+        #expect(plan(request([:], .storedOnly), stale) == "stored (policy storedOnly)")
+        #expect(plan(request([:], .storedOnly)) == "refused (nothing stored)")
+        #expect(plan(request([:], .storedOnly, .post)) == "refused (only GET and HEAD are answered)")
+    }
+
+    @Test("RFC 8246: what is immutable is not asked about while it is fresh")
+    func immutable() {
+        let headers: Headers = [.cacheControl: "max-age=60, immutable", .etag: "\"a\""]
+        #expect(plan(request([:], .revalidate), stored(headers)) == "stored (immutable, and fresh)")
+        #expect(plan(request([.cacheControl: "max-age=0"]), stored(headers, ago: 5)) == "stored (immutable, and fresh)")
+        #expect(plan(request([.cacheControl: "no-cache"]), stored(headers)) == "validate (the request says no-cache)")
+        #expect(plan(request([:], .revalidate), stored(headers, ago: 70)) == "validate (policy revalidate)")
+        #expect(plan(request([:], .reload), stored(headers)) == "network (policy reload)")
+    }
+
+    @Test("RFC 5861: stale-while-revalidate and stale-if-error")
+    func staleness() {
+        let headers: Headers = [.cacheControl: "max-age=60, stale-while-revalidate=30, stale-if-error=90", .etag: "\"a\""]
+        #expect(plan(request(), stored(headers, ago: 90)) == "stored, and refreshed (stale-while-revalidate: age 90 s of 60 s)")
+        #expect(plan(request(), stored(headers, ago: 91)) == "validate (stale: age 91 s of 60 s)")
+        #expect(plan(request([.cacheControl: "max-age=80"]), stored(headers, ago: 90)).hasPrefix("validate"))
+        #expect(plan(request([.cacheControl: "only-if-cached"]), stored(headers, ago: 90)).hasPrefix("refused"))
+        let query = CacheQuery(request())
+        #expect(CachePlan.standsIn(stored(headers, ago: 150), query, now: Self.now))
+        #expect(!CachePlan.standsIn(stored(headers, ago: 151), query, now: Self.now))
+        #expect(!CachePlan.standsIn(stored([.cacheControl: "max-age=60, must-revalidate, stale-if-error=90"], ago: 70), query, now: Self.now))
+        #expect(CachePlan.standsIn(
+            stored([.cacheControl: "max-age=60"], ago: 70), CacheQuery(request([.cacheControl: "stale-if-error=10"])), now: Self.now))
+        #expect(!CachePlan.standsIn(stored([.cacheControl: "max-age=60"], ago: 70), query, now: Self.now))
+    }
+
+    @Test("RFC 9111 4.1: variants, and who asked (security 72)")
+    func variants() {
+        func variant(_ fields: Headers, _ vary: String, made: Double = 0) -> StoredResponse {
+            let headers: Headers = [.vary: vary, .cacheControl: "max-age=60", .date: Self.date(made)]
+            var variant = stored(headers)
+            variant.varying = Varying.make(headers, CacheQuery(request(fields))) ?? [:]
+            return variant
+        }
+        let german = variant([.acceptLanguage: "de, en"], "Accept-Language"), french = variant([.acceptLanguage: "fr"], "accept-language")
+        #expect(plan(request([.acceptLanguage: "de ,en"]), french, german) == "stored (fresh: age 0 s of 60 s)")
+        #expect(plan(request([.acceptLanguage: "it"]), french, german) == "network (vary: accept-language differs)")
+        #expect(Varying.make([.vary: "*"], CacheQuery(request())) == nil)
+        // Of several that fit the one made last.
+        let older = variant(["X": "1"], "X", made: -20), newer = variant(["X": "1"], "X", made: -10)
+        guard case .success(let chosen) = CachePlan.select(CacheQuery(request(["X": "1"])), [older, newer]) else { Issue.record("none"); return }
+        #expect(chosen.headers[.date] == Self.date(-10))
+
+        let mine = variant([.authorization: "Basic bWU6MQ=="], "X")
+        #expect(mine.varying["authorization"]??.hasPrefix("sha256:") == true)
+        #expect(plan(request([.authorization: "Basic bWU6MQ=="]), mine).hasPrefix("stored"))
+        #expect(plan(request([.authorization: "Basic eW91OjI="]), mine) == "network (stored for somebody else)")
+        #expect(plan(request(), mine) == "network (stored for somebody else)")
+        #expect(plan(request([.authorization: "Basic eW91OjI="]), variant([:], "X")) == "network (stored for somebody else)")
+        let cookie = variant([.cookie: "id=secret"], "Cookie")
+        #expect(cookie.varying["cookie"]??.contains("secret") == false)
+        #expect(plan(request([.cookie: "id=secret"]), cookie).hasPrefix("stored"))
+        #expect(plan(request([.cookie: "id=other"]), cookie) == "network (vary: cookie differs)")
+    }
+
+    @Test("RFC 9110 13, 14: a caller's own condition goes past; a part of what is whole is given")
+    func partsAndConditions() {
+        let whole = stored([.cacheControl: "max-age=60", .etag: "\"a\""], length: 10)
+        for name in [FieldName.ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .ifRange] {
+            #expect(plan(request([name: "\"a\""]), whole) == "network (the request has a condition of its own)")
+        }
+        #expect(plan(request([.range: "bytes=2-4"]), whole).hasPrefix("stored"))
+        #expect(plan(request([.range: "bytes=20-"]), whole) == "network (no such part of what is stored)")
+        #expect(plan(request([.range: "bytes=0-1,4-5"]), whole) == "network (no such part of what is stored)")
+        var decoded = whole
+        decoded.isDecoded = true
+        #expect(plan(request([.range: "bytes=2-4"]), decoded) == "network (no such part of what is stored)")
+        var beginning = whole
+        beginning.extent = .beginning(4, of: 10)
+        #expect(plan(request(), beginning) == "complete (only its beginning is stored)")
+        #expect(plan(request([:], .storedElseLoad), beginning) == "complete (only its beginning is stored)")
+        #expect(plan(request([:], .storedOnly), beginning) == "refused (only its beginning is stored)")
+        #expect(plan(request([.range: "bytes=2-3"]), beginning) == "network (no such part of what is stored)")
+        beginning.headers[.etag] = "W/\"a\""
+        #expect(plan(request(), beginning) == "network (only its beginning is stored)")
+        #expect(plan(request([:], nil, .head), beginning).hasPrefix("stored"))
+    }
+
+    // MARK: 3
+
+    private func kept(_ headers: Headers, _ status: Status = .ok, _ request: Request? = nil) -> StoredResponse? {
+        StoringPlan.make(
+            CacheQuery(request ?? self.request()), CacheKey(text: "k"), HTTPHead(status: status, headers: headers),
+            .init(requestTime: Self.now, responseTime: Self.now))
+    }
+
+    @Test("RFC 9111 3: what may be stored")
+    func storable() throws {
+        #expect(kept([:]) != nil && kept([:])?.isMemoryOnly == true)
+        #expect(kept([.etag: "\"a\""])?.isMemoryOnly == false)
+        #expect(kept([.cacheControl: "max-age=5"])?.isMemoryOnly == false)
+        #expect(kept([.cacheControl: "no-store"]) == nil)
+        #expect(kept([:], .ok, request([.cacheControl: "no-store"])) == nil)
+        #expect(kept([.cacheControl: "no-store, must-understand"]) != nil)
+        #expect(kept([.cacheControl: "no-store, must-understand"], try #require(Status(299))) == nil)
+        #expect(kept([:], .ok, request([:], nil, .post)) == nil && kept([:], .ok, request([:], nil, .head)) == nil)
+        for status in [Status.movedPermanently, .permanentRedirect, .notFound, .gone, .noContent] { #expect(kept([:], status) != nil) }
+        for status in [Status.found, .temporaryRedirect, .internalServerError, .forbidden, .created] {
+            #expect(kept([:], status) == nil)
+            #expect(kept([.cacheControl: "max-age=5"], status) != nil)
+            #expect(kept([.expires: Self.date(5)], status) != nil)
+            #expect(kept([.cacheControl: "private"], status) != nil && kept([.cacheControl: "public"], status) != nil)
+        }
+        for status in [Status.notModified, .unauthorized, .proxyAuthenticationRequired, .rangeNotSatisfiable, .preconditionFailed] {
+            #expect(kept([.cacheControl: "max-age=5"], status) == nil)
+        }
+        // 3.5 is about shared caches.
+        #expect(kept([.cacheControl: "max-age=5"], .ok, request([.authorization: "x"]))?.varying["authorization"] != nil)
+        // 4.1
+        #expect(kept([.vary: "*", .cacheControl: "max-age=5"]) == nil)
+    }
+
+    @Test("RFC 9111 3.1: which fields are stored")
+    func fields() {
+        let stored = kept([
+            .connection: "X-Hop, close", "X-Hop": "1", .keepAlive: "timeout=5", .transferEncoding: "chunked", .proxyAuthenticate: "Basic",
+            "X-Kept": "1", .cacheControl: "max-age=5, no-cache=\"set-cookie\"", .setCookie: "a=b", .upgrade: "h2c",
+        ])
+        #expect(stored?.headers == ["X-Kept": "1", .cacheControl: "max-age=5, no-cache=\"set-cookie\""])
+    }
+
+    @Test("RFC 9111 3.3: a first part is a beginning, another is nothing")
+    func parts() {
+        let ranged = request([.range: "bytes=0-3"])
+        let first = kept([.contentRange: "bytes 0-3/10", .etag: "\"a\"", .contentLength: "4"], .partialContent, ranged)
+        #expect(first?.extent == .beginning(0, of: 10) && first?.status == .ok && first?.headers[.contentLength] == "10")
+        #expect(first?.headers.contains(.contentRange) == false)
+        #expect(kept([.contentRange: "bytes 1-3/10", .etag: "\"a\""], .partialContent, ranged) == nil)
+        #expect(kept([.contentRange: "bytes 0-3/*", .etag: "\"a\""], .partialContent, ranged) == nil)
+        #expect(kept([.contentRange: "bytes 0-3/10", .etag: "W/\"a\""], .partialContent, ranged) == nil)
+        #expect(kept([.contentRange: "bytes 0-3/10", .etag: "\"a\"", .contentEncoding: "gzip"], .partialContent, ranged) == nil)
+        #expect(kept([.contentRange: "bytes 0-3/10", .etag: "\"a\""], .partialContent) == nil)
+        #expect(kept([.contentType: "multipart/byteranges; boundary=x", .etag: "\"a\""], .partialContent, ranged) == nil)
+    }
+
+    // MARK: 3.2, 4.3.4, 4.4
+
+    @Test("RFC 9111 3.2, 4.3.4: what a 304 changes, and which one it is about (security 74)")
+    func merge() {
+        let old = stored([.etag: "\"a\"", .contentLength: "3", "X-A": "1", "X-B": "1", .age: "50", .cacheControl: "max-age=1"], ago: 100)
+        let head = HTTPHead(status: .notModified, headers: [
+            .etag: "\"a\"", .contentLength: "0", .contentEncoding: "gzip", "X-A": "2", .cacheControl: "max-age=9", .connection: "close",
+        ])
+        let new = old.updated(by: head, requestTime: Self.now, responseTime: Self.now)
+        #expect(new.headers == [.etag: "\"a\"", .contentLength: "3", "X-A": "2", "X-B": "1", .cacheControl: "max-age=9"])
+        #expect(new.knownRules.age(Self.now) == 0 && new.knownRules.lifetime == 9)
+        func isMeant(_ headers: Headers, _ own: Headers = [.etag: "\"a\""]) -> Bool {
+            stored(own).isMeant(by: HTTPHead(status: .notModified, headers: headers))
+        }
+        #expect(isMeant([:]) && isMeant([.etag: "\"a\""]) && isMeant([.etag: "W/\"a\""]))
+        #expect(!isMeant([.etag: "\"b\""]) && !isMeant([.etag: "W/\"b\""]) && !isMeant([.etag: "\"a\""], [.lastModified: Self.date(0)]))
+        #expect(!isMeant([.lastModified: Self.date(-5)], [.lastModified: Self.date(0)]))
+        let strong = old.updated(by: HTTPHead(status: .notModified, headers: [.etag: "W/\"a\""]), requestTime: 0, responseTime: 0)
+        #expect(strong.headers[.etag] == "\"a\"")
+    }
+
+    @Test("RFC 9111 4.4: what an unsafe method makes worthless")
+    func invalidation() {
+        func keys(_ method: Method, _ status: Status, _ headers: Headers = [:]) -> [String] {
+            StoringPlan.invalidated(request([:], nil, method), HTTPHead(status: status, headers: headers)).map(\.text)
+        }
+        #expect(keys(.post, .ok) == ["http://a.example/"])
+        #expect(keys(.delete, .noContent, [.location: "/x", .contentLocation: "http://a.example/y?z#f"]) == [
+            "http://a.example/", "http://a.example/x", "http://a.example/y?z"])
+        #expect(keys(.put, .seeOther, [.location: "http://b.example/x", .contentLocation: "https://a.example/"]) == ["http://a.example/"])
+        #expect(keys("PROPPATCH", .ok).count == 1)
+        #expect(keys(.post, .internalServerError).isEmpty && keys(.post, .notFound).isEmpty)
+        for safe in [Method.get, .head, .options, .trace] { #expect(keys(safe, .ok).isEmpty) }
+    }
+
+    @Test("security 73: keys tell apart what is different")
+    func keys() throws {
+        func key(_ text: String) throws -> String? { CacheKey(Request(url: try url(text)))?.text }
+        let same = try ["http://A.example:80/x?q", "http://u:p@a.example/x?q#f", "HTTP://a.example/x?q"].map(key)
+        #expect(Set(same) == ["http://a.example/x?q"])
+        let others = ["http://a.example/x", "http://a.example/x?", "https://a.example/x?q", "http://a.example:8080/x?q", "http://a.example/X?q"]
+        let keys = try others.map(key)
+        #expect(Set(keys).count == others.count && !keys.contains("http://a.example/x?q"))
+        let none = try [key("file:///etc/hosts"), key("data:,x")]
+        #expect(none == [nil, nil])
+    }
+}

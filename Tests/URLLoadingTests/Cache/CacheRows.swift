@@ -1,0 +1,323 @@
+import FoundationEssentials
+import Testing
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+@testable import URLLoading
+
+/// Checklist 2-4, 18, 29, 90-103: what a session stores and when it answers with it.
+@Suite(.timeLimit(.minutes(1)))
+struct CacheRows {
+    @Test("checklist 91, 96, 97: no entry is fetched, a fresh one answers, a stale one is asked about")
+    func protocolPolicy() async throws {
+        try await withCacheRig { rig in
+            let counter = Counter()
+            rig.origin.route("/") { request in
+                if request.headers[.ifNoneMatch] == "\"1\"" {
+                    return .status(.notModified, headers: [.etag: "\"1\"", .cacheControl: "max-age=60", "X-New": "1"])
+                }
+                return .ok(counter.next("a"), headers: [.etag: "\"1\"", .cacheControl: "max-age=60"])
+            }
+            try await rig.expect("/", "200 a1 -", requests: 1)
+            try await rig.expect("/", "200 a1 0", requests: 1)
+            rig.clock.advance(59)
+            try await rig.expect("/", "200 a1 59", requests: 1)
+            rig.clock.advance(2)
+            try await rig.expect("/", "200 a1 0", requests: 2)
+            #expect(rig.origin.requests.last?.headers[.ifNoneMatch] == "\"1\"")
+            rig.clock.advance(30)
+            try await rig.expect("/", "200 a1 30", requests: 2)
+            let (_, response) = try await rig.session.data(from: rig.origin.url("/"))
+            #expect(response.http?.headers["X-New"] == "1")
+        }
+    }
+
+    @Test("RFC 9111 4.3.1: Last-Modified where there is no tag; what has changed takes the place of what was")
+    func changed() async throws {
+        try await withCacheRig { rig in
+            let counter = Counter(), date = rig.clock.date(-1000)
+            rig.origin.route("/") { _ in .ok(counter.next("a"), headers: [.lastModified: date, .cacheControl: "max-age=1"]) }
+            try await rig.expect("/", "200 a1 -", requests: 1)
+            rig.clock.advance(5)
+            try await rig.expect("/", "200 a2 -", requests: 2)
+            #expect(rig.origin.requests.last?.headers[.ifModifiedSince] == date)
+            try await rig.expect("/", "200 a2 0", requests: 2)
+        }
+    }
+
+    @Test("RFC 9111 4.3.4: a 304 about something else revives nothing")
+    func foreign304() async throws {
+        try await withCacheRig { rig in
+            let counter = Counter()
+            rig.origin.route("/") { request in
+                request.headers.contains(.ifNoneMatch)
+                    ? .status(.notModified, headers: [.etag: "\"other\""]) : .ok(counter.next("a"), headers: [.etag: "\"1\""])
+            }
+            try await rig.expect("/", "200 a1 -", requests: 1)
+            try await rig.expect("/", "200 a2 -", requests: 3)
+        }
+    }
+
+    @Test("checklist 92-94: reload, whatever is stored first, nothing but what is stored")
+    func policies() async throws {
+        try await withCacheRig { rig in
+            let counter = Counter()
+            rig.origin.route("/") { _ in .ok(counter.next("a"), headers: [.cacheControl: "max-age=60"]) }
+            await expectFailure(.notInCache, .local, .preparing) { try await rig.get { $0.cachePolicy = .storedOnly } }
+            await expectFailure(.notInCache) { try await rig.get { $0.headers[.cacheControl] = "only-if-cached" } }
+            #expect(rig.requests == 0)
+            try await rig.expect("/", "200 a1 -", requests: 1) { $0.cachePolicy = .storedElseLoad }
+            try await rig.expect("/", "200 a2 -", requests: 2) { $0.cachePolicy = .reload }
+            #expect(rig.origin.requests.last?.headers.contains(.cacheControl) == false)
+            try await rig.expect("/", "200 a2 0", requests: 2)
+            try await rig.expect("/", "200 a3 -", requests: 3) { $0.cachePolicy = .reloadIgnoringCaches }
+            #expect(rig.origin.requests.last?.headers[.cacheControl] == "no-cache" && rig.origin.requests.last?.headers[.pragma] == "no-cache")
+            rig.clock.advance(1000)
+            try await rig.expect("/", "200 a3 1000", requests: 3) { $0.cachePolicy = .storedOnly }
+            try await rig.expect("/", "200 a3 1000", requests: 3) { $0.cachePolicy = .storedElseLoad }
+            try await rig.expect("/", "200 a4 -", requests: 4)
+        }
+    }
+
+    @Test("checklist 29, 102: the session's policy, where the request has none")
+    func configuredPolicy() async throws {
+        try await withCacheRig({ $0.cachePolicy = .storedElseLoad }) { rig in
+            let counter = Counter()
+            rig.origin.route("/") { _ in .ok(counter.next("a")) }
+            try await rig.expect("/", "200 a1 -", requests: 1)
+            rig.clock.advance(10_000)
+            try await rig.expect("/", "200 a1 10000", requests: 1)
+            try await rig.expect("/", "200 a2 -", requests: 2) { $0.cachePolicy = .useProtocol }
+            try await rig.expect("/", "200 a2 0", requests: 2)
+        }
+    }
+
+    @Test("checklist 93: without freshness and validator it is kept for who takes anything, in memory")
+    func keptAnyway() async throws {
+        try await withCacheRig { rig in
+            rig.origin.route("/") { _ in .ok("a") }
+            try await rig.expect("/", "200 a -", requests: 1)
+            try await rig.expect("/", "200 a -", requests: 2)
+            try await rig.expect("/", "200 a 0", requests: 2) { $0.cachePolicy = .storedOnly }
+            rig.origin.route("/no") { _ in .ok("a", headers: [.cacheControl: "no-store"]) }
+            try await rig.expect("/no", "200 a -", requests: 3)
+            await expectFailure(.notInCache) { try await rig.get("/no") { $0.cachePolicy = .storedOnly } }
+        }
+    }
+
+    @Test("checklist 95: only http and https; handlers and other schemes are outside")
+    func otherSchemes() async throws {
+        try await withCacheRig { rig in
+            for policy in [Request.CachePolicy.useProtocol, .storedOnly] {
+                var request = Request(url: try url("data:,abc"))
+                request.cachePolicy = policy
+                try await rig.session.expect(request, "abc")
+            }
+            #expect(rig.cache.memoryUsage == 0)
+        }
+    }
+
+    @Test("RFC 9111 4.1: variants side by side; session defaults count")
+    func variants() async throws {
+        try await withCacheRig({ $0.headers[.acceptLanguage] = "de" }) { rig in
+            let counter = Counter()
+            rig.origin.route("/") { request in
+                .ok(counter.next(request.headers[.acceptLanguage] ?? "-"), headers: [.vary: "Accept-Language, Accept-Encoding", .cacheControl: "max-age=60"])
+            }
+            try await rig.expect("/", "200 de1 -", requests: 1)
+            try await rig.expect("/", "200 fr2 -", requests: 2) { $0.headers[.acceptLanguage] = "fr" }
+            try await rig.expect("/", "200 de1 0", requests: 2)
+            try await rig.expect("/", "200 de1 0", requests: 2) { $0.headers[.acceptLanguage] = "de" }
+            try await rig.expect("/", "200 fr2 0", requests: 2) { $0.headers[.acceptLanguage] = "fr" }
+            try await rig.expect("/", "200 de3 -", requests: 3) { $0.headers[.acceptEncoding] = "identity" }
+        }
+    }
+
+    @Test("security 72: what one was allowed to see is not for another, nor for nobody")
+    func identities() async throws {
+        try await withCacheRig { rig in
+            rig.origin.route("/") { .ok($0.headers[.authorization] ?? "nobody", headers: [.cacheControl: "max-age=60"]) }
+            try await rig.expect("/", "200 nobody -", requests: 1)
+            try await rig.expect("/", "200 Bearer a -", requests: 2) { $0.headers[.authorization] = "Bearer a" }
+            try await rig.expect("/", "200 Bearer b -", requests: 3) { $0.headers[.authorization] = "Bearer b" }
+            try await rig.expect("/", "200 Bearer a 0", requests: 3) { $0.headers[.authorization] = "Bearer a" }
+            try await rig.expect("/", "200 nobody 0", requests: 3)
+            #expect(rig.cache.cachedResponse(for: Request(url: rig.origin.url("/")))?.data == Data("nobody".utf8))
+        }
+    }
+
+    @Test("security 72: what a session got by its login is that session's")
+    func logins() async throws {
+        try await withCacheRig({ $0.authentication.credentials = CredentialStore() }) { rig in
+            let counter = Counter()
+            rig.origin.route("/") { request in
+                request.headers.contains(.authorization)
+                    ? .ok(counter.next("secret"), headers: [.cacheControl: "max-age=60"])
+                    : .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"x\""])
+            }
+            var decisions = Decisions()
+            decisions.challenge = Decision { _ in .use(Credential(user: "u", password: "p")) }
+            let (data, _) = try await rig.session.data(for: Request(url: rig.origin.url("/")), decisions: decisions)
+            #expect(data == Data("secret1".utf8))
+            try await rig.expect("/", "200 secret1 0", requests: 2)
+            var other = Configuration.ephemeral
+            other.cache = rig.cache
+            let clock = rig.clock
+            other.wallClock = { clock.now }
+            try await withSession(other) { session in
+                let (_, response) = try await session.data(from: rig.origin.url("/"))
+                #expect(response.http?.status == .unauthorized)
+            }
+        }
+    }
+
+    @Test("RFC 9111 4.4: what is changed is asked for anew")
+    func invalidation() async throws {
+        try await withCacheRig { rig in
+            let counter = Counter()
+            rig.origin.route("/*") { request in
+                guard request.method == .get else {
+                    return .status(request.target == "/bad" ? .internalServerError : .ok, headers: [.location: "/b"])
+                }
+                return .ok(counter.next("a"), headers: [.cacheControl: "max-age=60"])
+            }
+            try await rig.expect("/a", "200 a1 -", requests: 1)
+            try await rig.expect("/b", "200 a2 -", requests: 2)
+            try await rig.expect("/bad", "200 a3 -", requests: 3)
+            _ = try await rig.get("/a") { $0.method = .post }
+            _ = try? await rig.get("/bad") { $0.method = .post }
+            try await rig.expect("/a", "200 a4 -", requests: 6)
+            try await rig.expect("/b", "200 a5 -", requests: 7)
+            try await rig.expect("/bad", "200 a3 0", requests: 7)
+        }
+    }
+
+    @Test("RFC 9111 4.3.5: HEAD is answered by a stored GET, and says whether that still holds")
+    func head() async throws {
+        try await withCacheRig { rig in
+            let tag = Held("\"1\"")
+            rig.origin.route("/") { request in
+                .ok("abc", headers: [.etag: tag.withLock { $0 }, .cacheControl: "max-age=60", "X-N": request.method.rawValue])
+            }
+            try await rig.expect("/", "200 abc -", requests: 1)
+            try await rig.expect("/", "200  0", requests: 1) { $0.method = .head }
+            rig.clock.advance(30)
+            // Not asked with a condition: what it says is news of the stored GET.
+            try await rig.expect("/", "200  -", requests: 2) { ($0.method, $0.cachePolicy) = (.head, .reload) }
+            try await rig.expect("/", "200 abc 0", requests: 2)
+            tag.withLock { $0 = "\"2\"" }
+            try await rig.expect("/", "200  -", requests: 3) { ($0.method, $0.cachePolicy) = (.head, .reload) }
+            try await rig.expect("/", "200 abc -", requests: 4)
+        }
+    }
+
+    @Test("RFC 9110 15.4: permanent redirects are stored, others if they say so; the line follows them")
+    func redirects() async throws {
+        try await withCacheRig { rig in
+            rig.origin.route("/end") { _ in .ok("end", headers: [.cacheControl: "max-age=60"]) }
+            rig.origin.route("/301") { _ in .status(.movedPermanently, headers: [.location: "/end"], body: .bytes(Array("moved".utf8))) }
+            rig.origin.route("/302") { _ in .status(.found, headers: [.location: "/end"]) }
+            rig.origin.route("/307") { _ in .status(.temporaryRedirect, headers: [.location: "/end", .cacheControl: "max-age=5"]) }
+            try await rig.expect("/301", "200 end -", requests: 2)
+            try await rig.expect("/301", "200 end 0", requests: 2)
+            try await rig.expect("/302", "200 end 0", requests: 3)
+            try await rig.expect("/302", "200 end 0", requests: 4)
+            try await rig.expect("/307", "200 end 0", requests: 5)
+            try await rig.expect("/307", "200 end 0", requests: 5)
+            rig.clock.advance(6)
+            try await rig.expect("/307", "200 end 6", requests: 6)
+        }
+    }
+
+    @Test("coded content is stored as it is given; who asks for it coded gets his own")
+    func codings() async throws {
+        try await withCacheRig { rig in
+            let coded = Compressed.gzip(Array("expanded".utf8))
+            rig.origin.route("/") { _ in .ok(.bytes(coded), headers: [.contentEncoding: "gzip", .cacheControl: "max-age=60"]) }
+            try await rig.expect("/", "200 expanded -", requests: 1)
+            try await rig.expect("/", "200 expanded 0", requests: 1)
+            var request = Request(url: rig.origin.url("/"), headers: [.acceptEncoding: "gzip"])
+            let (raw, _) = try await rig.session.data(for: request)
+            #expect([UInt8](raw) == coded && rig.requests == 2)
+            // Of bytes as they came there are parts.
+            request.headers[.range] = "bytes=0-1"
+            let (part, _) = try await rig.session.data(for: request)
+            #expect([UInt8](part) == Array(coded[..<2]) && rig.requests == 2)
+            try await rig.expect("/", "200 expanded -", requests: 3)
+        }
+    }
+
+    @Test("RFC 9110 14: a part of what is stored whole")
+    func parts() async throws {
+        try await withCacheRig { rig in
+            rig.origin.route("/") { _ in .ok("0123456789", headers: [.etag: "\"1\"", .cacheControl: "max-age=60"]) }
+            try await rig.expect("/", "200 0123456789 -", requests: 1)
+            try await rig.expect("/", "206 234 0", requests: 1) { $0.headers[.range] = "bytes=2-4" }
+            try await rig.expect("/", "206 89 0", requests: 1) { $0.headers[.range] = "bytes=-2" }
+            let (_, response) = try await rig.session.data(for: Request(url: rig.origin.url("/"), headers: [.range: "bytes=8-"]))
+            #expect(response.http?.headers[.contentRange] == "bytes 8-9/10" && response.expectedLength == 2)
+            try await rig.expect("/", "200 0123456789 0", requests: 1)
+        }
+    }
+
+    @Test("checklist 3, 4, 18: an ephemeral session's cache is its own, and gone with it")
+    func ephemeral() async throws {
+        try await withTestOrigin { origin in
+            let counter = Counter()
+            origin.route("/") { _ in .ok(counter.next("a"), headers: [.cacheControl: "max-age=60"]) }
+            let first = Session(.ephemeral), second = Session(.ephemeral)
+            try await first.expect(origin.url("/"), "a1")
+            try await first.expect(origin.url("/"), "a1")
+            try await second.expect(origin.url("/"), "a2")
+            let cache = try #require(first.core.cache)
+            let key = try #require(CacheKey(Request(url: origin.url("/"))))
+            #expect(cache.storage.variantsNow(key)?.count == 1)
+            first.finishTasksAndInvalidate()
+            await first.invalidated()
+            #expect(cache.storage.variantsNow(key)?.isEmpty == true)
+            try await second.expect(origin.url("/"), "a2")
+            second.invalidateAndCancel()
+            var configuration = Configuration.ephemeral
+            configuration.keepsResponses = false
+            #expect(Session(configuration).core.cache == nil)
+        }
+    }
+
+    @Test("checklist 18, 29: sessions share a cache, or have their own")
+    func sharing() async throws {
+        try await withCacheRig { rig in
+            let counter = Counter()
+            rig.origin.route("/") { _ in .ok(counter.next("a"), headers: [.cacheControl: "max-age=60"]) }
+            try await rig.expect("/", "200 a1 -", requests: 1)
+            var configuration = rig.session.configuration
+            try await withSession(configuration) { try await $0.expect(rig.origin.url("/"), "a1") }
+            configuration.cache = ResponseCache(memoryCapacity: 1 << 20)
+            try await withSession(configuration) { try await $0.expect(rig.origin.url("/"), "a2") }
+            configuration.cache = ResponseCache(memoryCapacity: 0)
+            try await withSession(configuration) { session in
+                try await session.expect(rig.origin.url("/"), "a3")
+                try await session.expect(rig.origin.url("/"), "a4")
+            }
+        }
+    }
+
+    @Test("checklist 103, 101: looked up, stored and removed by request")
+    func byRequest() async throws {
+        try await withCacheRig { rig in
+            rig.origin.route("/") { _ in .ok("network", headers: [.cacheControl: "max-age=60"]) }
+            let request = Request(url: rig.origin.url("/"))
+            let head = HTTPHead(status: .ok, headers: [.cacheControl: "max-age=60", .date: rig.clock.date()])
+            let entry = CachedResponse(
+                response: Response(url: request.url, http: head), data: Data("own".utf8), userInfo: Data("info".utf8))
+            #expect(rig.cache.store(entry, for: request))
+            #expect(rig.cache.cachedResponse(for: request)?.userInfo == Data("info".utf8))
+            let own = try await rig.get { $0.cachePolicy = .storedElseLoad }
+            #expect(own.hasPrefix("200 own") && rig.requests == 0)
+            rig.cache.remove(for: request)
+            #expect(rig.cache.cachedResponse(for: request) == nil)
+            try await rig.expect("/", "200 network -", requests: 1)
+            #expect(rig.cache.cachedResponse(for: request)?.data == Data("network".utf8))
+        }
+    }
+}

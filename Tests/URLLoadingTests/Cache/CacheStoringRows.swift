@@ -1,0 +1,335 @@
+import FoundationEssentials
+import Testing
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+@testable import URLLoading
+
+/// How a body comes into the cache, what is left when it breaks off, and who may have a say.
+@Suite(.timeLimit(.minutes(1)))
+struct CacheStoringRows {
+    private func stored(_ rig: CacheRig, _ path: String = "/") -> StoredResponse? {
+        CacheKey(Request(url: rig.origin.url(path))).flatMap { rig.cache.storage.variants($0).first }
+    }
+
+    // MARK: The decision
+
+    @Test("checklist 98-101: the decision is asked with the whole, for data; it alters, keeps in memory, or refuses")
+    func decision() async throws {
+        let asked = Held<[CachedResponse]>([])
+        var decisions = Decisions()
+        decisions.cache = Decision { entry in
+            asked.withLock { $0.append(entry) }
+            switch entry.response.url.path() {
+            case "/skip": return .skip
+            case "/instead":
+                var other = entry
+                other.data = Data("altered".utf8)
+                other.userInfo = Data("mine".utf8)
+                other.storagePolicy = .allowedInMemoryOnly
+                return .instead(other)
+            default: return .store
+            }
+        }
+        try await withCacheRig(decisions: decisions) { rig in
+            rig.origin.route("/*") { _ in .ok(.chunks(["ab", .pause(.milliseconds(1)), "cd"]), headers: [.cacheControl: "max-age=60"]) }
+            try await rig.expect("/skip", "200 abcd -", requests: 1)
+            try await rig.expect("/skip", "200 abcd -", requests: 2)
+            try await rig.expect("/instead", "200 abcd -", requests: 3)
+            try await rig.expect("/instead", "200 altered 0", requests: 3)
+            let entry = rig.cache.cachedResponse(for: Request(url: rig.origin.url("/instead")))
+            #expect(entry?.userInfo == Data("mine".utf8) && entry?.storagePolicy == .allowedInMemoryOnly)
+            try await rig.expect("/store", "200 abcd -", requests: 4)
+            try await rig.expect("/store", "200 abcd 0", requests: 4)
+            #expect(asked.withLock { $0.map { String(decoding: $0.data, as: UTF8.self) } } == ["abcd", "abcd", "abcd", "abcd"])
+            // Downloads follow the policy, and nobody is asked (checklist 98).
+            try await withTemporaryFile { file in
+                try await rig.session.download(Request(url: rig.origin.url("/file")), to: file)
+            }
+            #expect(asked.withLock { $0.count } == 4)
+            #expect(stored(rig, "/file") != nil)
+        }
+    }
+
+    @Test("checklist 45, 98: willCache comes after the body and before the end; uploads are asked too")
+    func order() async throws {
+        let order = Held<[String]>([])
+        var decisions = Decisions()
+        decisions.cache = Decision { _ in
+            order.withLock { $0.append("asked") }
+            return .store
+        }
+        try await withCacheRig(decisions: decisions) { rig in
+            rig.origin.route("/") { _ in .ok("abcd", headers: [.cacheControl: "max-age=60"]) }
+            let task = rig.session.dataTask(Request(url: rig.origin.url("/")))
+            let events = task.events
+            task.resume()
+            for await event in events { order.withLock { $0.append("\(event)".split(separator: " ").first.map(String.init) ?? "") } }
+            #expect(order.withLock { $0 } == ["responded", "received", "asked", "stored", "metrics", "completed"])
+        }
+    }
+
+    @Test("a decision that throws ends the load; one too large for the cache is not asked")
+    func decisionFails() async throws {
+        struct No: Error {}
+        var decisions = Decisions()
+        decisions.cache = Decision { _ in throw No() }
+        try await withCacheRig(decisions: decisions, { $0.cache?.maximumEntrySize = 10 }) { rig in
+            rig.origin.route("/small") { _ in .ok("abcd", headers: [.cacheControl: "max-age=60"]) }
+            rig.origin.route("/large") { _ in .ok("0123456789ab", headers: [.cacheControl: "max-age=60"]) }
+            await expectFailure(.decisionFailed) { try await rig.get("/small") }
+            try await rig.expect("/large", "200 0123456789ab -", requests: 2)
+            #expect(rig.cache.memoryUsage == 0)
+        }
+    }
+
+    // MARK: Whole, begun, nothing
+
+    @Test("an aborted read stores nothing, or a beginning that a range completes")
+    func beginnings() async throws {
+        try await withCacheRig { rig in
+            let body = (0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }, tag = Held("\"1\"")
+            rig.origin.route("/*") { request in
+                let headers: Headers = [.etag: request.path == "/weak" ? "W/\"1\"" : tag.withLock { $0 }, .cacheControl: "max-age=60"]
+                guard let ranges = request.headers[.range].flatMap({ ByteRange.parse($0) }), case .from(let first)? = ranges.first,
+                    request.headers[.ifRange] == headers[.etag]
+                else { return .ok(.bytes(body), headers: headers) }
+                var partial = headers
+                partial[.contentRange] = "bytes \(first)-\(body.count - 1)/\(body.count)"
+                return .status(.partialContent, headers: partial, body: .bytes(Array(body[Int(first)...])))
+            }
+            func begin(_ path: String) async throws {
+                _ = try await rig.session.load(Request(url: rig.origin.url(path))) { _, body in
+                    for try await chunk in body where chunk.count > 0 { break }
+                }
+            }
+            try await begin("/weak")
+            #expect(stored(rig, "/weak") == nil)
+            try await begin("/strong")
+            guard case .beginning(let count, of: 200_000)? = stored(rig, "/strong")?.extent else { Issue.record("no beginning"); return }
+            #expect(count > 0 && count < 200_000)
+            let (data, response) = try await rig.session.data(from: rig.origin.url("/strong"))
+            #expect([UInt8](data) == body && response.http?.status == .ok && response.expectedLength == 200_000)
+            #expect(rig.origin.requests.last?.headers[.range] == "bytes=\(count)-")
+            let before = rig.requests
+            let (again, _) = try await rig.session.data(from: rig.origin.url("/strong"))
+            #expect([UInt8](again) == body && rig.requests == before)
+
+            // What has changed meanwhile is loaded from its beginning.
+            try await begin("/changed")
+            tag.withLock { $0 = "\"2\"" }
+            let (changed, _) = try await rig.session.data(from: rig.origin.url("/changed"))
+            #expect([UInt8](changed) == body && stored(rig, "/changed")?.headers[.etag] == "\"2\"")
+        }
+    }
+
+    @Test("security 73, 74: a 206 that does not fit is refused, and the whole loaded", arguments: [
+        "bytes 5-9/10", "bytes 3-8/10", "bytes 4-9/11", "none",
+    ])
+    func misfits(_ range: String) async throws {
+        try await withCacheRig { rig in
+            rig.origin.route("/") { request in
+                let headers: Headers = [.etag: "\"1\"", .cacheControl: "max-age=60"]
+                guard request.headers.contains(.range) else { return .ok("0123456789", headers: headers) }
+                var partial = headers
+                partial[.contentRange] = range == "none" ? nil : range
+                return .status(.partialContent, headers: partial, body: .bytes(Array("456789".utf8)))
+            }
+            let key = try #require(CacheKey(Request(url: rig.origin.url("/"))))
+            var beginning = StoredResponse(
+                key: key, url: key.text, status: .ok, version: .http11, headers: [.etag: "\"1\"", .contentLength: "10"],
+                requestTime: rig.clock.now, responseTime: rig.clock.now)
+            beginning.extent = .beginning(0, of: 10)
+            let writer = try #require(rig.cache.storage.write(beginning, length: 10))
+            #expect(writer.append(Chunk(copying: Array("0123".utf8))))
+            writer.abandon(isResumable: true)
+            try await rig.expect("/", "200 0123456789 -", requests: 2)
+            try await rig.expect("/", "200 0123456789 0", requests: 2)
+        }
+    }
+
+    @Test("whatever breaks off, at whatever byte: never a wrong body, and nothing half is taken for whole", arguments: 0..<12)
+    func cuts(_ step: Int) async throws {
+        try await withCacheRig { rig in
+            let body = [UInt8](repeating: 7, count: 5000), cut = Int64(step * 450)
+            let isCut = Held(true)
+            rig.origin.route("/") { _ in
+                let headers: Headers = [.cacheControl: "max-age=60"]
+                guard isCut.withLock({ $0 }) else { return .ok(.bytes(body), headers: headers) }
+                return .ok(.declared(5000, bytes: Array(body.prefix(Int(cut)))), headers: headers)
+            }
+            _ = try? await rig.session.data(from: rig.origin.url("/"))
+            #expect(stored(rig) == nil)
+            isCut.withLock { $0 = false }
+            let (data, _) = try await rig.session.data(from: rig.origin.url("/"))
+            #expect([UInt8](data) == body)
+            #expect(stored(rig)?.extent == .whole(5000))
+        }
+    }
+
+    @Test("a cancelled load leaves nothing behind, and the next one loads it")
+    func cancelled() async throws {
+        try await withCacheRig { rig in
+            rig.origin.route("/", faults: [.init(.responseBody(after: 1000), .stall)]) { _ in
+                .ok(.bytes([UInt8](repeating: 1, count: 4000)), headers: [.cacheControl: "max-age=60"])
+            }
+            let task = Task { try await rig.session.data(from: rig.origin.url("/")) }
+            try await rig.origin.wait { $0.stalled == 1 }
+            task.cancel()
+            await expectFailure(.cancelled) { try await task.value }
+            #expect(stored(rig) == nil && rig.cache.memoryUsage == 0)
+        }
+    }
+
+    // MARK: Events and metrics
+
+    @Test("metrics tell what came from the cache, and what asked before")
+    func metrics() async throws {
+        try await withCacheRig { rig in
+            rig.origin.route("/") { request in
+                request.headers.contains(.ifNoneMatch) ? .status(.notModified) : .ok("abc", headers: [.etag: "\"1\"", .cacheControl: "max-age=5"])
+            }
+            func types() async throws -> [String] {
+                let task = rig.session.dataTask(Request(url: rig.origin.url("/")))
+                let events = task.events
+                task.resume()
+                var types: [String] = []
+                for await event in events {
+                    if case .metrics(let metrics) = event { types = metrics.transactions.map { "\($0.fetchType.rawValue) \($0.response?.http?.status.code ?? 0)" } }
+                }
+                return types
+            }
+            let first = try await types()
+            let second = try await types()
+            rig.clock.advance(10)
+            let third = try await types()
+            #expect(first == ["network 200"] && second == ["cache 200"] && third == ["network 304", "cache 200"])
+        }
+    }
+
+    // MARK: RFC 5861
+
+    @Test("RFC 5861 3: stale is given at once, and fetched anew once, which the session waits for")
+    func staleWhileRevalidate() async throws {
+        try await withCacheRig { rig in
+            let counter = Counter(), gate = Latch()
+            rig.origin.route("/") { _ in
+                let text = counter.next("a")
+                if text == "a2" { await gate.wait() }
+                return .ok(text, headers: [.cacheControl: "max-age=10, stale-while-revalidate=100"])
+            }
+            try await rig.expect("/", "200 a1 -", requests: 1)
+            rig.clock.advance(20)
+            for _ in 0..<3 {
+                let answer = try await rig.get()
+                #expect(answer == "200 a1 20")
+            }
+            try await rig.origin.wait { $0.requests == 2 }
+            gate.open()
+            try await rig.origin.wait { $0.answered == 2 }
+            while rig.session.core.registry.count > 0 { try await Task.sleep(for: .microseconds(200)) }
+            try await rig.expect("/", "200 a2 0", requests: 2)
+        }
+    }
+
+    @Test("RFC 5861 3: a session that is invalidated ends its refreshes")
+    func refreshEnds() async throws {
+        try await withTestOrigin { origin in
+            let clock = WallClock(), counter = Counter()
+            origin.route("/") { _ in
+                if counter.next() != "1" { try await Task.sleep(for: .seconds(600)) }
+                return .ok("a", headers: [.cacheControl: "max-age=10, stale-while-revalidate=100"])
+            }
+            var configuration = Configuration.ephemeral
+            configuration.wallClock = { clock.now }
+            let session = Session(configuration)
+            try await session.expect(origin.url("/"), "a")
+            clock.advance(20)
+            try await session.expect(origin.url("/"), "a")
+            try await origin.wait { $0.requests == 2 }
+            session.invalidateAndCancel()
+            await session.invalidated()
+        }
+    }
+
+    @Test("RFC 5861 4: stale stands in for an error, of the server or on the way there")
+    func staleIfError() async throws {
+        try await withCacheRig { rig in
+            let isBroken = Held(false)
+            rig.origin.route("/") { _ in
+                isBroken.withLock { $0 } ? .status(.serviceUnavailable)
+                    : .ok("a", headers: [.etag: "\"1\"", .cacheControl: "max-age=10, stale-if-error=100"])
+            }
+            try await rig.expect("/", "200 a -", requests: 1)
+            isBroken.withLock { $0 = true }
+            rig.clock.advance(20)
+            try await rig.expect("/", "200 a 20", requests: 2)
+            try await rig.expect("/", "503  -", requests: 3) { $0.headers[.cacheControl] = "no-cache" }
+            await rig.origin.stop()
+            try await rig.expect("/", "200 a 20", requests: 3)
+            rig.clock.advance(100)
+            await expectFailure(.connectionRefused) { try await rig.get() }
+        }
+    }
+
+    // MARK: Shared fetches
+
+    @Test("equal loads share one fetch when asked to; a cancelled leader hands on; what is not storable holds nobody up")
+    func shared() async throws {
+        try await withCacheRig({ $0.sharesEqualFetches = true }) { rig in
+            let gate = Latch(), counter = Counter()
+            rig.origin.route("/*") { request in
+                let text = counter.next("a")
+                await gate.wait()
+                return .ok(text, headers: [.cacheControl: request.path == "/none" ? "no-store" : "max-age=60"])
+            }
+            let leader = Task { try await rig.get("/a") }
+            try await rig.origin.wait { $0.requests == 1 }
+            let followers = (0..<4).map { _ in Task { try await rig.get("/a") } }
+            while rig.session.core.registry.count < 5 { try await Task.sleep(for: .microseconds(200)) }
+            leader.cancel()
+            await expectFailure(.cancelled) { try await leader.value }
+            try await rig.origin.wait { $0.requests == 2 }
+            gate.open()
+            var answers: Set<String> = []
+            for follower in followers { answers.insert(String(try await follower.value.prefix(6))) }
+            #expect(answers == ["200 a2"] && rig.requests == 2)
+            let others = (0..<3).map { _ in Task { try await rig.get("/none") } }
+            for other in others { _ = try await other.value }
+            #expect(rig.requests == 5)
+        }
+    }
+
+    @Test("a load inside the body of an equal one does not wait for it")
+    func nested() async throws {
+        try await withCacheRig({ $0.sharesEqualFetches = true }) { rig in
+            rig.origin.route("/") { _ in .ok("abc", headers: [.cacheControl: "max-age=60"]) }
+            let inner = try await rig.session.load(Request(url: rig.origin.url("/"))) { _, _ in
+                try await rig.get { $0.idleTimeout = .seconds(30) }
+            }
+            #expect(inner.hasPrefix("200 abc"))
+        }
+    }
+
+    @Test("without being asked to, equal loads go their own ways")
+    func apart() async throws {
+        try await withCacheRig { rig in
+            rig.origin.route("/") { _ in .ok("abc", headers: [.cacheControl: "max-age=60"]) }
+            async let first = rig.get()
+            async let second = rig.get()
+            let answers = try await [first, second]
+            #expect(answers.allSatisfy { $0.hasPrefix("200 abc") })
+        }
+    }
+}
+
+extension Chunk {
+    init(copying bytes: [UInt8]) { self = bytes.withUnsafeBytes { Chunk(copying: $0) } }
+}
+
+nonisolated(nonsending) private func withTemporaryFile(_ use: nonisolated(nonsending) (URL) async throws -> Void) async throws {
+    let file = FileManager.default.temporaryDirectory.appending(path: "cache-rows-\(UInt64.random(in: 0 ... .max))")
+    defer { try? FileManager.default.removeItem(at: file) }
+    try await use(file)
+}

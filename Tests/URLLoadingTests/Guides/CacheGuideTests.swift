@@ -1,0 +1,97 @@
+// The examples of docs/guides/cache.md, compiled and run. Whoever changes one changes it here too.
+
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingTesting
+
+@Suite(.timeLimit(.minutes(1)))
+struct CacheGuideTests {
+    private func origin(_ use: nonisolated(nonsending) (TestOrigin, URL) async throws -> Void) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/*") { _ in .ok("text", headers: [.cacheControl: "max-age=60", .etag: "\"1\""]) }
+            try await use(origin, origin.url("/page"))
+        }
+    }
+
+    @Test func memory() async throws {
+        try await origin { origin, url in
+            var configuration = Configuration.ephemeral
+            configuration.cache = ResponseCache(memoryCapacity: 16 << 20)
+            let session = Session(configuration)
+            _ = try await session.data(from: url)
+            let (_, response) = try await session.data(from: url)
+            #expect(response.http?.headers[.age] != nil && origin.counts.requests == 1)
+            session.invalidateAndCancel()
+        }
+    }
+
+    @Test func policies() async throws {
+        try await origin { origin, url in
+            try await withSession(.ephemeral) { session in
+                var request = Request(url: url)
+                request.cachePolicy = .storedElseLoad
+                let (data, _) = try await session.data(for: request)
+                request.cachePolicy = .storedOnly
+                do throws(LoadError) {
+                    let (again, _) = try await session.data(for: request)
+                    #expect(again == data)
+                } catch where error.reason == .notInCache {
+                    print("offline, and never seen")
+                }
+            }
+        }
+    }
+
+    @Test func decision() async throws {
+        try await origin { origin, url in
+            var decisions = Decisions()
+            decisions.cache = Decision { entry in
+                guard entry.data.count < 1 << 20 else { return .skip }
+                var entry = entry
+                entry.userInfo = Data("first seen today".utf8)
+                entry.storagePolicy = .allowedInMemoryOnly
+                return .instead(entry)
+            }
+            var configuration = Configuration.ephemeral
+            let cache = ResponseCache(memoryCapacity: 16 << 20)
+            configuration.cache = cache
+            try await withSession(configuration, decisions: decisions) { session in
+                _ = try await session.data(from: url)
+                let entry = cache.cachedResponse(for: Request(url: url))
+                #expect(entry?.userInfo == Data("first seen today".utf8))
+                cache.remove(for: Request(url: url))
+                #expect(cache.cachedResponse(for: Request(url: url)) == nil)
+            }
+        }
+    }
+
+    @Test func sharing() async throws {
+        try await origin { origin, url in
+            var configuration = Configuration.ephemeral
+            configuration.sharesEqualFetches = true
+            try await withSession(configuration) { session in
+                async let first = session.data(from: url)
+                async let second = session.data(from: url)
+                _ = try await (first, second)
+                #expect(origin.counts.requests == 1)
+            }
+        }
+    }
+
+    @Test func source() async throws {
+        try await origin { _, url in
+            try await withSession(.ephemeral) { session in
+                _ = try await session.data(from: url)
+                let task = session.dataTask(Request(url: url))
+                let events = task.events
+                task.resume()
+                var types: [LoadMetrics.Transaction.FetchType] = []
+                for await event in events {
+                    if case .metrics(let metrics) = event { types = metrics.transactions.map(\.fetchType) }
+                }
+                #expect(types == [.cache])
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+import Testing
+
+@testable import URLLoadingWire
+
+/// RFC 9111 5.2, RFC 5861, RFC 8246: what Cache-Control says, and what nonsense in it comes to.
+@Suite struct CacheControlTests {
+    private func control(_ values: String...) -> CacheControl {
+        var headers = Headers()
+        for value in values { headers.append(.cacheControl, value) }
+        return CacheControl(headers)
+    }
+
+    @Test("RFC 9111 5.2: names without case, blanks, several fields, unknown directives")
+    func directives() {
+        let some = control("Max-AGE=60 , NO-store,", "community=\"a, max-age=1\", must-revalidate")
+        #expect(some.maxAge == 60 && some.flags == [.noStore, .mustRevalidate] && some.isPresent)
+        #expect(!CacheControl(Headers()).isPresent && CacheControl(Headers()).flags.isEmpty)
+        let all = control("no-cache, no-transform, private, public, immutable, only-if-cached, must-understand, max-stale")
+        #expect(all.flags == [.noCache, .noTransform, .private, .public, .immutable, .onlyIfCached, .mustUnderstand, .anyStale])
+        let numbers = control("max-stale=5, min-fresh=6, stale-while-revalidate=7, stale-if-error=8")
+        #expect(numbers.maxStale == 5 && numbers.minFresh == 6 && numbers.staleWhileRevalidate == 7 && numbers.staleIfError == 8)
+        #expect(!numbers.flags.contains(.anyStale))
+    }
+
+    @Test("RFC 9111 4.2.1, 1.2.2: what a number may be", arguments: [
+        ("60", 60), ("\"60\"", 60), ("0", 0), ("00060", 60), ("4294967296", 1 << 31), ("99999999999999999999999", 1 << 31),
+        ("-1", 0), ("1.5", 0), ("'60'", 0), ("", 0), ("abc", 0), ("6 0", 0), ("\"60", 0), ("+60", 0), ("\"\"", 0),
+    ])
+    func maxAge(_ text: String, _ expected: Int64) { #expect(control("max-age=\(text)").maxAge == expected) }
+
+    @Test("of several the first counts; without a number it is none")
+    func duplicates() {
+        #expect(control("max-age=1, max-age=60").maxAge == 1)
+        #expect(control("max-age=1", "max-age=60").maxAge == 1)
+        #expect(control("max-age").maxAge == 0)
+        #expect(control("stale-while-revalidate=x").staleWhileRevalidate == nil)
+        #expect(control("s-maxage=60").maxAge == nil)
+        #expect(control("xmax-age=60, max-agex=60").maxAge == nil)
+    }
+
+    @Test("RFC 9111 5.2.2.4: no-cache of some fields")
+    func qualified() {
+        let some = control("no-cache=\"Set-Cookie, X-A\", max-age=5")
+        #expect(some.noCacheFields == ["set-cookie", "x-a"] && !some.flags.contains(.noCache) && some.maxAge == 5)
+        #expect(control("no-cache=\"\"").flags.contains(.noCache))
+        #expect(control("no-cache=x-a").noCacheFields == ["x-a"])
+    }
+
+    @Test("bytes of every kind, cut anywhere, are read without harm")
+    func garbage() {
+        let text = "max-age=\"60\\\", no-cache=\"a,\u{FF}\",,;=,=\"\\"
+        for end in text.indices { _ = control(String(text[..<end])) }
+        #expect(control("\"max-age=60\"").maxAge == nil)
+    }
+
+    @Test("RFC 9110 12.5.5: Vary; RFC 9111 5.1: Age; values as they are compared")
+    func others() {
+        var headers: Headers = [.vary: "Accept, ACCEPT-language,accept", .age: "12, 13"]
+        #expect(VaryField(headers) == .names(["accept", "accept-language"]))
+        #expect(headers.age == 12)
+        headers.append(.vary, "*")
+        #expect(VaryField(headers) == .everything)
+        #expect(VaryField([.vary: " , "]) == nil && VaryField(Headers()) == nil)
+        for bad in ["-1", "x", "", "1.0"] { #expect(([.age: bad] as Headers).age == nil) }
+        #expect(([.age: "99999999999999999999"] as Headers).age == 1 << 31)
+        var fields: Headers = ["A": "x ,y"]
+        fields.append("a", "z")
+        #expect(fields.comparable("A") == "x,y,z" && fields.comparable("B") == nil)
+    }
+}
