@@ -80,6 +80,8 @@ struct CacheQuery: Sendable {
         policy = hop.request.cachePolicy ?? core.configuration.cachePolicy
         session = core.cacheMark
         identity = Self.identity(hop.request, hop.isForeign ? nil : core.configuration.headers)
+        // What the store of cookies will add is known when the request is sent, and may be another's by then.
+        knowsCookies = core.cookies.map { !$0.mayAttach(to: hop.request) } ?? true
     }
 
     private static func identity(_ request: Request, _ configured: Headers?) -> String? {

@@ -49,6 +49,11 @@ struct CookieJar: Sendable {
         }
     }
 
+    /// Whether the Cookie that is sent is the store's.
+    func mayAttach(to request: Request) -> Bool {
+        settings.sendsCookies && request.handlesCookies && !request.headers.contains(.cookie)
+    }
+
     /// Puts the cookies for a request into it. A jar without a cookie costs next to nothing.
     func attach(to request: inout PreparedRequest) {
         guard settings.sendsCookies, request.request.handlesCookies, !request.hasOwnCookies else { return }
