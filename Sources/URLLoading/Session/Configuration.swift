@@ -49,7 +49,8 @@ public struct Configuration: Sendable {
     public var probeInterval: Duration? = .seconds(15)
     /// How long the answer to that may take before the connection is given up. Its loads then end with
     /// ``LoadError/Reason/connectionLost`` or ``LoadError/Reason/truncated``, or are sent again if nothing speaks against
-    /// it. Six times as long while a request's body goes out.
+    /// it. Six times as long while a request's body goes out. The SETTINGS of a new connection must be acknowledged
+    /// within twice that. Nothing of this holds if ``probeInterval`` is `nil`.
     public var probeTimeout: Duration = .seconds(5)
 
     /// Which versions of HTTP are spoken.

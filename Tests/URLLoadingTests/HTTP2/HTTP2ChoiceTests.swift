@@ -21,6 +21,8 @@ struct HTTP2ChoiceTests {
         var client = Configuration.ephemeral
         client.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
         client.resolver = RecordingResolver()
+        // As in `Configuration.http2`.
+        client.probeInterval = nil
         return try await withHTTP2TestServer(.init(tls: tls)) { try await use($0, client) }
     }
 

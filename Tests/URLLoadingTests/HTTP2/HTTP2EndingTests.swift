@@ -118,7 +118,10 @@ struct HTTP2EndingTests {
     @Test("a connection that rested for long and leads nowhere is given up")
     func probe() async throws {
         let clock = ManualClock()
-        try await withHTTP2(.init(), { $0.use(clock) }) { server, session in
+        try await withHTTP2(.init(), {
+            $0.use(clock)
+            $0.probeInterval = .seconds(15)
+        }) { server, session in
             server.route("/") { _ in .ok("ok") }
             server.script(onConnection: 1) { peer in
                 try await peer.start()

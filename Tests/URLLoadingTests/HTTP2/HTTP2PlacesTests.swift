@@ -142,7 +142,6 @@ struct HTTP2PlacesTests {
             $0.maximumConnectionsPerHost = 1
             $0.resourceTimeout = .seconds(100)
             $0.idleTimeout = nil
-            $0.probeInterval = nil
         }) { server, session in
             server.script { peer in
                 try await peer.start(.maxConcurrentStreams(1))

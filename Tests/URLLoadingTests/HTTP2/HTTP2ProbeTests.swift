@@ -29,6 +29,7 @@ struct HTTP2ProbeTests {
         try await withHTTP2(.init(), {
             $0.use(clock)
             $0.idleTimeout = nil
+            $0.probeInterval = .seconds(15)
         }) { server, session in
             server.route("/") { _ in .ok("ok") }
             server.script(onConnection: 1) { peer in
@@ -68,6 +69,7 @@ struct HTTP2ProbeTests {
         try await withHTTP2(.init(), {
             $0.use(clock)
             $0.idleTimeout = nil
+            $0.probeInterval = .seconds(15)
         }) { server, session in
             server.script { peer in
                 try await peer.start()
@@ -90,7 +92,10 @@ struct HTTP2ProbeTests {
     @Test("many loads on a connection that rested send one PING")
     func onePing() async throws {
         let clock = ManualClock()
-        try await withHTTP2(.init(), { $0.use(clock) }) { server, session in
+        try await withHTTP2(.init(), {
+            $0.use(clock)
+            $0.probeInterval = .seconds(15)
+        }) { server, session in
             server.route("/") { _ in .ok("ok") }
             try await session.expect(server.url("/"), "ok")
             clock.advance(by: .seconds(20))
@@ -114,6 +119,7 @@ struct HTTP2ProbeTests {
             var configuration = Configuration.http2
             configuration.use(clock)
             configuration.idleTimeout = nil
+            configuration.probeInterval = .seconds(15)
             try await withSession(configuration) { session in
                 let isOver = Atomic<Bool>(false)
                 async let error: LoadError? = {

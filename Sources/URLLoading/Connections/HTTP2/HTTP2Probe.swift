@@ -22,8 +22,6 @@ final class HTTP2Verdict: TimerTarget, @unchecked Sendable {
     /// How often the reader had looked when he was asked to: a machine that is busy is not to be taken for a dead path.
     var asked: Int?
     static let grace: Int64 = 1_000_000_000
-    /// RFC 9113 6.5.3 leaves it to us how long an acknowledgement may take.
-    static let settingsTime: Int64 = 10_000_000_000
 
     init(_ connection: HTTP2Connection, _ question: Question) { (self.connection, self.question) = (connection, question) }
 
@@ -76,8 +74,12 @@ extension HTTP2Connection {
         clock.schedule(watch, at: now + interval)
     }
 
-    /// Whoever waits for our SETTINGS to be acknowledged waits for ever otherwise, and so do the limits in them.
-    func awaitSettings() { clock.schedule(HTTP2Verdict(self, .settings), at: clock.coarseNow() + HTTP2Verdict.settingsTime) }
+    /// RFC 9113 6.5.3 leaves it to us how long an acknowledgement may take: twice as long as an answer to a PING, for a
+    /// server that is only getting started.
+    func awaitSettings() {
+        guard probeInterval != nil else { return }
+        clock.schedule(HTTP2Verdict(self, .settings), at: clock.coarseNow() + probeTimeout * 2)
+    }
 
     func judge(_ verdict: HTTP2Verdict, _ now: Int64) {
         lookIfIdle()
