@@ -8,6 +8,7 @@ struct Connector: Sendable {
     let configuration: Configuration
     let secure: SecureContext
     private static let nextIdentifier = Atomic<Int>(1)
+    static func makeIdentifier() -> Int { nextIdentifier.add(1, ordering: .relaxed).oldValue }
 
     init(_ configuration: Configuration) {
         self.configuration = configuration
@@ -18,7 +19,7 @@ struct Connector: Sendable {
         _ route: Route, _ control: LoadControl, over access: NetworkAccess = .open, _ record: TransactionRecord? = nil,
         at addresses: [SocketAddress]? = nil, offersHTTP2: Bool = true
     ) async throws(LoadError) -> LeasedConnection {
-        let identifier = Self.nextIdentifier.add(1, ordering: .relaxed).oldValue
+        let identifier = Self.makeIdentifier()
         let transport = try await transport(
             to: route.origin, through: route.way, forwarded: route.forwarder != nil, isSecure: route.origin.isSecure,
             offering: offersHTTP2 ? configuration.httpVersions.offered : Configuration.HTTPVersions.http1Only.offered,
@@ -67,7 +68,7 @@ struct Connector: Sendable {
         return try await secure.handshake(over: transport, with: origin, offering: [], control)
     }
 
-    private func transport(
+    func transport(
         to origin: Origin, through way: ProxyChain = .direct, forwarded: Bool = false, isSecure: Bool,
         offering protocols: [String]? = nil, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord? = nil,
         tap: ProxyTap? = nil, at known: [SocketAddress]? = nil

@@ -10,7 +10,7 @@ extension Emission {
     }
 
     func answeredLocally(_ exchange: any Exchange) {
-        let isForeign = exchange is any NetworkExchange || (exchange as? HandlerExchange)?.isForwarded == true
+        let isForeign = exchange is any NetworkExchange || exchange is FTPExchange || (exchange as? HandlerExchange)?.isForwarded == true
         guard !isForeign else { return local = nil }
         local?.response = exchange.response
         local?.mark(.responseStart)

@@ -34,11 +34,14 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
         package var path: FTPPath
         /// Where it begins (REST, RFC 3659 5); at least 0.
         package var offset: Int64
+        /// A server that cannot begin in the middle may begin anew.
+        package var mayBeginAnew: Bool
 
-        package init(_ operation: Operation, _ path: FTPPath, offset: Int64 = 0) {
+        package init(_ operation: Operation, _ path: FTPPath, offset: Int64 = 0, mayBeginAnew: Bool = false) {
             self.operation = operation
             self.path = path
             self.offset = max(0, offset)
+            self.mayBeginAnew = mayBeginAnew
         }
     }
 
@@ -111,6 +114,12 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
 
     package init(security: Security) { self.security = security }
 
+    /// Where what is moved begins: decided when the size is known, and perhaps by the server.
+    package var offset: Int64 { job?.offset ?? lastOffset }
+    private var lastOffset: Int64 = 0
+    /// A listing is one for machines (MLSD, RFC 3659 7), and not for people (LIST).
+    package private(set) var listsFacts = false
+
     /// Whether another job may begin.
     package var isReusable: Bool { step == .idle && isLoggedIn }
 
@@ -138,7 +147,10 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
         try send(.user, "USER", Array(user.utf8))
     }
 
-    package mutating func connected() throws(WireViolation) {
+    /// The data connection is there.
+    /// - Parameter offset: where to begin after all; `nil` leaves it as the job has it.
+    package mutating func connected(beginningAt offset: Int64? = nil) throws(WireViolation) {
+        if let offset { job?.offset = max(0, offset) }
         guard let job else { throw .local(.illegalState, "RFC 959 5.4") }
         if job.offset > 0 { try send(.restart, "REST", Array("\(job.offset)".utf8)) } else { try sendCommand() }
     }
@@ -184,24 +196,31 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
         case .size:
             // Servers refuse it for text, for folders, or do not know it: then nobody knows.
             size = reply.code == 213 ? Int64(reply.text.prefix { $0.isASCII && $0.isNumber }) : nil
-            if job?.operation == .size {
-                guard size != nil else { throw refusal(reply.code == 550 ? .unavailable : .refused, reply) }
-                return done()
+            if job?.operation == .size, size == nil {
+                done()
+                throw refusal(reply.code == 550 ? .unavailable : .refused, reply)
             }
-            if features?.contains("MDTM") == true { try send(.modification, "MDTM", job?.path.bytes ?? []) } else { try passive() }
+            if features?.contains("MDTM") == true { try send(.modification, "MDTM", job?.path.bytes ?? []) } else { try described() }
         case .modification:
             modification = reply.code == 213 ? reply.text : nil
-            try passive()
+            try described()
         case .passive: try takePassive(reply)
         case .restart:
-            guard reply.kind == .intermediate else { throw refusal(.cannotResume, reply) }
+            if reply.kind != .intermediate {
+                guard job?.mayBeginAnew == true, reply.kind == .permanentFailure else { throw refusal(.cannotResume, reply) }
+                job?.offset = 0
+            }
             try sendCommand()
         case .command:
             switch reply.kind {
             case .preliminary: step = .transfer
             // An empty listing may be said to be done before anybody connected.
             case .completed where job?.operation == .list: done()
-            default: throw refusal(job?.operation == .store ? .cannotStore : .unavailable, reply)
+            default:
+                let operation = job?.operation
+                // The command is over with its refusal, and the connection good for another.
+                done()
+                throw refusal(operation == .store ? .cannotStore : .unavailable, reply)
             }
         case .ending:
             if reply.kind == .preliminary { return }
@@ -267,6 +286,11 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
         }
     }
 
+    /// What is to be known of the file is known.
+    private mutating func described() throws(WireViolation) {
+        if job?.operation == .size { done() } else { try passive() }
+    }
+
     private mutating func passive() throws(WireViolation) {
         try send(.passive, extendedPassive ? "EPSV" : "PASV")
     }
@@ -279,6 +303,7 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
         case .list: features?.contains("MLST") == true ? "MLSD" : "LIST"
         case .size: "SIZE"
         }
+        listsFacts = verb == "MLSD"
         var path = job.path.bytes
         // A folder is named without its last slash, except the highest.
         if job.operation == .list, path.count > 1, path.last == UInt8(ascii: "/") { path.removeLast() }
@@ -293,6 +318,7 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
     private var command = ""
 
     private mutating func done() {
+        lastOffset = job?.offset ?? 0
         job = nil
         phase = .ready
         step = .idle
