@@ -27,7 +27,8 @@ extension LoadError.Reason {
 extension LoadError {
     init(_ refusal: FTPConversation.Refusal) {
         let (reason, phase): (Reason, Phase) = switch (refusal.reason, refusal.code) {
-        case (.closing, _), (.refused, _) where refusal.command.isEmpty || refusal.reason == .closing: (.serviceUnavailable, .waiting)
+        case (.closing, _): (.serviceUnavailable, .waiting)
+        case (.refused, _) where refusal.command.isEmpty: (.serviceUnavailable, .waiting)
         case (.login, _): (.userAuthenticationRequired, .connecting)
         case (_, 425): (.cannotConnect, .connecting)
         case (_, 530): (.userAuthenticationRequired, .waiting)
