@@ -77,7 +77,7 @@ final class FTPConnection: @unchecked Sendable {
             }
         }
         sent += Int64(line.count)
-        tap?(.sent(Self.shown(line), connection: identifier))
+        tap?(.head(Self.shown(line), Headers(), isSent: true, connection: identifier))
     }
 
     /// The next reply.
@@ -121,11 +121,13 @@ final class FTPConnection: @unchecked Sendable {
         var consumed = 0
         defer { unread = unread.lowerBound + consumed..<unread.upperBound }
         do throws(WireViolation) {
-            return try bytes.withUnsafeBytes { bytes in
+            let reply = try bytes.withUnsafeBytes { bytes in
                 Result { () throws(WireViolation) in
                     try parser.next(UnsafeRawBufferPointer(rebasing: bytes[range]), consumed: &consumed)
                 }
             }.get()
+            if let reply, let tap { Self.shown(reply).forEach { tap(.head($0, Headers(), isSent: false, connection: identifier)) } }
+            return reply
         } catch { throw LoadError(error, .waiting) }
     }
 
@@ -137,7 +139,6 @@ final class FTPConnection: @unchecked Sendable {
         case .moved(let count):
             unread = 0..<count
             received += Int64(count)
-            tap?(.received([UInt8](input[unread]), connection: identifier))
             return true
         case .end:
             sawEnd = true
@@ -149,9 +150,13 @@ final class FTPConnection: @unchecked Sendable {
     }
 
     /// Nobody sees a password.
-    private static func shown(_ line: [UInt8]) -> [UInt8] {
-        for verb in ["PASS ", "ACCT "] where line.starts(with: verb.utf8) { return Array("\(verb)(hidden)\r\n".utf8) }
-        return line
+    private static func shown(_ line: [UInt8]) -> String {
+        for verb in ["PASS ", "ACCT "] where line.starts(with: verb.utf8) { return verb + "[hidden]" }
+        return String(decoding: line.dropLast(2), as: UTF8.self)
+    }
+
+    private static func shown(_ reply: FTPReply) -> [String] {
+        reply.lines.indices.map { "\(reply.code)\($0 == reply.lines.indices.last ? " " : "-")\(reply.lines[$0])" }
     }
 }
 

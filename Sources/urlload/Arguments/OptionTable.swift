@@ -70,6 +70,7 @@ enum OptionTable {
         OptionRule(.security, nil, "tls-max", "1.2|1.3", "the highest TLS version offered, default 1.3") { (options, text) throws(UsageError) in
             options.maximumTLS = try OptionValue.tlsVersion(text, "--tls-max")
         },
+        OptionRule(.security, nil, flag: "ssl-reqd", "ftp begins TLS before anything is said, or ends (AUTH TLS)") { $0.ftp.security = .explicit },
         OptionRule(.security, "k", flag: "insecure", "check no certificate: anybody on the way can read and change everything") {
             $0.isInsecure = true
         },

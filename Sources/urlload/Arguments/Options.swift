@@ -45,6 +45,7 @@ struct Options: Sendable {
     var maximumConnections: Int?
     var httpVersions = Configuration.HTTPVersions.automatic
 
+    var ftp = Configuration.FTP()
     var way = WayOptions()
 
     var login = LoginOptions()

@@ -10,6 +10,7 @@ extension Configuration {
         if let limit = options.totalTimeout { resourceTimeout = limit }
         if let count = options.maximumConnections { maximumConnectionsPerHost = count }
         httpVersions = options.httpVersions
+        ftp = options.ftp
         if let count = options.maximumRedirects { maximumRedirects = count }
         if let agent = options.userAgent { userAgent = agent.isEmpty ? nil : agent } else { userAgent = "urlload/0.1" }
         if !options.acceptsCompressed { acceptEncoding = nil }

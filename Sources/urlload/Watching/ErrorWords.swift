@@ -24,12 +24,16 @@ enum ErrorWords {
 
     private static let sentences: [String: String] = [
         "badURL": "this is no URL that can be loaded",
-        "unsupportedScheme": "only http, https, file and data can be loaded",
+        "unsupportedScheme": "only http, https, ftp, ftps, file and data can be loaded",
         "hostNotFound": "there is no host of this name",
         "lookupFailed": "the name could not be looked up; that may pass",
         "connectionRefused": "nothing listens there",
         "unreachable": "there is no way to this host",
         "connectionLost": "the connection was lost",
+        "userAuthenticationRequired": "the server did not let us in; -u names a user",
+        "serviceUnavailable": "the server takes nobody at the moment",
+        "storageFull": "the server has no room for it",
+        "storeRefused": "the server does not store it there",
         "truncated": "the connection ended before the response did",
         "idleTimeout": "the server was silent for too long",
         "resourceTimeout": "it took longer than --max-time",
