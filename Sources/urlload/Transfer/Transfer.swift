@@ -86,7 +86,7 @@ struct Transfer: Sendable {
 
     /// `nil` for what is not continued, or no file.
     private func continuation(_ url: URL) -> Continuation? {
-        guard options.continues else { return nil }
+        guard options.continues, options.upload == nil else { return nil }
         return switch options.destination {
         case .standardOutput: nil
         case .file(let path): Continuation(path)
