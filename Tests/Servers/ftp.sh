@@ -18,7 +18,7 @@ print(*[s.getsockname()[1] for s in held])'))
 launch_ftp() {
     local d=$servers_directory modules=$servers_package/.build/test-packages/modules
     choose_ftp_ports
-    ftp_has_vsftpd= ftp_has_python=
+    ftp_has_vsftpd='' ftp_has_python='' ftp_has_six=1
     mkdir -p "$d/ftp/pub" "$d/ftp/up" "$d/ftp-empty"
     cp "$d/www/1k.txt" "$d/www/1m.bin" "$d/ftp/pub/"
     cat "$d/pki/server.key" "$d/pki/server.pem" >"$d/ftp-server.pem"
@@ -39,6 +39,7 @@ launch_ftp() {
         launch_pyftpdlib 127.0.0.1 "${ftp_ports[3]}"
         launch_pyftpdlib ::1 "${ftp_ports[4]}" "$d/ftp-server.pem"
         await_port "${ftp_ports[3]}" || return 1
+        await_ftp6 "${ftp_ports[4]}" || ftp_has_six=
     fi
 }
 
@@ -70,6 +71,15 @@ launch_pyftpdlib() { # address, port, certificate and key if there is TLS
     servers_pids+=($!)
 }
 
+await_ftp6() {
+    local attempt
+    for ((attempt = 0; attempt < 100; attempt++)); do
+        if (exec 3<>"/dev/tcp/::1/$1") 2>/dev/null; then return 0; fi
+        sleep 0.05
+    done
+    return 1
+}
+
 export_ftp() {
     if [[ -n $ftp_has_vsftpd ]]; then
         export URLLOADING_TEST_VSFTPD="ftp://127.0.0.1:${ftp_ports[0]}"
@@ -78,7 +88,8 @@ export_ftp() {
     fi
     if [[ -n $ftp_has_python ]]; then
         export URLLOADING_TEST_PYFTPD="ftp://127.0.0.1:${ftp_ports[3]}"
-        export URLLOADING_TEST_PYFTPD_TLS="ftp://[::1]:${ftp_ports[4]}"
+        # Where there is no IPv6 it is left out.
+        if [[ -n $ftp_has_six ]]; then export URLLOADING_TEST_PYFTPD_TLS="ftp://[::1]:${ftp_ports[4]}"; fi
     fi
     # What both serve.
     export URLLOADING_TEST_FTP_FILES="$servers_directory/ftp"

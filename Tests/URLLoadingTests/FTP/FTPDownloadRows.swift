@@ -102,4 +102,19 @@ struct FTPDownloadRows {
             await expectFailure(.badDecision) { try await stream.value }
         }
     }
+
+    @Test("suspended and let go again and again, it makes its way")
+    func suspends() async throws {
+        try await Self.with { server, session, place in
+            let task = session.downloadTask(Request(url: server.url("/file")), options: DownloadOptions(destination: place("whole")))
+            task.resume()
+            for _ in 0..<300 {
+                task.suspend()
+                task.resume()
+                try await Task.sleep(for: .microseconds(200))
+            }
+            #expect(try await task.value.size == 1_500_000)
+            #expect(try Data(contentsOf: place("whole")) == Self.content)
+        }
+    }
 }
