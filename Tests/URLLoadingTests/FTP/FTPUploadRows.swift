@@ -16,8 +16,8 @@ struct FTPUploadRows {
                 try Self.content.write(to: place)
                 defer { try? FileManager.default.removeItem(at: place) }
                 let bodies: [RequestBody] = [
-                    .data(Self.content), .file(place), .stream { Pieces(content: Self.content) },
-                    .stream(length: Int64(Self.content.count)) { Pieces(content: Self.content) }, .data(Data()),
+                    .data(Self.content), .file(place), .stream { FTPPieces(content: Self.content) },
+                    .stream(length: Int64(Self.content.count)) { FTPPieces(content: Self.content) }, .data(Data()),
                 ]
                 for (index, body) in bodies.enumerated() {
                     let task = session.uploadTask(Request(url: server.url("/up\(index)"), method: .put), from: body)
@@ -100,7 +100,7 @@ struct FTPUploadRows {
     }
 }
 
-struct Pieces: AsyncSequence, Sendable {
+struct FTPPieces: AsyncSequence, Sendable {
     let content: Data
     struct Iterator: AsyncIteratorProtocol {
         var rest: Data
