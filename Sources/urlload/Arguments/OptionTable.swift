@@ -13,7 +13,7 @@ enum OptionTable {
         OptionRule(.output, "O", flag: "remote-name", "write it to a file here, named after the URL") {
             $0.destination = .namedAfterURL
         },
-        OptionRule(.output, "C", flag: "continue", "go on with what an earlier run of this command has left of FILE (-o, -O); with -T to ftp, with what the server has") {
+        OptionRule(.output, "C", flag: "continue", "go on with what an earlier run has left of FILE (-o, -O); -T to ftp: with what is there") {
             $0.continues = true
         },
         OptionRule(.output, "i", flag: "include", "write the response head before the body") { $0.includesHead = true },
