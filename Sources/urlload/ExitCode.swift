@@ -16,6 +16,7 @@ enum ExitCode: Int32, CaseIterable, Sendable {
     case truncated = 18
     case httpError = 22
     case write = 23
+    case upload = 25
     case read = 26
     case timeout = 28
     case range = 33
@@ -28,7 +29,10 @@ enum ExitCode: Int32, CaseIterable, Sendable {
     case certificate = 60
     case contentCoding = 61
     case tooLarge = 63
+    case login = 67
+    case remoteFull = 70
     case roots = 77
+    case remoteFile = 78
     case proxy = 97
     case other = 99
     case interrupted = 130
@@ -48,6 +52,7 @@ enum ExitCode: Int32, CaseIterable, Sendable {
         case .truncated: "the response ended early"
         case .httpError: "4xx or 5xx, with -f; with --sse anything but 200"
         case .write: "the output cannot be written"
+        case .upload: "an ftp server refused to store the file"
         case .read: "the data to send cannot be read"
         case .range: "there are no such bytes"
         case .timeout: "--timeout or --max-time"
@@ -60,6 +65,9 @@ enum ExitCode: Int32, CaseIterable, Sendable {
         case .certificate: "the certificate was not accepted"
         case .contentCoding: "the compressed body is damaged"
         case .tooLarge: "the response is larger than a limit"
+        case .login: "an ftp server did not let the user in"
+        case .remoteFull: "an ftp server has no room"
+        case .remoteFile: "an ftp server has no such file"
         case .roots: "the trusted certificates cannot be read"
         case .proxy: "the SOCKS proxy refused, or does not speak SOCKS"
         case .other: "anything else"
@@ -73,7 +81,11 @@ enum ExitCode: Int32, CaseIterable, Sendable {
 extension ExitCode {
     init(_ error: LoadError) {
         let code = Self.ofProxy(error) ?? Self.ofReason[error.reason] ?? Self.byParty(error)
-        self = code == .read && error.url?.scheme?.lowercased() == "file" ? .file : code
+        self = switch (code, error.url?.scheme?.lowercased()) {
+        case (.read, "file"): .file
+        case (.read, "ftp"), (.read, "ftps"): error.party == .peer ? .remoteFile : code
+        default: code
+        }
     }
 
     /// What went wrong once the proxy was there.
@@ -113,7 +125,8 @@ extension ExitCode {
         .contentDecodingFailed: .contentCoding, .contentTooLarge: .tooLarge, .bodyTooLarge: .tooLarge,
         .uploadTooLarge: .tooLarge, .uploadRefused: .httpError, .uploadForgotten: .httpError, .uploadSourceChanged: .read,
         .headTooLarge: .tooLarge, .eventLineTooLong: .tooLarge, .eventTooLarge: .tooLarge, .requestBodyFailed: .read,
-        .unacceptableStatus: .httpError,
+        .unacceptableStatus: .httpError, .userAuthenticationRequired: .login, .storeRefused: .upload, .storageFull: .remoteFull,
+        .serviceUnavailable: .connect,
         .fileNotFound: .read, .fileIsDirectory: .read, .noPermission: .read, .cannotReadFile: .read, .fileChanged: .read,
         .cannotCreateFile: .write, .cannotWriteFile: .write, .cannotMoveFile: .write, .resumeTokenRefused: .usage,
         .addressRefused: .connect, .notAllowedOnCellularNetwork: .connect, .notAllowedOnExpensiveNetwork: .connect,

@@ -28,7 +28,7 @@ struct CommandTests {
     }
 
     @Test("exit codes without a server", arguments: [
-        ("http://127.0.0.1:1/", 7), ("ftp://127.0.0.1/", 1), ("http://a.invalid/", 6), ("http://[::1/", 3), ("http:///", 3),
+        ("http://127.0.0.1:1/", 7), ("gopher://127.0.0.1/", 1), ("http://a.invalid/", 6), ("http://[::1/", 3), ("http:///", 3),
     ] as [(String, Int32)])
     func unreachable(_ url: String, _ code: Int32) async throws {
         let result = try await Running.urlload([url])

@@ -72,7 +72,7 @@ struct PipedUploadTests {
                 request.headers[.authorization] == nil ? .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=x"]) : .redirect("/", status: .temporaryRedirect)
             }
             origin.route("/") { _ in .ok("done") }
-            for (path, options) in [("/moved", "-T -"), ("/closed", "-u u:pw -T -")] {
+            for (path, options) in [("/moved", "--expect100-timeout 60 -T -"), ("/closed", "--expect100-timeout 60 -u u:pw -T -")] {
                 let result = try await Self.piped(options, origin.url(path), in: folder).wait()
                 #expect(result.code == 0 && result.text == "done", "\(path): \(result.errors)")
                 #expect(origin.requests.last?.body == Array("onetwo".utf8))

@@ -65,7 +65,7 @@ struct ClassicGuideTests {
             let posted = await session.result(request)
             #expect(posted.data == Data("POST 2".utf8))
 
-            let error: (any Error)? = await session.result(URLRequest(url: try #require(URL(string: "ftp://a.example/")))).error
+            let error: (any Error)? = await session.result(URLRequest(url: try #require(URL(string: "gopher://a.example/")))).error
             let beneath = (error as? URLError)?.userInfo[NSUnderlyingErrorKey] as? LoadError
             #expect(beneath?.reason == .unsupportedScheme)
             session.invalidateAndCancel()

@@ -31,11 +31,14 @@ public struct ProtectionSpace: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// A part of the server that a URL is of, its host in normal form.
-    /// - Parameter server: of http or https; what follows host and port is not looked at.
+    /// - Parameter server: of http, https, ftp or ftps; what follows host and port is not looked at.
     /// - Throws: ``LoadError/Reason/badURL``, ``LoadError/Reason/unsupportedScheme``.
     public init(server: URL, realm: String? = nil, method: Challenge.Method = .any) throws(LoadError) {
         let origin: Origin
-        do throws(WireViolation) { origin = try Target(server.absoluteString).origin } catch { throw LoadError(error, .preparing) }
+        do throws(WireViolation) {
+            let isFTP = server.scheme?.lowercased().hasPrefix("ftp") == true
+            origin = try isFTP ? FTPTarget(server.absoluteString).origin : Target(server.absoluteString).origin
+        } catch { throw LoadError(error, .preparing) }
         self.init(
             host: "\(origin.host)", port: Int(origin.port), scheme: origin.scheme, realm: realm, method: method)
     }

@@ -10,6 +10,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     /// Of the whole session, for its roots are read once; streams use it past the limits of the pool.
     let connector: Connector
     private let clock: LoopClock
+    let ftp: FTPPool
     /// Buffers of connections that rest: who is leased next works with one that is warm. Changed
     /// together with the state, so that it costs no lock of its own.
     private struct Guarded: Sendable {
@@ -34,6 +35,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         keepsConnections = idleLifetime > 0 && configuration.maximumIdleConnections > 0
         connector = Connector(configuration)
         clock = configuration.clock
+        ftp = FTPPool(configuration, keepsConnections: keepsConnections)
     }
 
     /// A connection for one exchange: an idle one, the next that becomes free, or a new one.
@@ -148,10 +150,12 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         for connection in state.withLock({ $0.pool.drain() }) { connection.close() }
         withSharing { $0.drain() }
         closeIdleShared { _ in true }
+        ftp.drain()
     }
 
     /// What rests is closed; what is leased goes on.
     func closeIdle() {
+        ftp.reap(idleSince: .max)
         for connection in state.withLock({ $0.pool.reap(idleSince: .max) }) { connection.close() }
         closeIdleShared { _ in true }
     }
@@ -159,11 +163,11 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     var description: String {
         let own = state.withLock { $0.pool.description }
         let shared = withSharing { $0.connections }
-        guard !shared.isEmpty else { return own }
-        let lines = shared.map { "\($0.route) h2 \($0.streamCount) streams" }.sorted()
+        guard !shared.isEmpty || !ftp.isEmpty else { return own }
+        let lines = shared.map { "\($0.route) h2 \($0.streamCount) streams" }.sorted() + (ftp.isEmpty ? [] : [ftp.description])
         return ((own == "empty" ? [] : [own]) + lines).joined(separator: " | ")
     }
-    var isEmpty: Bool { state.withLock { $0.pool.isEmpty && $0.shared.isEmpty } }
+    var isEmpty: Bool { state.withLock { $0.pool.isEmpty && $0.shared.isEmpty } && ftp.isEmpty }
 
     // MARK: Waiting
 
@@ -237,8 +241,9 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         }
         for connection in old { connection.close() }
         closeIdleShared { $0.isRetired || $0.restsSince <= now - idleLifetime }
+        ftp.reap(idleSince: now - idleLifetime)
         let nextShared = withSharing { $0.connections }.filter { $0.streamCount == 0 }.map(\.restsSince).min()
-        let oldest = [next, nextShared].compactMap { $0 }.min()
+        let oldest = [next, nextShared, ftp.oldestIdle].compactMap { $0 }.min()
         guard let next = oldest, !isReaperSet.exchange(true, ordering: .acquiringAndReleasing) else { return }
         scheduleReaping(at: max(next + idleLifetime, now + clock.rest(10_000_000)))
     }

@@ -10,6 +10,7 @@ struct Connector: Sendable {
     private static let nextIdentifier = Atomic<Int>(1)
     /// What the next connection will be called: those made from now on have no lower number.
     static var next: Int { nextIdentifier.load(ordering: .relaxed) }
+    static func makeIdentifier() -> Int { nextIdentifier.add(1, ordering: .relaxed).oldValue }
 
     init(_ configuration: Configuration) {
         self.configuration = configuration
@@ -20,7 +21,7 @@ struct Connector: Sendable {
         _ route: Route, _ control: LoadControl, over access: NetworkAccess = .open, _ record: TransactionRecord? = nil,
         at addresses: [SocketAddress]? = nil, offersHTTP2: Bool = true
     ) async throws(LoadError) -> LeasedConnection {
-        let identifier = Self.nextIdentifier.add(1, ordering: .relaxed).oldValue
+        let identifier = Self.makeIdentifier()
         let transport = try await transport(
             to: route.origin, through: route.way, forwarded: route.forwarder != nil, keepsRefused: true, isSecure: route.origin.isSecure,
             offering: offersHTTP2 ? configuration.httpVersions.offered : Configuration.HTTPVersions.http1Only.offered,
@@ -69,7 +70,7 @@ struct Connector: Sendable {
         return try await secure.handshake(over: transport, with: origin, offering: [], control)
     }
 
-    private func transport(
+    func transport(
         to origin: Origin, through way: ProxyChain = .direct, forwarded: Bool = false, keepsRefused: Bool = false, isSecure: Bool,
         offering protocols: [String]? = nil, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord? = nil,
         tap: ProxyTap? = nil, at known: [SocketAddress]? = nil

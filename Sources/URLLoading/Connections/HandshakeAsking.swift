@@ -6,6 +6,7 @@ struct HandshakeAsking {
     let transport: TLSTransport
     let peer: TLSPeer
     let control: LoadControl
+    var scheme = "https"
 
     func answer(_ question: TLSQuestion, _ asking: HandshakeDecision?) async throws(LoadError) {
         guard let asking else { throw LoadError(.certificateRefused, phase: .securing, party: .local, detail: "nobody to decide") }
@@ -69,7 +70,7 @@ struct HandshakeAsking {
 
     private func space(_ method: Challenge.Method) -> ProtectionSpace {
         ProtectionSpace(
-            host: peer.name.description, port: Int(peer.port), scheme: "https", method: method, isProxy: peer.role == .proxy)
+            host: peer.name.description, port: Int(peer.port), scheme: scheme, method: method, isProxy: peer.role == .proxy)
     }
 }
 

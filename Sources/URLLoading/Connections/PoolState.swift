@@ -277,6 +277,8 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
     let way: ProxyChain
     /// By whose word its peers were trusted: which settings of TLS the session had then, and which decision of a load.
     var trust = Trust()
+    /// Of ftp: as whom, and how it is secured. Nobody else's connection is used (security 62).
+    var ftp: FTPKey?
 
     struct Trust: Hashable, Sendable {
         var generation = 0

@@ -39,7 +39,21 @@ final class SecureContext: Sendable {
         var peer = TLSPeer(TLSPeerName(origin.host), port: origin.port, applicationProtocols: protocols)
         // A stream's reader and writer are its callers: they ask nobody.
         peer.asksIdentityLater = protocols?.isEmpty != true
-        return try await handshake(over: socket, with: peer, control)
+        return try await handshake(over: socket, with: peer, control, scheme: origin.scheme.hasPrefix("ftp") ? origin.scheme : "https")
+    }
+
+    /// With the same server once more: it goes on with the keys of the connection that there is, or shows the same
+    /// certificate. What was decided about that is not asked again.
+    func handshake(
+        over socket: any Transport, with origin: Origin, continuing other: TLSTransport, _ control: LoadControl
+    ) async throws(LoadError) -> TLSTransport {
+        let peer = TLSPeer(TLSPeerName(origin.host), port: origin.port, applicationProtocols: [])
+        let transport = try await handshake(over: socket, with: peer, control, scheme: origin.scheme, continuing: other)
+        guard transport.negotiated?.isResumed == true || transport.peerChain.first == other.peerChain.first else {
+            transport.close()
+            throw LoadError(.secureConnectionFailed, phase: .securing, party: .peer, detail: "another server than on the first connection")
+        }
+        return transport
     }
 
     /// With a proxy, which proves who it is as an origin does.
@@ -49,13 +63,14 @@ final class SecureContext: Sendable {
     }
 
     private func handshake(
-        over socket: any Transport, with peer: TLSPeer, _ control: LoadControl
+        over socket: any Transport, with peer: TLSPeer, _ control: LoadControl, scheme: String = "https",
+        continuing other: TLSTransport? = nil
     ) async throws(LoadError) -> TLSTransport {
         let asking = control.handshakeDecision
         var peer = peer
         if let asking { (peer.asksTrust, peer.asksIdentity, peer.group) = (true, true, asking.group) }
         let transport: TLSTransport
-        do throws(IOFailure) { transport = try TLSTransport(client: context(), peer: peer, over: socket) } catch {
+        do throws(IOFailure) { transport = try TLSTransport(client: context(), peer: peer, over: socket, continuing: other) } catch {
             socket.close()
             throw LoadError(error)
         }
@@ -63,7 +78,11 @@ final class SecureContext: Sendable {
         defer { control.detach(transport.slot) }
         do throws(LoadError) {
             while let question = try await Self.goOn(transport, control) {
-                try await HandshakeAsking(transport: transport, peer: peer, control: control).answer(question, asking)
+                if let other, case .trust(let found) = question, found.isResumed || found.shown.first == other.peerChain.first {
+                    transport.answer(trusts: true)
+                    continue
+                }
+                try await HandshakeAsking(transport: transport, peer: peer, control: control, scheme: scheme).answer(question, asking)
             }
         } catch {
             transport.close()

@@ -54,6 +54,8 @@ public struct Challenge: Sendable {
         public static let bearer = Method("Bearer")
         /// Kerberos (RFC 4559).
         public static let negotiate = Method("Negotiate")
+        /// User and password, where a protocol knows one way only: `ftp` and `ftps`.
+        public static let `default` = Method("Default")
         /// Of a ``CredentialStore``: whichever is asked for.
         public static let any = Method("*")
         /// The older way of Windows.

@@ -83,6 +83,13 @@ final class DownloadWork: Sendable {
         return request
     }
 
+    private func plan(_ response: Response) -> ResumePlan? {
+        if let head = response.http { return plan(head) }
+        let (offset, isAnew) = state.withLock { ($0.offset, $0.isAnew) }
+        guard token != nil || offset > 0, !isAnew, let facts = response.properties[FTPFacts.self] else { return nil }
+        return facts.offset == offset ? .append : .restart
+    }
+
     private func plan(_ head: HTTPHead) -> ResumePlan? {
         let (offset, record, isAnew) = state.withLock { ($0.offset, $0.record, $0.isAnew) }
         guard token != nil, offset > 0, !isAnew, let record else { return nil }
@@ -92,7 +99,7 @@ final class DownloadWork: Sendable {
     /// Makes the file ready for the body of an answer.
     /// - Returns: where it goes on, for a download that was to be resumed.
     func begin(_ response: Response, _ request: Request) async throws(LoadError) -> (offset: Int64, expected: Int64?)? {
-        let plan = response.http.flatMap(plan)
+        let plan = plan(response)
         let kept = plan == .append ? state.withLock { $0.offset } : 0
         let held = plan == .deliver ? nil : state.withLock { $0.file }
         let folder = folders[0]
@@ -121,13 +128,17 @@ final class DownloadWork: Sendable {
         // In our hands it goes with its last reference again.
         file.unkeep()
         let rest = response.expectedLength
-        let expected = plan == .append ? response.http.flatMap(ResumePlan.end) : rest
+        let facts = response.properties[FTPFacts.self]
+        let expected = plan == .append ? response.http.map(ResumePlan.end) ?? facts?.end : rest
         state.withLock { state in
             state.file = file
             state.offset = kept
             state.response = response
             state.end = plan == .append ? expected : nil
-            if plan != .append { state.record = response.http.flatMap { Self.record(request, $0, expected) } }
+            if plan != .append {
+                state.record = response.http.flatMap { Self.record(request, $0, expected) }
+                    ?? facts?.validator.flatMap { Self.record(request, validator: $0, expected) }
+            }
             if let expected { state.record?.length = expected }
         }
         return token == nil ? nil : (kept, expected)
@@ -145,17 +156,23 @@ final class DownloadWork: Sendable {
     }
 
     /// Whether an answer is exactly the rest.
-    func isRest(_ head: HTTPHead?) -> Bool {
+    func isRest(_ response: Response) -> Bool {
+        guard let head = response.http else { return plan(response) == .append }
         let (offset, record) = state.withLock { ($0.offset, $0.record) }
-        guard let head, let record else { return false }
+        guard let record else { return false }
         return ResumePlan.make(head, offset: offset, length: record.length, validator: record.validator) == .append
     }
 
     var expected: Int64? { state.withLock { $0.record?.length } }
 
     private static func record(_ request: Request, _ head: HTTPHead, _ length: Int64?) -> ResumeToken.Record? {
+        guard let validator = ResumePlan.validator(of: head, method: request.method) else { return nil }
+        return record(request, validator: validator, length)
+    }
+
+    private static func record(_ request: Request, validator: String, _ length: Int64?) -> ResumeToken.Record? {
         // A part of the caller's own choice is no beginning.
-        guard request.body == nil, !request.headers.contains(.range), let validator = ResumePlan.validator(of: head, method: request.method) else { return nil }
+        guard request.body == nil, !request.headers.contains(.range) else { return nil }
         // Of other fields nobody can say that they are no secrets.
         let own = request.headers.filter { field in
             [.accept, .acceptEncoding, .acceptLanguage, .userAgent].contains(field.name)

@@ -212,6 +212,6 @@ extension ResumeToken.Record {
     fileprivate var isSound: Bool {
         guard offset >= 0, length.map({ $0 >= offset }) ?? true, !validator.isEmpty, let url = URL(string: url) else { return false }
         let scheme = url.scheme?.lowercased()
-        return (scheme == "http" || scheme == "https") && (path == nil) != (bytes == nil) && fields.allSatisfy { $0.count == 2 }
+        return ["http", "https", "ftp", "ftps"].contains(scheme) && (path == nil) != (bytes == nil) && fields.allSatisfy { $0.count == 2 }
     }
 }

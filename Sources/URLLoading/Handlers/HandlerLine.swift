@@ -50,7 +50,7 @@ public enum ProtocolHandlers {
 /// The handlers of one session.
 struct HandlerLine: Sendable {
     private let own: [any ProtocolHandler]
-    private static let builtIn: [any ProtocolHandler] = [FileHandler(), DataHandler(), HTTPHandler()]
+    private static let builtIn: [any ProtocolHandler] = [FileHandler(), DataHandler(), FTPHandler(), HTTPHandler()]
 
     init(_ configuration: Configuration) { own = configuration.handlers.reversed() }
 

@@ -13,7 +13,7 @@ extension Emission {
     }
 
     func answeredLocally(_ exchange: any Exchange) {
-        let isForeign = exchange.hasOwnRecord || (exchange as? HandlerExchange)?.isForwarded == true
+        let isForeign = exchange.hasOwnRecord || exchange is FTPExchange || (exchange as? HandlerExchange)?.isForwarded == true
         guard !isForeign else { return local = nil }
         local?.response = exchange.response
         local?.mark(.responseStart)

@@ -43,6 +43,17 @@ final class TransactionRecord: @unchecked Sendable {
         mark(.fetchStart)
     }
 
+    /// Of ftp: there are no fields.
+    init(ftp request: Request) {
+        self.request = request
+        fetchType = .network
+        fields = nil
+        framing = .none
+        isFTP = true
+        mark(.fetchStart)
+    }
+    private var isFTP = false
+
     // MARK: Moments
 
     /// What happens again keeps its last moment.
@@ -63,6 +74,7 @@ final class TransactionRecord: @unchecked Sendable {
     var protocolName: String? {
         guard facts != nil else { return nil }
         if isHTTP2 { return "h2" }
+        if isFTP { return "ftp" }
         return response?.http?.version == .http10 ? "http/1.0" : "http/1.1"
     }
 

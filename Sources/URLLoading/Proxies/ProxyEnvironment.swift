@@ -10,13 +10,16 @@ struct ProxySchemes: Sendable {
     let http: Result<ProxyChain, LoadError>?
     let https: Result<ProxyChain, LoadError>?
     let others: Result<ProxyChain, LoadError>?
+    /// For `ftp`, in place of the others'.
+    var ftp: Result<ProxyChain, LoadError>?
 
-    var isEmpty: Bool { http == nil && https == nil && others == nil }
+    var isEmpty: Bool { http == nil && https == nil && others == nil && ftp == nil }
 
     func chain(_ scheme: String) throws(LoadError) -> ProxyChain? {
         switch scheme {
         case "http", "ws": try http?.get()
         case "https", "wss": try https?.get()
+        case "ftp", "ftps": try (ftp ?? others)?.get()
         default: try others?.get()
         }
     }
@@ -39,7 +42,8 @@ struct ProxyEnvironment: Sendable {
         let all = Self.chain("all_proxy", set("all_proxy") ?? set("ALL_PROXY"))
         schemes = ProxySchemes(
             http: Self.chain("http_proxy", set("http_proxy") ?? (mayBeForged ? nil : set("HTTP_PROXY"))) ?? all,
-            https: Self.chain("https_proxy", set("https_proxy") ?? set("HTTPS_PROXY")) ?? all, others: all)
+            https: Self.chain("https_proxy", set("https_proxy") ?? set("HTTPS_PROXY")) ?? all, others: all,
+            ftp: Self.chain("ftp_proxy", set("ftp_proxy") ?? set("FTP_PROXY")))
         bypass = ProxyBypass(set("no_proxy") ?? set("NO_PROXY") ?? "")
     }
 

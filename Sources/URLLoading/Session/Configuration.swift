@@ -77,6 +77,9 @@ public struct Configuration: Sendable {
         }
     }
 
+    /// How `ftp` is spoken.
+    public var ftp = FTP()
+
     // MARK: Requests
 
     /// Sent with every request that does not set the same field itself. Credentials among them

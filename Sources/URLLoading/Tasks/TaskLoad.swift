@@ -245,7 +245,7 @@ final class TaskLoad: Load, @unchecked Sendable {
             var hop = lastHop, let offset = download.goOn(with: &hop.request)
         else { return nil }
         guard let exchange = try? await ask(again: hop) else { return nil }
-        guard download.isRest(exchange.head) else {
+        guard download.isRest(exchange.response) else {
             exchange.release()
             return nil
         }

@@ -76,8 +76,13 @@ package final class PollSlot: Sendable {
         if isReadable { readable.open() }
         if isWritable || (isReadable && writerHearsReads.load(ordering: .acquiring)) { writable.open() }
         if let pointer = UnsafeRawPointer(bitPattern: relay.load(ordering: .acquiring)) {
-            Unmanaged<PollSlot>.fromOpaque(pointer)._withUnsafeGuaranteedRef { $0.readable.open() }
+            Unmanaged<PollSlot>.fromOpaque(pointer)._withUnsafeGuaranteedRef { $0.hearRelayed() }
         }
+    }
+
+    private func hearRelayed() {
+        readable.open()
+        if writerHearsReads.load(ordering: .acquiring) { writable.open() }
     }
 
     func hearEnd() { heardEnd.store(true, ordering: .releasing) }
@@ -102,11 +107,11 @@ package final class PollSlot: Sendable {
     package func hearReadsWhileWriting(_ on: Bool) { writerHearsReads.store(on, ordering: .releasing) }
 
     /// From now on `other` hears what this slot hears. Slots are immortal, so a late word is harmless.
-    func relay(to other: PollSlot) {
+    package func relay(to other: PollSlot) {
         relay.store(UInt(bitPattern: Unmanaged.passUnretained(other).toOpaque()), ordering: .releasing)
     }
 
-    func unrelay() { relay.store(0, ordering: .releasing) }
+    package func unrelay() { relay.store(0, ordering: .releasing) }
 
     /// Forgets what was heard.
     package func reset() {

@@ -39,7 +39,10 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     }
 
     /// The side that begins. Nothing is sent before `handshake`.
-    package init(client context: TLSContext, peer: TLSPeer, over inner: any Transport) throws(IOFailure) {
+    /// - Parameter other: a connection to the same peer, whose keys this one goes on with if it can.
+    package init(
+        client context: TLSContext, peer: TLSPeer, over inner: any Transport, continuing other: TLSTransport? = nil
+    ) throws(IOFailure) {
         let key = TLSSessionCache.Key(
             name: peer.name, port: peer.port, role: peer.role,
             applicationProtocols: peer.applicationProtocols ?? context.configuration.applicationProtocols, group: peer.group)
@@ -47,7 +50,9 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         let link = TLSLink(inner, to: peer, context, key)
         self.link = link
         slot = inner.slot
-        let session = context.sessions.take(for: key, verified: context.configuration.verification == .full, recalled: link.check?.keeps == true)
+        let verified = context.configuration.verification == .full
+        let session = other?.session(for: peer.name, verified: verified)
+            ?? context.sessions.take(for: key, verified: verified, recalled: link.check?.keeps == true)
         link.resumed = session
         side = .client(context, peer, key, offersSession: session != nil)
         guard link.attach(to: ssl) else { throw Self.refusal(.other, peer.name, "BIO_new") }
@@ -82,6 +87,19 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     private static func refusal(_ kind: TLSFailure.Kind, _ name: TLSPeerName?, _ doing: String) -> IOFailure {
         let words = OpenSSLErrors.take().words
         return IOFailure(.tls(TLSFailure(kind, name: name, detail: words.isEmpty ? doing : "\(doing): \(words)")), .handshake)
+    }
+
+    /// What another connection to the same peer can go on with; of TLS 1.3 once a ticket was read.
+    private func session(for name: TLSPeerName, verified: Bool) -> TLSSession? {
+        lock.withLock { _ in
+            guard agreed != nil, !isClosed, let pointer = SSL_get_session(ssl),
+                let session = TLSSession(
+                    copying: pointer, trust: link.check?.trust ?? link.resumed?.trust,
+                    until: link.check?.statusEnd ?? link.resumed?.statusEnd),
+                session.stillStands(for: name, verified: verified, now: Int(csys_wall_clock()))
+            else { return nil }
+            return session
+        }
     }
 
     // MARK: The handshake

@@ -93,8 +93,11 @@ enum OptionCheck {
         let readers = options.payloads.count(where: { $0 == .file("-") }) + options.formFields.count(where: \.readsStandardInput)
             + (options.upload == "-" ? 1 : 0)
         if readers > 1 || readers > 0 && options.urls.count > 1 { throw UsageError("standard input can be sent once") }
-        if options.continues, options.destination == .standardOutput || options.asksForHead || options.includesHead || options.sendsBody {
-            throw UsageError("-C goes on with a file (-o, -O) loaded by GET, without -i")
+        let continuesUpload = options.upload != nil && options.urls.allSatisfy { $0.lowercased().hasPrefix("ftp") }
+        if options.continues, !continuesUpload,
+            options.destination == .standardOutput || options.asksForHead || options.includesHead || options.sendsBody
+        {
+            throw UsageError("-C goes on with a file (-o, -O) loaded by GET, without -i; or with -T to ftp")
         }
         if options.continues, options.destination == .namedAfterURL {
             let names = options.urls.compactMap { AddressText.url($0) }.map(FileName.make)

@@ -56,6 +56,7 @@ extension OptionTable {
         OptionRule(.login, nil, "bearer", "TOKEN", "the same") { (options, text) throws(UsageError) in
             options.login.token = try OptionValue.token(text)
         },
+        OptionRule(.login, nil, "ftp-account", "TEXT", "for ftp servers that ask for an account besides a password") { $0.ftp.account = $1 },
         OptionRule(.login, "n", flag: "netrc", "users and passwords from ~/.netrc, or the file that NETRC names") { $0.login.netrc = .standard },
         OptionRule(.login, nil, "netrc-file", "FILE", "the same from FILE") { $0.login.netrc = .file(URL(filePath: $1)) },
     ]

@@ -13,7 +13,7 @@ enum OptionTable {
         OptionRule(.output, "O", flag: "remote-name", "write it to a file here, named after the URL") {
             $0.destination = .namedAfterURL
         },
-        OptionRule(.output, "C", flag: "continue", "go on with what an earlier run of this command has left of FILE (-o, -O)") {
+        OptionRule(.output, "C", flag: "continue", "go on with what an earlier run has left of FILE (-o, -O); -T to ftp: with what is there") {
             $0.continues = true
         },
         OptionRule(.output, "i", flag: "include", "write the response head before the body") { $0.includesHead = true },
@@ -70,6 +70,7 @@ enum OptionTable {
         OptionRule(.security, nil, "tls-max", "1.2|1.3", "the highest TLS version offered, default 1.3") { (options, text) throws(UsageError) in
             options.maximumTLS = try OptionValue.tlsVersion(text, "--tls-max")
         },
+        OptionRule(.security, nil, flag: "ssl-reqd", "ftp begins TLS before anything is said, or ends (AUTH TLS)") { $0.ftp.security = .explicit },
         OptionRule(.security, "k", flag: "insecure", "check no certificate: anybody on the way can read and change everything") {
             $0.isInsecure = true
         },
@@ -78,6 +79,9 @@ enum OptionTable {
     private static let limits: [OptionRule] = [
         OptionRule(.limits, nil, "timeout", "SECONDS", "give up when the server is silent that long, default 60") { (options, text) throws(UsageError) in
             options.idleTimeout = try OptionValue.seconds(text, "--timeout")
+        },
+        OptionRule(.limits, nil, "expect100-timeout", "SECONDS", "how long a body waits for the server's 100") { (options, text) throws(UsageError) in
+            options.continueTimeout = try OptionValue.seconds(text, "--expect100-timeout")
         },
         OptionRule(.limits, "m", "max-time", "SECONDS", "give up when the whole load takes longer") { (options, text) throws(UsageError) in
             options.totalTimeout = try OptionValue.seconds(text, "--max-time")

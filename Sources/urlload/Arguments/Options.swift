@@ -41,10 +41,13 @@ struct Options: Sendable {
     var followsRedirects = true
     var maximumRedirects: Int?
     var idleTimeout: Duration?
+    /// Of a request with `Expect: 100-continue`.
+    var continueTimeout: Duration?
     var totalTimeout: Duration?
     var maximumConnections: Int?
     var httpVersions = Configuration.HTTPVersions.automatic
 
+    var ftp = Configuration.FTP()
     var way = WayOptions()
 
     var login = LoginOptions()

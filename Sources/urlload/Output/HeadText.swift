@@ -9,4 +9,11 @@ enum HeadText {
         for field in head.headers { text += "\(field.name): \(field.value)\r\n" }
         return text + "\r\n"
     }
+
+    static func make(_ response: Response) -> String {
+        var text = ""
+        if let date = response.lastModified { text += "Last-Modified: \(date)\r\n" }
+        if let length = response.expectedLength { text += "Content-Length: \(length)\r\n" }
+        return text
+    }
 }

@@ -7,9 +7,11 @@ extension Configuration {
     init(_ options: Options, _ screen: Screen, _ archiver: HTTPArchiver? = nil) {
         self = .ephemeral
         if let limit = options.idleTimeout { idleTimeout = limit }
+        if let limit = options.continueTimeout { continueTimeout = limit }
         if let limit = options.totalTimeout { resourceTimeout = limit }
         if let count = options.maximumConnections { maximumConnectionsPerHost = count }
         httpVersions = options.httpVersions
+        ftp = options.ftp
         if let count = options.maximumRedirects { maximumRedirects = count }
         if let agent = options.userAgent { userAgent = agent.isEmpty ? nil : agent } else { userAgent = "urlload/0.1" }
         if !options.acceptsCompressed { acceptEncoding = nil }

@@ -21,7 +21,8 @@ struct Transfer: Sendable {
         var report = Report(url: AddressText.shown(url))
         let attempt = Attempt()
         do {
-            let request = try Request(options, url)
+            var request = try Request(options, url)
+            try await FTPUpload.prepare(&request, options, session)
             try await Watch.$current.withValue(watch) {
                 if let continuation = continuation(url) { return try await carryOn(continuation, request, watch, attempt) }
                 guard options.uploadState == nil else { return try await uploadResumably(request, url, watch, attempt) }
@@ -85,7 +86,7 @@ struct Transfer: Sendable {
 
     /// `nil` for what is not continued, or no file.
     private func continuation(_ url: URL) -> Continuation? {
-        guard options.continues else { return nil }
+        guard options.continues, options.upload == nil else { return nil }
         return switch options.destination {
         case .standardOutput: nil
         case .file(let path): Continuation(path)
@@ -126,6 +127,8 @@ struct Transfer: Sendable {
         if options.includesHead || options.asksForHead, !options.printsJSON || output.fileName != nil, let head = response.http {
             try output.write(HeadText.make(head))
         }
+        // What ftp has in a head's place, as fields of the same meaning.
+        if options.asksForHead, response.http == nil { try output.write(HeadText.make(response)) }
         return output
     }
 

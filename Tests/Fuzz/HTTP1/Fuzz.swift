@@ -13,6 +13,7 @@ public func fuzzOneInput(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     case 5: fuzzDecoder(rest, rule: start[1])
     case 6: fuzzReferences(rest)
     case 7: fuzzValues(rest)
+    case 13: fuzzFTP(rest, rule: start[1])
     case 8, 9: fuzzBodies(rest, rule: start[1])
     case 10, 11: fuzzCookies(rest)
     default: fuzzHTTP2(rest, rule: start[1])

@@ -57,7 +57,7 @@ import Testing
         #expect(try Origin(scheme: "HTTPS", host: host) == Origin(scheme: "https", host: host, port: 443))
         #expect(try Origin(scheme: "http", host: host, port: 8080).description == "http://a.b:8080")
         #expect(try Origin(scheme: "wss", host: host).isSecure && Origin(scheme: "http", host: host).authority == "a.b")
-        #expect(violation { _ = try Origin(scheme: "ftp", host: host) } == .unsupportedScheme)
+        #expect(violation { _ = try Origin(scheme: "gopher", host: host) } == .unsupportedScheme)
         #expect(violation { _ = try Origin(scheme: "1", host: host, port: 1) } == .invalidURL)
     }
 }

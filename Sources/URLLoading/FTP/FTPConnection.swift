@@ -1,0 +1,178 @@
+// A control connection: a transport, the parser of replies, and the conversation. It has one owner at a time and no
+// lock; it knows neither files nor who is asked for a password.
+
+import FoundationEssentials
+import URLLoadingIO
+import URLLoadingWire
+
+final class FTPConnection: @unchecked Sendable {
+    private(set) var transport: any Transport
+    let route: Route
+    let identifier: Int
+    var conversation: FTPConversation
+    private var parser = FTPReplyParser()
+    /// What was received and not consumed: `unread` of `input`.
+    private var input = [UInt8](repeating: 0, count: 4096)
+    private var unread = 0..<0
+    private var sawEnd = false
+    /// A final reply that came before its time.
+    private var early: FTPReply?
+    private var blockedOn = PollSlot.Interest.read
+    private let tap: (@Sendable (WireTapEvent) -> Void)?
+    private(set) lazy var facts = ConnectionFacts(transport, identifier)
+
+    /// Transfers begun.
+    var transfers = 0
+    /// Bytes of the transfer going on.
+    private(set) var sent: Int64 = 0
+    private(set) var received: Int64 = 0
+
+    init(_ transport: any Transport, _ route: Route, _ identifier: Int, _ security: FTPConversation.Security, _ configuration: Configuration) {
+        self.transport = transport
+        self.route = route
+        self.identifier = identifier
+        conversation = FTPConversation(security: security)
+        tap = configuration.wireTap
+    }
+
+    deinit { transport.close() }
+
+    func close() {
+        transport.close()
+        tap?(.closed(connection: identifier))
+    }
+
+    /// Whether it may be used again, by all that is known without asking the server.
+    var isClean: Bool {
+        isReusable && !transport.hasPendingInput(askingKernel: true)
+    }
+    var isReusable: Bool { conversation.isReusable && unread.isEmpty && !parser.isInReply && early == nil && !sawEnd }
+
+    func begin() {
+        transfers += 1
+        (sent, received) = (0, 0)
+    }
+
+    /// From now on the bytes are those of TLS. What came in the clear before is taken for nobody's word
+    /// (RFC 4217 §15, CVE-2011-0411).
+    func secure(_ securing: (any Transport) async throws(LoadError) -> any Transport) async throws(LoadError) {
+        guard unread.isEmpty, !parser.isInReply, !transport.hasPendingInput(askingKernel: true) else {
+            throw LoadError(.unexpectedPlaintext, phase: .securing, party: .peer)
+        }
+        transport = try await securing(transport)
+        tap?(.connected(transport.description, connection: identifier))
+    }
+
+    // MARK: Words
+
+    func say(_ line: [UInt8], _ load: Load) async throws(LoadError) {
+        var rest = line[...]
+        while !rest.isEmpty {
+            try await load.goesOn(.sending)
+            let progress = rest.withUnsafeBytes { bytes in Result { () throws(IOFailure) in try transport.write(bytes) } }
+            switch try progress.translated(.sending) {
+            case .moved(let count): rest = rest.dropFirst(count)
+            case .end: throw LoadError(.connectionLost, phase: .sending, party: .peer)
+            case .blocked(let interest): await Poller.shared.park(transport.slot, interest, load)
+            }
+        }
+        sent += Int64(line.count)
+        tap?(.head(Self.shown(line), Headers(), isSent: true, connection: identifier))
+    }
+
+    /// The next reply.
+    func reply(_ load: Load) async throws(LoadError) -> FTPReply {
+        if let reply = early {
+            early = nil
+            return reply
+        }
+        while true {
+            if let reply = try nextReply() { return reply }
+            try await load.goesOn(.waiting)
+            if !sawEnd, try !readNow() { await Poller.shared.park(transport.slot, blockedOn, load) }
+            if sawEnd { throw LoadError(.connectionLost, phase: .waiting, party: .peer, detail: "the control connection ended") }
+        }
+    }
+
+    /// Looks, while data move, whether the server has said that they will not: then it throws that.
+    func listen() throws(LoadError) {
+        while early == nil {
+            if let reply = try nextReply() {
+                switch reply.kind {
+                case .preliminary: continue
+                case .completed: early = reply
+                case .intermediate, .transientFailure, .permanentFailure:
+                    conversation.transferred()
+                    try take(reply)
+                }
+            } else {
+                guard try readNow(), !sawEnd else { return }
+            }
+        }
+    }
+
+    func take(_ reply: FTPReply) throws(LoadError) {
+        do { try conversation.take(reply) } catch { throw LoadError(ftp: error, .waiting) }
+    }
+
+    private func nextReply() throws(LoadError) -> FTPReply? {
+        guard !unread.isEmpty else { return nil }
+        let (bytes, range) = (input, unread)
+        var consumed = 0
+        defer { unread = unread.lowerBound + consumed..<unread.upperBound }
+        do throws(WireViolation) {
+            let reply = try bytes.withUnsafeBytes { bytes in
+                Result { () throws(WireViolation) in
+                    try parser.next(UnsafeRawBufferPointer(rebasing: bytes[range]), consumed: &consumed)
+                }
+            }.get()
+            if let reply, let tap { Self.shown(reply).forEach { tap(.head($0, Headers(), isSent: false, connection: identifier)) } }
+            return reply
+        } catch { throw LoadError(error, .waiting) }
+    }
+
+    /// Receives what is here; `false` if that is nothing.
+    private func readNow() throws(LoadError) -> Bool {
+        guard unread.isEmpty, !sawEnd else { return !sawEnd }
+        let progress = input.withUnsafeMutableBytes { room in Result { () throws(IOFailure) in try transport.read(into: room) } }
+        switch try progress.translated(.waiting) {
+        case .moved(let count):
+            unread = 0..<count
+            received += Int64(count)
+            return true
+        case .end:
+            sawEnd = true
+            return true
+        case .blocked(let interest):
+            blockedOn = interest
+            return false
+        }
+    }
+
+    /// Nobody sees a password.
+    private static func shown(_ line: [UInt8]) -> String {
+        for verb in ["PASS ", "ACCT "] where line.starts(with: verb.utf8) { return verb + "[hidden]" }
+        return String(decoding: line.dropLast(2), as: UTF8.self)
+    }
+
+    private static func shown(_ reply: FTPReply) -> [String] {
+        reply.lines.indices.map { "\(reply.code)\($0 == reply.lines.indices.last ? " " : "-")\(reply.lines[$0])" }
+    }
+}
+
+extension Load {
+    /// Before every wait: held up while suspended, over when stopped.
+    func goesOn(_ phase: LoadError.Phase) async throws(LoadError) {
+        if isSuspended { await untilResumed() }
+        if let reason = stopReason { throw LoadError(reason, phase: phase) }
+    }
+}
+
+extension Result where Success == Progress, Failure == IOFailure {
+    func translated(_ phase: LoadError.Phase) throws(LoadError) -> Progress {
+        switch self {
+        case .success(let progress): return progress
+        case .failure(let failure): throw LoadError(failure, phase)
+        }
+    }
+}

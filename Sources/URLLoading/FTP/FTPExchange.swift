@@ -1,0 +1,210 @@
+// A body that comes over a data connection. Nothing is read that nobody asked for: a slow reader slows the server. Its
+// end is the data connection's, and the server's word on the control connection that all was well.
+
+import FoundationEssentials
+import URLLoadingIO
+import URLLoadingWire
+
+final class FTPExchange: Exchange, @unchecked Sendable {
+    let response: Response
+    private let owner: Load
+    private let connection: FTPConnection
+    private let socket: (any Transport)?
+    private var data: (any Transport)?
+    private let record: TransactionRecord?
+    private let bounds: Bounds
+    private var text = TextLines()
+    private var pending = PendingChunk()
+    private var storage: ChunkStorage?
+    private var received: Int64 = 0
+    /// The data connection has ended.
+    private var sawEnd = false
+    /// The server has said that all was well.
+    private var isComplete = false
+    private var isReleased = false
+
+    /// How much must come.
+    struct Bounds {
+        var length: Int64?
+        /// The server has more, which is left to it.
+        var isCut: Bool
+        var isText: Bool
+    }
+
+    private static let pieceSize = 256 * 1024
+
+    /// - Parameter data: TLS over `socket`, or the same; `nil` if nothing comes.
+    init(
+        _ response: Response, _ connection: FTPConnection, _ socket: (any Transport)?, _ data: (any Transport)?, _ load: Load,
+        _ record: TransactionRecord?, _ bounds: Bounds
+    ) {
+        self.response = response
+        self.connection = connection
+        self.socket = socket
+        self.data = data
+        owner = load
+        self.record = record
+        self.bounds = bounds
+        isComplete = data == nil
+        // What is said on the control connection ends the wait for data.
+        if let socket { connection.transport.slot.relay(to: socket.slot) }
+    }
+
+    deinit { release() }
+
+    var load: Load? { owner }
+    var head: HTTPHead? { nil }
+    var expectedLength: Int64? { response.expectedLength }
+    var trailers: Headers { Headers() }
+
+    // MARK: The body
+
+    func buffered(atMost most: Int) throws(LoadError) -> BodyPiece? {
+        if pending.chunk != nil { return pending.take(atMost: most) }
+        guard isComplete else { return nil }
+        record?.mark(.responseEnd)
+        return .end
+    }
+
+    func fill(atMost most: Int) async throws(LoadError) {
+        guard pending.chunk == nil, !isComplete else { return }
+        while true {
+            if owner.isSuspended {
+                setResting(true)
+                await owner.untilResumed()
+                setResting(false)
+            }
+            try await owner.goesOn(.receiving)
+            if sawEnd { return try await finish() }
+            guard let data else { return }
+            switch try read(data, most) {
+            case .moved: if pending.chunk != nil { return }
+            case .end: try end()
+            case .blocked(let interest):
+                try connection.listen()
+                await Poller.shared.park(data.slot, interest, owner)
+            }
+        }
+    }
+
+    func fillNow() throws(LoadError) -> Bool {
+        guard pending.chunk == nil, !isComplete, !sawEnd, !owner.isSuspended, owner.stopReason == nil, let data else { return false }
+        switch try read(data, .max) {
+        case .moved: return pending.chunk != nil
+        case .end:
+            try end()
+            return false
+        case .blocked: return false
+        }
+    }
+
+    private func read(_ data: any Transport, _ most: Int) throws(LoadError) -> Progress {
+        let rest = bounds.length.map { max(0, $0 - received) }
+        // One byte more than there may be is asked for, unless the rest is not wanted.
+        let wanted = min(Int64(Self.pieceSize), Int64(max(1, most)), rest.map { bounds.isCut ? $0 : $0 + 1 } ?? .max)
+        guard wanted > 0 else { return .end }
+        let size = Int(wanted)
+        if !isKnownUniquelyReferenced(&storage) || storage?.capacity ?? 0 <= size { storage = ChunkStorage(capacity: max(size + 1, 16 * 1024)) }
+        guard let storage else { return .moved(0) }
+        let progress: Progress
+        // Text may have a CR left over from the piece before.
+        let start = bounds.isText ? 1 : 0
+        do throws(IOFailure) {
+            progress = try data.read(into: UnsafeMutableRawBufferPointer(rebasing: storage.room(from: start)[..<size]))
+        } catch {
+            // Many servers leave without close_notify. Where all is here, and the server says so, nothing can be missing.
+            if case .tls(let failure) = error.code, failure.kind == .truncated, rest == 0 { return .end }
+            throw LoadError(error, .receiving)
+        }
+        guard case .moved(let count) = progress else { return progress }
+        received += Int64(count)
+        record?.traffic.receivedBody += Int64(count)
+        if let length = bounds.length, received > length {
+            throw LoadError(.fileChanged, phase: .receiving, party: .peer, detail: "longer than the \(length) bytes the server spoke of")
+        }
+        let kept = bounds.isText ? text.convert(storage.room(from: 0), 1..<count + 1) : count
+        if kept > 0 { pending.chunk = Chunk(storage: storage, range: 0..<kept) }
+        record?.decoded += Int64(kept)
+        return progress
+    }
+
+    private func end() throws(LoadError) {
+        sawEnd = true
+        if let length = bounds.length, received < length {
+            // What the server has to say of it is worth more.
+            try connection.listen()
+            throw LoadError(.truncated, phase: .receiving, party: .peer, detail: "\(length - received) bytes are missing")
+        }
+        if bounds.isText, let rest = text.finish() { pending.chunk = rest }
+        closeData()
+    }
+
+    private func finish() async throws(LoadError) {
+        // A part was wanted: the server need not be asked how it liked being left.
+        if !bounds.isCut { try await connection.finish(owner) }
+        isComplete = true
+    }
+
+    // MARK: The lease
+
+    func setResting(_ isResting: Bool) {
+        guard !isReleased, isResting != self.isResting else { return }
+        self.isResting = isResting
+        owner.core.pool.ftp.setResting(isResting, connection.route)
+    }
+    private var isResting = false
+
+    private func closeData() {
+        guard let data, let socket else { return }
+        connection.transport.slot.unrelay()
+        owner.detach(socket.slot)
+        data.close()
+        self.data = nil
+    }
+
+    /// Ends the exchange. A transfer in the middle costs both connections: no server can be relied on to end one well.
+    func release() {
+        guard !isReleased else { return }
+        setResting(false)
+        isReleased = true
+        closeData()
+        pending.chunk = nil
+        owner.detach(connection.transport.slot)
+        if let record {
+            record.traffic.receivedHead = connection.received
+            (record.traffic.headSize, record.traffic.sent) = (Int(connection.sent), connection.sent + record.traffic.content)
+            owner.emission?.add(record)
+        }
+        let isGood = isComplete && connection.isReusable
+        owner.core.pool.ftp.giveBack(connection, reusable: isGood)
+        if isGood { owner.core.pool.scheduleReaping() }
+    }
+}
+
+/// The lines of a text end in CR LF on the way (RFC 959 §3.1.1.1), and in LF here.
+struct TextLines {
+    private var endsInCR = false
+
+    /// Moves the bytes of a range, which begins behind the first, to the beginning; returns how many are left.
+    mutating func convert(_ bytes: UnsafeMutableRawBufferPointer, _ range: Range<Int>) -> Int {
+        var kept = 0
+        for index in range {
+            let byte = bytes[index]
+            if endsInCR, byte != UInt8(ascii: "\n") {
+                bytes[kept] = UInt8(ascii: "\r")
+                kept += 1
+            }
+            endsInCR = byte == UInt8(ascii: "\r")
+            if !endsInCR {
+                bytes[kept] = byte
+                kept += 1
+            }
+        }
+        return kept
+    }
+
+    mutating func finish() -> Chunk? {
+        defer { endsInCR = false }
+        return endsInCR ? [UInt8(ascii: "\r")].withUnsafeBytes { Chunk(copying: $0) } : nil
+    }
+}

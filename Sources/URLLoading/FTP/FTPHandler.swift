@@ -1,0 +1,131 @@
+// ftp and ftps: a login, a control connection that is kept or made, a transfer; once more on a fresh connection if a
+// kept one turned out to be closed.
+
+import FoundationEssentials
+import URLLoadingIO
+import URLLoadingWire
+
+struct FTPHandler: DirectHandler {
+    func canHandle(_ request: Request) -> Bool {
+        switch request.url.scheme?.lowercased() {
+        case "ftp", "ftps": true
+        default: false
+        }
+    }
+
+    func exchange(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> any Exchange {
+        do throws(LoadError) {
+            let plan = try FTPPlan.make(hop.request)
+            var login = try await FTPLogin(plan.target, load)
+            var isFresh = false
+            while true {
+                let transfer: FTPTransfer
+                let record = load.emission.map { _ in TransactionRecord(ftp: hop.request) }
+                do throws(LoadError) {
+                    transfer = try await lease(plan, hop.request, login, for: load, fresh: isFresh, record)
+                } catch {
+                    if let record { load.emission?.add(record, error) }
+                    throw error
+                }
+                do throws(LoadError) {
+                    let exchange = try await transfer.run(login)
+                    await login.accepted()
+                    return exchange
+                } catch {
+                    transfer.fail(error)
+                    if error.isWrongLogin {
+                        try await login.change(after: error)
+                    } else if transfer.failedStale(error), !isFresh {
+                        isFresh = true
+                    } else {
+                        throw error
+                    }
+                }
+            }
+        } catch {
+            throw error.at(hop.request.url)
+        }
+    }
+
+    private func lease(
+        _ plan: FTPPlan, _ request: Request, _ login: FTPLogin, for load: Load, fresh: Bool, _ record: TransactionRecord?
+    ) async throws(LoadError) -> FTPTransfer {
+        let origin = plan.target.origin, core = load.core
+        let access = NetworkAccess(request, core.configuration)
+        return try await core.proxies.first(to: origin, request.url, for: load) { (way) throws(LoadError) in
+            let way = core.authenticator.opened(way)
+            var route = Route(origin: origin, way: way)
+            route.ftp = FTPKey(login.credential, core.configuration.ftp)
+            let generation = core.pool.connector.secure.generation
+            route.trust = Route.Trust(generation: generation, group: load.handshakeDecision?.group ?? 0)
+            let connection = try await core.pool.ftp.lease(route, load, fresh: fresh) { () throws(LoadError) in
+                try await FTPDialling(load, access, route).control(record)
+            }
+            if connection.transfers > 0, let refusal = access.refusal(of: connection.transport, core.configuration.networkMonitor) {
+                core.pool.ftp.giveBack(connection, reusable: connection.isReusable)
+                throw refusal
+            }
+            return FTPTransfer(connection, plan, request, load, FTPDialling(load, access, route), record)
+        }
+    }
+}
+
+extension LoadError {
+    fileprivate var isWrongLogin: Bool { reason == .userAuthenticationRequired && phase == .connecting }
+}
+
+/// How connections to one server are made.
+struct FTPDialling {
+    private let load: Load
+    private let access: NetworkAccess
+    private let route: Route
+    private var connector: Connector { load.core.pool.connector }
+
+    init(_ load: Load, _ access: NetworkAccess, _ route: Route) {
+        self.load = load
+        self.access = access
+        self.route = route
+    }
+
+    /// A control connection; explicit TLS is begun by its conversation.
+    func control(_ record: TransactionRecord?) async throws(LoadError) -> FTPConnection {
+        let configuration = load.core.configuration, identifier = Connector.makeIdentifier()
+        let isImplicit = route.origin.scheme == "ftps"
+        let transport = try await connector.transport(
+            to: route.origin, through: route.way, isSecure: isImplicit, offering: [], load, access, record,
+            tap: configuration.wireTap.map { ProxyTap(tell: $0, connection: identifier) })
+        record?.mark(.connectEnd)
+        configuration.wireTap?(.connected(transport.description, connection: identifier))
+        let security: FTPConversation.Security = isImplicit ? .implicit : configuration.ftp.security == .explicit ? .explicit : .none
+        return FTPConnection(transport, route, identifier, security, configuration)
+    }
+
+    /// A data connection: to the very address of the control connection's peer (security 60), or by the same way.
+    func data(beside control: any Transport, _ port: UInt16) async throws(LoadError) -> any Transport {
+        if !route.way.isDirect {
+            let (host, _) = connector.configuration.addressOverrides.target(of: route.origin)
+            return try await connector.tunnel(through: route.way, to: host, port, forwarded: false, load, access, nil, nil)
+        }
+        let origin: Origin
+        do throws(WireViolation) { origin = try Origin(scheme: route.origin.scheme, host: route.origin.host, port: port) } catch {
+            throw LoadError(error, .connecting)
+        }
+        guard connector.configuration.dial == nil else {
+            return try await connector.socket(to: origin.host, port, for: origin, load, access, nil)
+        }
+        guard let peer = control.remoteAddress, peer.family != .unix else {
+            throw LoadError(.cannotConnect, phase: .connecting, party: .local, detail: "no address to open a data connection to")
+        }
+        return try await connector.socket(to: origin.host, port, for: nil, load, access, nil, at: [peer.withPort(port)])
+    }
+
+    /// TLS begins on a control connection in use.
+    func secure(_ transport: any Transport) async throws(LoadError) -> any Transport {
+        try await connector.secure(transport, to: route.origin, load)
+    }
+
+    func secure(_ data: any Transport, beside control: any Transport) async throws(LoadError) -> any Transport {
+        guard let control = control as? TLSTransport else { return data }
+        return try await connector.secure.handshake(over: data, with: route.origin, continuing: control, load)
+    }
+}

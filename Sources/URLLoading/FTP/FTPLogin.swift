@@ -1,0 +1,69 @@
+// As whom a load asks: what its URL says, what is stored, what a decision answers, and else nobody in particular.
+
+import FoundationEssentials
+import URLLoadingIO
+import URLLoadingWire
+
+struct FTPLogin {
+    private let load: Load
+    private let space: ProtectionSpace
+    private let user: String?
+    /// What is said now.
+    private(set) var credential: Credential
+    private var isAnswer = false
+    private var refused: [Credential] = []
+    private var rounds = 0
+    /// However a decision answers.
+    private static let mostRounds = 20
+
+    /// RFC 1635 3: in the place of a password something like an address of mail.
+    private static let anonymous = Credential(user: "anonymous", password: "urlload@", persistence: .none)
+
+    init(_ target: FTPTarget, _ load: Load) async throws(LoadError) {
+        self.load = load
+        let origin = target.origin
+        space = ProtectionSpace(host: "\(origin.host)", port: Int(origin.port), scheme: origin.scheme, method: .default)
+        user = target.user
+        if let user, let password = target.password {
+            credential = Credential(user: user, password: password, persistence: .none)
+            return
+        }
+        let (space, user, authenticator) = (space, user, load.core.authenticator)
+        let found = await BlockingThreads.files.call(load) { () -> Credential? in
+            if let stored = authenticator.credential(for: space), stored.token == nil, user == nil || stored.user == user { return stored }
+            return authenticator.netrcCredential(space.host, user)
+        }
+        guard let found else { throw LoadError(load.stopReason ?? .cancelled, phase: .preparing) }
+        credential = found ?? user.map { Credential(user: $0, password: "", persistence: .none) } ?? Self.anonymous
+    }
+
+    /// It was accepted.
+    mutating func accepted() async {
+        guard isAnswer, credential.persistence != .none else { return }
+        isAnswer = false
+        let (authenticator, credential, space) = (load.core.authenticator, credential, space)
+        _ = await BlockingThreads.files.call(load) { authenticator.keep(credential, for: space) }
+    }
+
+    /// Finds another after a refusal; throws that if there is none.
+    mutating func change(after refusal: LoadError) async throws(LoadError) {
+        rounds += 1
+        guard rounds < Self.mostRounds else { throw refusal }
+        let wasAnonymous = credential == Self.anonymous
+        if !wasAnonymous { refused.append(credential) }
+        let decision = try await load.decide(Challenge(
+            space: space, proposedCredential: wasAnonymous ? nil : credential, previousFailureCount: refused.count, error: refusal))
+        switch decision {
+        case .use(let answer):
+            guard answer.token == nil else { throw Self.badAnswer("ftp knows no tokens") }
+            (credential, isAnswer) = (answer, true)
+        case .performDefaultHandling, .rejectProtectionSpace: throw refusal
+        case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
+        case .accept, .present: throw Self.badAnswer("a credential is wanted")
+        }
+    }
+
+    private static func badAnswer(_ words: String) -> LoadError {
+        LoadError(.badDecision, phase: .deciding, party: .local, detail: words)
+    }
+}

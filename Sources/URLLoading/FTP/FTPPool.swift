@@ -1,0 +1,91 @@
+// Control connections, kept and leased as those of http are (`PoolState`), for as many loads at a time.
+
+import Synchronization
+import URLLoadingIO
+
+final class FTPPool: Sendable, CustomStringConvertible {
+    private typealias Waiter = PoolState<FTPConnection>.Waiter
+    private let state: Lock<PoolState<FTPConnection>>
+    private let clock: LoopClock
+
+    init(_ configuration: Configuration, keepsConnections: Bool) {
+        state = Lock(PoolState(
+            perHost: configuration.maximumConnectionsPerHost,
+            maximumIdle: keepsConnections ? configuration.maximumIdleConnections : 0))
+        clock = configuration.clock
+    }
+
+    /// A connection for one transfer: an idle one, the next that becomes free, or what `connect` makes.
+    /// - Parameter fresh: never an idle one, after one turned out to be stale.
+    func lease(
+        _ route: Route, _ load: Load, fresh: Bool, _ connect: () async throws(LoadError) -> FTPConnection
+    ) async throws(LoadError) -> FTPConnection {
+        while true {
+            var idle: FTPConnection?
+            switch state.withLock({ $0.lease(route, makeWaiter: Self.makeWaiter) }) {
+            case .connect: break
+            case .use(let connection): idle = connection
+            case .wait(let waiter): if case .use(let connection) = try await turn(of: waiter, route, load) { idle = connection }
+            }
+            if let idle {
+                if !fresh, idle.isClean { return idle }
+                idle.close()
+                state.withLock { $0.replace(route) }
+            }
+            do throws(LoadError) {
+                let connection = try await connect()
+                state.withLock { $0.connected(route) }
+                return connection
+            } catch {
+                act(on: state.withLock { $0.failedToConnect(route) })
+                throw error
+            }
+        }
+    }
+
+    func giveBack(_ connection: FTPConnection, reusable: Bool) {
+        act(on: state.withLock { $0.giveBack(connection, connection.route, reusable: reusable, now: clock.coarseNow()) })
+    }
+
+    func setResting(_ isResting: Bool, _ route: Route) {
+        if isResting { act(on: state.withLock { $0.rest(route) }) } else { state.withLock { $0.goOn(route) } }
+    }
+
+    func drain() { for connection in state.withLock({ $0.drain() }) { connection.close() } }
+
+    func reap(idleSince moment: Int64) {
+        for connection in state.withLock({ $0.reap(idleSince: moment) }) { connection.close() }
+    }
+
+    var oldestIdle: Int64? { state.withLock { $0.oldestIdle } }
+    var isEmpty: Bool { state.withLock { $0.isEmpty } }
+    var description: String { state.withLock { $0.description } }
+
+    // MARK: Waiting
+
+    @Sendable private static func makeWaiter() -> Waiter {
+        Waiter(slot: Poller.shared.borrowSlot(), priority: Task.currentPriority.rawValue)
+    }
+
+    private func turn(of waiter: Waiter, _ route: Route, _ load: Load) async throws(LoadError) -> Waiter.Turn {
+        load.attach(waiter.slot)
+        defer {
+            load.detach(waiter.slot)
+            Poller.shared.returnSlot(waiter.slot)
+        }
+        while true {
+            if let reason = load.stopReason {
+                act(on: state.withLock { $0.abandon(waiter, route, now: clock.coarseNow()) })
+                throw LoadError(reason, phase: .connecting)
+            }
+            let turn = state.withLock { _ in waiter.turn }
+            guard case .waiting = turn else { return turn }
+            await Poller.shared.park(waiter.slot, until: load)
+        }
+    }
+
+    private func act(on consequence: PoolState<FTPConnection>.Consequence) {
+        consequence.wake?.slot.wake()
+        consequence.close?.close()
+    }
+}

@@ -1,0 +1,209 @@
+// One job on a leased control connection, up to the moment its bytes can be read, or have all been stored. It is the
+// lease until then: `fail` closes the connection or gives it back; `FTPExchange` takes over from a success.
+
+import FoundationEssentials
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+final class FTPTransfer: @unchecked Sendable {
+    private let connection: FTPConnection
+    private let plan: FTPPlan
+    private let request: Request
+    private let load: Load
+    private let dialling: FTPDialling
+    private let record: TransactionRecord?
+    private var socket: (any Transport)?
+    private var data: (any Transport)?
+    private var part = FTPPlan.Part(offset: 0)
+    private let isReused: Bool
+    private var hasMoved = false
+    private var isOver = false
+
+    init(
+        _ connection: FTPConnection, _ plan: FTPPlan, _ request: Request, _ load: Load, _ dialling: FTPDialling,
+        _ record: TransactionRecord?
+    ) {
+        self.connection = connection
+        self.plan = plan
+        self.request = request
+        self.load = load
+        self.dialling = dialling
+        self.record = record
+        isReused = connection.transfers > 0
+        connection.begin()
+        load.attach(connection.transport.slot)
+    }
+
+    deinit { end(reusable: false) }
+
+    /// Nothing of the file has moved, and the connection had been kept too long: that is nobody's fault.
+    func failedStale(_ error: LoadError) -> Bool {
+        isReused && !hasMoved && load.stopReason == nil
+            && [.connectionLost, .truncated, .serviceUnavailable].contains(error.reason)
+    }
+
+    func fail(_ error: LoadError) {
+        guard !isOver else { return }
+        // A refusal of a file leaves a connection as good as it was.
+        let isGood = connection.isReusable && load.stopReason == nil
+            && [.fileNotFound, .storeRefused, .commandRefused, .storageFull, .rangeNotSatisfiable].contains(error.reason)
+        record?.error = error
+        endRecord()
+        end(reusable: isGood)
+    }
+
+    private func endRecord() {
+        guard let record else { return }
+        record.lease(connection.facts, connection.route, isReused: isReused)
+        record.traffic.receivedHead = connection.received
+        (record.traffic.headSize, record.traffic.sent) = (Int(connection.sent), connection.sent + record.traffic.content)
+        load.emission?.add(record)
+    }
+
+    private func end(reusable: Bool) {
+        guard !isOver else { return }
+        isOver = true
+        closeData()
+        load.detach(connection.transport.slot)
+        load.core.pool.ftp.giveBack(connection, reusable: reusable)
+        if reusable { load.core.pool.scheduleReaping() }
+    }
+
+    private func closeData() {
+        guard let socket else { return }
+        load.detach(socket.slot)
+        (data ?? socket).close()
+        (self.socket, data) = (nil, nil)
+    }
+
+    // MARK: The conversation
+
+    /// Goes on to the bytes.
+    func run(_ login: FTPLogin) async throws(LoadError) -> FTPExchange {
+        record?.mark(.requestStart)
+        do { try connection.conversation.begin(plan.job) } catch { throw LoadError(ftp: error, .preparing) }
+        let isMoving = try await converse(login)
+        hasMoved = true
+        if plan.operation == .store {
+            try await store()
+            return hand(over: nil)
+        }
+        record?.mark(.requestEnd)
+        record?.mark(.responseStart)
+        return hand(over: isMoving ? data : nil)
+    }
+
+    /// Returns whether there is something to move.
+    private func converse(_ login: FTPLogin) async throws(LoadError) -> Bool {
+        // A server that only ever says "wait" is not waited for.
+        var preliminaries = 0
+        while true {
+            switch connection.conversation.step {
+            case .reply:
+                let reply = try await connection.reply(load)
+                if reply.kind == .preliminary { preliminaries += 1 }
+                guard preliminaries < 32 else { throw LoadError(.unexpectedFTPReply, phase: .waiting, party: .peer) }
+                try connection.take(reply)
+            case .send(let line):
+                try await connection.say(line, load)
+                connection.conversation.sent()
+            case .secure:
+                record?.mark(.secureStart)
+                try await connection.secure { (transport) throws(LoadError) in try await dialling.secure(transport) }
+                record?.mark(.secureEnd)
+                do { try connection.conversation.secured() } catch { throw LoadError(ftp: error, .securing) }
+            case .login:
+                let (credential, account) = (login.credential, load.core.configuration.ftp.account)
+                do {
+                    try connection.conversation.login(user: credential.user, password: credential.password, account: account)
+                } catch { throw LoadError(ftp: error, .preparing) }
+            case .connect(let port): try await connect(port)
+            case .transfer:
+                try await protect()
+                return true
+            case .idle: return false
+            }
+        }
+    }
+
+    private func connect(_ port: UInt16) async throws(LoadError) {
+        let conversation = connection.conversation
+        part = try plan.part(size: conversation.size, modification: conversation.modification)
+        let opened = try await dialling.data(beside: connection.transport, port)
+        (socket, data) = (opened, opened)
+        load.attach(opened.slot)
+        do { try connection.conversation.connected(beginningAt: part.offset) } catch { throw LoadError(ftp: error, .waiting) }
+    }
+
+    private func protect() async throws(LoadError) {
+        // It could not, and began anew.
+        let began = connection.conversation.offset
+        if began != part.offset { part = FTPPlan.Part(offset: began, end: connection.conversation.size) }
+        guard connection.conversation.protectsData, let socket else { return }
+        data = try await dialling.secure(socket, beside: connection.transport)
+    }
+
+    // MARK: Its result
+
+    private func store() async throws(LoadError) {
+        guard var body = request.body, let socket, let data else {
+            throw LoadError(.unexpectedFTPReply, phase: .sending, party: .peer, detail: "stored before anything was sent")
+        }
+        if case .demanded = body.content { body = try await load.demandBody(Load.Hop(request: request), isReused ? nil : .first) }
+        let opened = try await OutgoingBody.open(body, load)
+        load.emission?.begin(bodyLength: opened.length)
+        let sending = FTPSending(socket, data, connection, load, isText: plan.target.path.isText)
+        defer { record?.traffic.content = sending.sent }
+        try await sending.send(opened)
+        record?.mark(.requestEnd)
+        try await connection.finish(load)
+        record?.mark(.responseStart)
+    }
+
+    private func hand(over data: (any Transport)?) -> FTPExchange {
+        isOver = true
+        let response = response(isListing: plan.operation == .list)
+        record?.response = response
+        record?.lease(connection.facts, connection.route, isReused: isReused)
+        if data == nil { closeData() }
+        let end = part.end.map { max(0, $0 - part.offset) }
+        return FTPExchange(
+            response, connection, socket, data, load, record, .init(length: end, isCut: part.isCut, isText: plan.target.path.isText))
+    }
+
+    private func response(isListing: Bool) -> Response {
+        let conversation = connection.conversation
+        let path = plan.target.path
+        guard plan.operation != .store else { return Response(url: request.url, expectedLength: 0) }
+        if isListing {
+            var response = Response(url: request.url, mediaType: MediaType("text/plain"))
+            response.properties[FTPListed.self] = conversation.listsFacts ? .facts : .text
+            return response
+        }
+        let name = String(decoding: path.bytes, as: UTF8.self).split(separator: "/").last.map(String.init) ?? ""
+        let length = plan.operation == .size ? conversation.size : part.end.map { max(0, $0 - part.offset) }
+        var response = Response(url: request.url, mediaType: FileTypes.mediaType(ofName: name), expectedLength: path.isText ? nil : length)
+        response.properties[FTPModification.self] = conversation.modification.flatMap { HTTPDate(ftp: $0) }
+        guard plan.operation == .retrieve, !path.isText else { return response }
+        if plan.asksForPart, let end = part.end, end >= part.offset { response.properties[FileRange.self] = part.offset..<end }
+        response.properties[FTPFacts.self] = FTPFacts(
+            offset: part.offset, end: part.end,
+            validator: FTPPlan.validator(size: conversation.size, modification: conversation.modification))
+        return response
+    }
+}
+
+extension FTPConnection {
+    /// The bytes have moved: the server's word on that.
+    func finish(_ load: Load) async throws(LoadError) {
+        conversation.transferred()
+        var preliminaries = 0
+        while conversation.step != .idle {
+            let reply = try await reply(load)
+            if reply.kind == .preliminary { preliminaries += 1 }
+            guard preliminaries < 32 else { throw LoadError(.unexpectedFTPReply, phase: .receiving, party: .peer) }
+            try take(reply)
+        }
+    }
+}

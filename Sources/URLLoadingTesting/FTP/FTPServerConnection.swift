@@ -1,0 +1,301 @@
+// One control connection of a server for tests: plain calls, one after the other, each ended by the token.
+
+import FoundationEssentials
+import URLLoadingIO
+
+final class FTPServerConnection: @unchecked Sendable {
+    private let server: FTPTestServer
+    private let token: StopToken
+    private var control: any Transport
+    private let localAddress: SocketAddress?
+    private var input: [UInt8] = []
+    private var user: String?
+    private var isLoggedIn = false
+    private var isSecure = false
+    private var protects = false
+    private var offset = 0
+    private var passive: SocketListener?
+    private var transfers = 0
+
+    private struct Over: Error {}
+
+    init(_ server: FTPTestServer, _ socket: SocketTransport, _ token: StopToken) {
+        self.server = server
+        self.token = token
+        control = socket
+        localAddress = socket.localAddress
+    }
+
+    func serve() async {
+        token.attach(control.slot)
+        do {
+            if server.configuration.security == .implicit, let tls = server.tls {
+                let secure = try TLSTransport(server: tls, over: control)
+                try await secure.handshake(token)
+                (control, isSecure, protects) = (secure, true, true)
+            }
+            if try await !intervene("") { try await say("220 here") }
+            while let line = try await nextLine() {
+                server.note(line)
+                let parts = line.split(separator: " ", maxSplits: 1)
+                let verb = parts.first.map { $0.uppercased() } ?? ""
+                if verb == "QUIT" { break }
+                if try await intervene(verb) { continue }
+                try await answer(verb, parts.count > 1 ? String(parts[1]) : "")
+            }
+        } catch {}
+        passive?.close()
+        token.detach(control.slot)
+        control.close()
+    }
+
+    // MARK: Faults
+
+    /// Whether a fault was the answer.
+    private func intervene(_ verb: String) async throws -> Bool {
+        for fault in server.faults {
+            switch fault {
+            case .reply(verb, let text):
+                try await send(text)
+                return true
+            case .close(verb): throw Over()
+            case .closeOnce(verb):
+                server.remove(fault)
+                throw Over()
+            case .stall(verb): try await stall()
+            case .endlessReply(verb):
+                while true { try await send("220-and so on\r\n") }
+            case .tiresOfReuse where transfers > 0:
+                try await say("421 enough")
+                throw Over()
+            default: continue
+            }
+        }
+        return false
+    }
+
+    private func stall() async throws -> Never {
+        server.count { $0.stalled += 1 }
+        defer { server.count { $0.stalled -= 1 } }
+        // Its client's end is the end of it.
+        var bytes = [UInt8](repeating: 0, count: 1024)
+        while true {
+            let count = try await receive(control, &bytes)
+            if count == 0 { throw Over() }
+        }
+    }
+
+    // MARK: Commands
+
+    private func answer(_ verb: String, _ argument: String) async throws {
+        let configuration = server.configuration
+        switch verb {
+        case "AUTH":
+            guard let tls = server.tls, !isSecure else { return try await say("502 no TLS") }
+            try await send("234 go\r\n" + (server.faults.contains(.injectsBeforeTLS) ? "230 in\r\n" : ""))
+            let secure = try TLSTransport(server: tls, over: control)
+            try await secure.handshake(token)
+            (control, isSecure) = (secure, true)
+        case "USER":
+            if configuration.security == .requiresExplicit, !isSecure { return try await say("530 AUTH first") }
+            user = argument
+            try await say("331 password")
+        case "PASS":
+            guard let user, user == "anonymous" ? configuration.allowsAnonymous : configuration.users[user] == argument
+            else { return try await say("530 no") }
+            if configuration.account != nil { return try await say("332 account") }
+            isLoggedIn = true
+            try await say("230 in")
+        case "ACCT":
+            guard argument == configuration.account else { return try await say("530 no") }
+            isLoggedIn = true
+            try await say("230 in")
+        case "FEAT":
+            guard let features = configuration.features else { return try await say("500 what?") }
+            try await say("211-Features:\r\n" + features.map { " \($0)\r\n" }.joined() + "211 End")
+        case _ where !isLoggedIn: try await say("530 who?")
+        case "PBSZ", "OPTS", "TYPE", "NOOP": try await say("200 ok")
+        case "PROT":
+            protects = argument == "P"
+            try await say("200 ok")
+        case "SIZE":
+            guard let file = server.file(argument) else { return try await say("550 no such file") }
+            var size = Int64(file.content.count)
+            for case .wrongSize(let wrong) in server.faults { size = wrong }
+            try await say("213 \(size)")
+        case "MDTM":
+            guard let file = server.file(argument) else { return try await say("550 no such file") }
+            try await say("213 \(file.modified)")
+        case "EPSV", "PASV": try await openPassive(verb)
+        case "REST":
+            guard let count = Int(argument), count >= 0 else { return try await say("501 no number") }
+            offset = count
+            try await say("350 from there")
+        case "RETR":
+            guard let file = server.file(argument), offset <= file.content.count else {
+                dropPassive()
+                return try await say("550 no such file")
+            }
+            try await give(file.content.dropFirst(offset))
+        case "LIST", "MLSD":
+            let entries = server.list(argument)
+            if entries.isEmpty, !argument.isEmpty, argument != "/" {
+                dropPassive()
+                return try await say("550 no such folder")
+            }
+            try await give(Data(entries.map { Self.entry($0.0, $0.1, verb == "MLSD") + "\r\n" }.joined().utf8))
+        case "STOR": try await take(argument)
+        default: try await say("502 \(verb)?")
+        }
+    }
+
+    private static func entry(_ name: String, _ file: FTPTestServer.File?, _ isFacts: Bool) -> String {
+        if isFacts {
+            guard let file else { return "type=dir; \(name)" }
+            return "type=file;size=\(file.content.count);modify=\(file.modified); \(name)"
+        }
+        return "\(file == nil ? "d" : "-")rw-r--r-- 1 ftp ftp \(file?.content.count ?? 0) Jan 02 2026 \(name)"
+    }
+
+    // MARK: Transfers
+
+    private func openPassive(_ verb: String) async throws {
+        let isForeign = server.faults.contains(.foreignPassiveAddress)
+        if verb == "EPSV", isForeign { return try await say("500 what?") }
+        passive?.close()
+        guard let local = localAddress else { throw Over() }
+        let listener = try SocketListener(local.withPort(0))
+        passive = listener
+        let port = listener.address.port
+        if verb == "EPSV" { return try await say("229 here (|||\(port)|)") }
+        let address = isForeign ? "192,0,2,1" : "127,0,0,1"
+        try await say("227 here (\(address),\(port >> 8),\(port & 0xFF))")
+    }
+
+    private func dropPassive() {
+        passive?.close()
+        (passive, offset) = (nil, 0)
+    }
+
+    /// The data connection, secure if that was agreed.
+    private func accept() async throws -> (SocketTransport, any Transport) {
+        guard let passive else { throw Over() }
+        let socket = try await passive.accept(token)
+        token.attach(socket.slot)
+        server.count {
+            $0.transfers += 1
+            $0.openTransfers += 1
+        }
+        guard protects, let tls = server.tls else { return (socket, socket) }
+        let secure = try TLSTransport(server: tls, over: socket)
+        do { try await secure.handshake(token) } catch {
+            close(socket, secure)
+            throw error
+        }
+        if secure.negotiated?.isResumed == true { server.count { $0.resumed += 1 } }
+        return (socket, secure)
+    }
+
+    private func close(_ socket: SocketTransport, _ data: any Transport) {
+        token.detach(socket.slot)
+        if server.faults.contains(.leavesWithoutNotice) { socket.close() } else { data.close() }
+        server.count { $0.openTransfers -= 1 }
+        transfers += 1
+        dropPassive()
+    }
+
+    private func give(_ content: Data) async throws {
+        try await say("150 here it comes")
+        let faults = server.faults
+        if faults.contains(.ignoresData) { try await stall() }
+        if faults.contains(.completesBeforeData) { try await say("226 done") }
+        let (socket, data) = try await accept()
+        var bytes = Array(content), stalls = false, ending = "226 done"
+        for fault in faults {
+            switch fault {
+            case .shortData(let count): bytes = Array(bytes.prefix(count))
+            case .stallsData(let count): (bytes, stalls) = (Array(bytes.prefix(count)), true)
+            case .abortsData(let count): (bytes, ending) = (Array(bytes.prefix(count)), "426 broken off")
+            default: continue
+            }
+        }
+        do {
+            try await bytes.withUnsafeBytesAsync { try await data.send($0, token) }
+            if stalls { try await stall() }
+        } catch {
+            close(socket, data)
+            throw error
+        }
+        close(socket, data)
+        if faults.contains(.neverCompletes) { try await stall() }
+        if !faults.contains(.completesBeforeData) { try await say(ending) }
+    }
+
+    private func take(_ path: String) async throws {
+        let offset = offset
+        try await say("150 send it")
+        if server.faults.contains(.ignoresData) { try await stall() }
+        let (socket, data) = try await accept()
+        defer { close(socket, data) }
+        var content = Array((server.file(path)?.content ?? Data()).prefix(offset))
+        guard content.count == offset else { return try await say("551 there is no beginning") }
+        var buffer = [UInt8](repeating: 0, count: 64 * 1024)
+        while true {
+            for case .refusesStore(let code, let limit) in server.faults where content.count >= limit {
+                return try await say("\(code) no more")
+            }
+            for case .stallsData(let limit) in server.faults where content.count >= limit { try await stall() }
+            let count = try await receive(data, &buffer)
+            if count == 0 { break }
+            content += buffer[..<count]
+        }
+        server.put(path, Data(content))
+        if server.faults.contains(.neverCompletes) { try await stall() }
+        try await say("226 stored")
+    }
+
+    // MARK: Bytes
+
+    private func say(_ line: String) async throws { try await send(line + "\r\n") }
+
+    private func send(_ text: String) async throws {
+        try await Array(text.utf8).withUnsafeBytesAsync { try await control.send($0, token) }
+    }
+
+    private func receive(_ transport: any Transport, _ buffer: inout [UInt8]) async throws -> Int {
+        while true {
+            try token.check(.read)
+            switch try buffer.withUnsafeMutableBytes({ try transport.read(into: $0) }) {
+            case .moved(let count): return count
+            case .end: return 0
+            case .blocked(let interest): await Poller.shared.park(transport.slot, interest, token)
+            }
+        }
+    }
+
+    private func nextLine() async throws -> String? {
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        while true {
+            if let end = input.firstIndex(of: UInt8(ascii: "\n")) {
+                var line = input[..<end]
+                if line.last == UInt8(ascii: "\r") { line.removeLast() }
+                input.removeFirst(end + 1)
+                return String(decoding: line, as: UTF8.self)
+            }
+            let count = try await receive(control, &buffer)
+            if count == 0 { return nil }
+            input += buffer[..<count]
+        }
+    }
+}
+
+extension [UInt8] {
+    /// Lends the bytes for as long as a call waits.
+    nonisolated(nonsending) fileprivate func withUnsafeBytesAsync(_ use: nonisolated(nonsending) (UnsafeRawBufferPointer) async throws -> Void) async throws {
+        guard !isEmpty else { return }
+        let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 1)
+        defer { copy.deallocate() }
+        copy.copyBytes(from: self)
+        try await use(UnsafeRawBufferPointer(copy))
+    }
+}

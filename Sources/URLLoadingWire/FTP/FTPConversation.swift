@@ -1,0 +1,344 @@
+// What must live here: which command follows which reply, from the greeting to the end of a transfer, and the next
+// transfer on the same connection. What this file does not know: sockets, TLS, where credentials come from, files.
+
+/// The control connection of FTP as steps (RFC 959, 2228, 2389, 2428, 2640, 3659, 4217).
+///
+/// ```swift
+/// var conversation = FTPConversation(security: .explicit)
+/// try conversation.begin(FTPConversation.Job(.retrieve, path))
+/// while true {
+///     switch conversation.step {
+///     case .reply: try conversation.take(try await nextReply())
+///     case .send(let bytes): try await write(bytes); conversation.sent()
+///     case .secure: try await handshake(); conversation.secured()
+///     case .login: try conversation.login(user: …, password: …)
+///     case .connect(let port): try await openData(port); conversation.connected()
+///     case .transfer: try await moveBytes(); conversation.transferred()
+///     case .idle: return
+///     }
+/// }
+/// ```
+package struct FTPConversation: Sendable, CustomStringConvertible {
+    package enum Security: Sendable, Hashable {
+        case none
+        /// AUTH TLS before anything is said (RFC 4217 4).
+        case explicit
+        /// The connection is secure before the greeting; whoever dials sees to it.
+        case implicit
+    }
+
+    /// What is to be moved.
+    package struct Job: Sendable, Hashable {
+        package enum Operation: Sendable, Hashable { case retrieve, list, store, size }
+        package var operation: Operation
+        package var path: FTPPath
+        /// Where it begins (REST, RFC 3659 5); at least 0.
+        package var offset: Int64
+        /// A server that cannot begin in the middle may begin anew.
+        package var mayBeginAnew: Bool
+
+        package init(_ operation: Operation, _ path: FTPPath, offset: Int64 = 0, mayBeginAnew: Bool = false) {
+            self.operation = operation
+            self.path = path
+            self.offset = max(0, offset)
+            self.mayBeginAnew = mayBeginAnew
+        }
+    }
+
+    package enum Step: Sendable, Equatable {
+        /// The next reply is to be given to ``take(_:)``.
+        case reply
+        case send([UInt8])
+        /// TLS begins on the control connection; bytes that were received before and not read are an attack.
+        case secure
+        /// A user's name and password are wanted.
+        case login
+        /// The data connection is to be opened, to the peer of the control connection.
+        case connect(UInt16)
+        /// The bytes are to be moved over the data connection; it is secure if ``protectsData``.
+        case transfer
+        /// Nothing is under way: a job may begin, or is done.
+        case idle
+    }
+
+    /// A server's no, or its silence.
+    package struct Refusal: Error, Sendable, Hashable {
+        package enum Reason: Sendable, Hashable {
+            /// 421: it closes the connection.
+            case closing
+            /// The login is wrong, or there must be one.
+            case login
+            /// There is no such file, or it may not be had.
+            case unavailable
+            /// No room, or no right to write.
+            case cannotStore
+            /// TLS is refused.
+            case insecure
+            /// It cannot begin in the middle.
+            case cannotResume
+            /// The transfer broke off.
+            case aborted
+            /// Anything else it does not do.
+            case refused
+            /// A reply that does not fit.
+            case unexpected
+        }
+        package let reason: Reason
+        /// The verb it answered; the greeting has none.
+        package let command: String
+        package let code: Int
+    }
+
+    /// What is to be had of the file: before ``Step/transfer``, if the server tells.
+    package private(set) var size: Int64?
+    /// When it was changed last, as the server wrote it: `YYYYMMDDHHMMSS`, with a fraction or without (RFC 3659 2.3).
+    package private(set) var modification: String?
+    package private(set) var protectsData = false
+    package private(set) var isLoggedIn = false
+    package private(set) var step = Step.reply
+    /// Features (RFC 2389), in upper case; `nil` if the server does not tell.
+    private(set) var features: Set<String>?
+
+    let security: Security
+    private var phase = Phase.greeting
+    private var job: Job?
+    private var password: [UInt8] = []
+    private var account: [UInt8]?
+    private var type: Bool?
+    private var extendedPassive = true
+
+    private enum Phase: Sendable, Hashable {
+        case greeting, auth, user, pass, acct, bufferSize, protection, features, utf8, ready
+        case type, size, modification, passive, restart, command, ending
+    }
+
+    package init(security: Security) { self.security = security }
+
+    /// Where what is moved begins: decided when the size is known, and perhaps by the server.
+    package var offset: Int64 { job?.offset ?? lastOffset }
+    private var lastOffset: Int64 = 0
+    /// A listing is one for machines (MLSD, RFC 3659 7), and not for people (LIST).
+    package private(set) var listsFacts = false
+
+    /// Whether another job may begin.
+    package var isReusable: Bool { step == .idle && isLoggedIn }
+
+    // MARK: What was done
+
+    /// Begins a job: at once if the connection is idle, after the login otherwise.
+    package mutating func begin(_ job: Job) throws(WireViolation) {
+        guard self.job == nil, step == .idle || !isLoggedIn else { throw .local(.illegalState, "RFC 959 5.4") }
+        self.job = job
+        (size, modification) = (nil, nil)
+        if step == .idle { try prepare() }
+    }
+
+    package mutating func sent() { step = .reply }
+
+    package mutating func secured() throws(WireViolation) {
+        step = .login
+    }
+
+    /// - Throws: `local` if one of them holds a line break or NUL (security 61).
+    package mutating func login(user: String, password: String, account: String? = nil) throws(WireViolation) {
+        self.password = Array(password.utf8)
+        self.account = account.map { Array($0.utf8) }
+        try FTPCommand.check(self.password + (self.account ?? []))
+        try send(.user, "USER", Array(user.utf8))
+    }
+
+    /// The data connection is there.
+    /// - Parameter offset: where to begin after all; `nil` leaves it as the job has it.
+    package mutating func connected(beginningAt offset: Int64? = nil) throws(WireViolation) {
+        if let offset { job?.offset = max(0, offset) }
+        guard let job else { throw .local(.illegalState, "RFC 959 5.4") }
+        if job.offset > 0 { try send(.restart, "REST", Array("\(job.offset)".utf8)) } else { try sendCommand() }
+    }
+
+    /// The bytes were moved, and the data connection ended: the server's word on it is still to come.
+    package mutating func transferred() {
+        phase = .ending
+        step = .reply
+    }
+
+    // MARK: What was said
+
+    package mutating func take(_ reply: FTPReply) throws {
+        if reply.code == 421 { throw refusal(.closing, reply) }
+        switch phase {
+        case .greeting:
+            if reply.kind == .preliminary { return }
+            guard reply.kind == .completed else { throw refusal(.refused, reply) }
+            switch security {
+            case .explicit: try send(.auth, "AUTH", Array("TLS".utf8))
+            case .implicit, .none: step = .login
+            }
+        case .auth:
+            guard reply.kind == .completed else { throw refusal(.insecure, reply) }
+            step = .secure
+        case .user, .pass, .acct: try takeLogin(reply)
+        case .bufferSize:
+            guard reply.kind == .completed else { throw refusal(.insecure, reply) }
+            try send(.protection, "PROT", Array("P".utf8))
+        case .protection:
+            guard reply.kind == .completed else { throw refusal(.insecure, reply) }
+            protectsData = true
+            try send(.features, "FEAT")
+        case .features:
+            features = reply.kind == .completed ? Self.features(reply) : nil
+            if features?.contains("UTF8") == true { try send(.utf8, "OPTS", Array("UTF8 ON".utf8)) } else { try ready() }
+        case .utf8: try ready()
+        case .ready: throw refusal(.unexpected, reply)
+        case .type:
+            guard reply.kind == .completed else { throw refusal(.refused, reply) }
+            type = job?.path.isText ?? false
+            try afterType()
+        case .size:
+            // Servers refuse it for text, for folders, or do not know it: then nobody knows.
+            size = reply.code == 213 ? Int64(reply.text.prefix { $0.isASCII && $0.isNumber }) : nil
+            if job?.operation == .size, size == nil {
+                done()
+                throw refusal(reply.code == 550 ? .unavailable : .refused, reply)
+            }
+            if features?.contains("MDTM") == true { try send(.modification, "MDTM", job?.path.bytes ?? []) } else { try described() }
+        case .modification:
+            modification = reply.code == 213 ? reply.text : nil
+            try described()
+        case .passive: try takePassive(reply)
+        case .restart:
+            if reply.kind != .intermediate {
+                guard job?.mayBeginAnew == true, reply.kind == .permanentFailure else { throw refusal(.cannotResume, reply) }
+                job?.offset = 0
+            }
+            try sendCommand()
+        case .command:
+            switch reply.kind {
+            case .preliminary: step = .transfer
+            // An empty listing may be said to be done before anybody connected.
+            case .completed where job?.operation == .list: done()
+            default:
+                let operation = job?.operation
+                // The command is over with its refusal, and the connection good for another.
+                done()
+                throw refusal(operation == .store ? .cannotStore : .unavailable, reply)
+            }
+        case .ending:
+            if reply.kind == .preliminary { return }
+            guard reply.kind == .completed else {
+                throw refusal(reply.code == 452 || reply.code == 552 ? .cannotStore : .aborted, reply)
+            }
+            done()
+        }
+    }
+
+    private mutating func takeLogin(_ reply: FTPReply) throws {
+        switch (phase, reply.code) {
+        case (.user, 230), (.user, 232), (.pass, 230), (.pass, 202), (.pass, 232), (.acct, 230), (.acct, 202):
+            isLoggedIn = true
+            (password, account) = ([], nil)
+            if security == .none { try send(.features, "FEAT") } else { try send(.bufferSize, "PBSZ", [UInt8(ascii: "0")]) }
+        case (.user, 331): try send(.pass, "PASS", password)
+        case (.user, 332), (.pass, 332):
+            guard let account else { throw refusal(.login, reply) }
+            try send(.acct, "ACCT", account)
+        default: throw refusal(.login, reply)
+        }
+    }
+
+    private mutating func takePassive(_ reply: FTPReply) throws {
+        if extendedPassive {
+            if reply.code == 229, let port = FTPPort.extended(reply.text) {
+                step = .connect(port)
+                return
+            }
+            guard reply.kind == .permanentFailure || reply.kind == .transientFailure else { throw refusal(.unexpected, reply) }
+            // Old servers, and those behind what rewrites addresses, know PASV alone.
+            extendedPassive = false
+            return try send(.passive, "PASV")
+        }
+        guard reply.kind == .completed else { throw refusal(.refused, reply) }
+        guard reply.code == 227, let port = FTPPort.passive(reply.text) else { throw refusal(.unexpected, reply) }
+        step = .connect(port)
+    }
+
+    // MARK: What follows
+
+    private mutating func ready() throws(WireViolation) {
+        phase = .ready
+        step = .idle
+        if job != nil { try prepare() }
+    }
+
+    private mutating func prepare() throws(WireViolation) {
+        guard let job else { return }
+        if type == job.path.isText { return try afterType() }
+        try send(.type, "TYPE", [UInt8(ascii: job.path.isText ? "A" : "I")])
+    }
+
+    private mutating func afterType() throws(WireViolation) {
+        guard let job else { return }
+        // In text mode a size is a guess that makes the server read the file.
+        let knows = !job.path.isText && features?.contains("SIZE") != false
+        switch job.operation {
+        case .size: try send(.size, "SIZE", job.path.bytes)
+        case .retrieve where knows: try send(.size, "SIZE", job.path.bytes)
+        default: try passive()
+        }
+    }
+
+    /// What is to be known of the file is known.
+    private mutating func described() throws(WireViolation) {
+        if job?.operation == .size { done() } else { try passive() }
+    }
+
+    private mutating func passive() throws(WireViolation) {
+        try send(.passive, extendedPassive ? "EPSV" : "PASV")
+    }
+
+    private mutating func sendCommand() throws(WireViolation) {
+        guard let job else { return }
+        let verb = switch job.operation {
+        case .retrieve: "RETR"
+        case .store: "STOR"
+        case .list: features?.contains("MLST") == true ? "MLSD" : "LIST"
+        case .size: "SIZE"
+        }
+        listsFacts = verb == "MLSD"
+        var path = job.path.bytes
+        // A folder is named without its last slash, except the highest.
+        if job.operation == .list, path.count > 1, path.last == UInt8(ascii: "/") { path.removeLast() }
+        try send(.command, verb, path)
+    }
+
+    private mutating func send(_ phase: Phase, _ verb: String, _ argument: [UInt8] = []) throws(WireViolation) {
+        step = .send(try FTPCommand.line(verb, argument))
+        self.phase = phase
+        command = verb
+    }
+    private var command = ""
+
+    private mutating func done() {
+        lastOffset = job?.offset ?? 0
+        job = nil
+        phase = .ready
+        step = .idle
+    }
+
+    private func refusal(_ reason: Refusal.Reason, _ reply: FTPReply) -> Refusal {
+        Refusal(reason: reason, command: command, code: reply.code)
+    }
+
+    /// RFC 2389 3.2: one to a line between the first and the last.
+    private static func features(_ reply: FTPReply) -> Set<String> {
+        var names = Set(reply.lines.dropFirst().dropLast().compactMap { line in
+            line.split(separator: " ").first.map { $0.uppercased() }
+        })
+        if names.contains("MLSD") { names.insert("MLST") }
+        return names
+    }
+
+    /// Without what the commands said.
+    package var description: String {
+        "FTP \(phase)\(isLoggedIn ? ", logged in" : "")\(protectsData ? ", data protected" : "")"
+    }
+}

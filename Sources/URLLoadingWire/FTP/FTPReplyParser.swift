@@ -1,0 +1,82 @@
+/// Replies of an FTP server out of bytes (RFC 959 4.2). Lines end in CRLF; LF alone is taken too, as servers send it.
+///
+/// ```swift
+/// var parser = FTPReplyParser()
+/// while let reply = try parser.next(input, consumed: &consumed) { … }
+/// ```
+/// It takes all input but what follows a whole reply.
+package struct FTPReplyParser: Sendable {
+    private let limit: Int
+    private var line: [UInt8] = []
+    private var lines: [String] = []
+    private var code: Int?
+    private var size = 0
+    private var hasFailed = false
+
+    /// - Parameter limit: bytes of one reply, all lines together; at least 1.
+    package init(limit: Int = 64 * 1024) { self.limit = max(1, limit) }
+
+    /// A part of a reply is here.
+    package var isInReply: Bool { size > 0 }
+
+    package mutating func next(_ input: UnsafeRawBufferPointer, consumed: inout Int) throws(WireViolation) -> FTPReply? {
+        guard !hasFailed else { throw .local(.illegalState, "RFC 959 4.2") }
+        do throws(WireViolation) {
+            while consumed < input.count {
+                let byte = input[consumed]
+                consumed += 1
+                size += 1
+                guard size <= limit else { throw .remote(.ftpReplyTooLarge, "RFC 959 4.2") }
+                guard byte == .lf else {
+                    line.append(byte)
+                    // What is no FTP is known by its first bytes.
+                    if code == nil, lines.isEmpty, line.count <= 3, !byte.isDigit { throw Self.malformed }
+                    continue
+                }
+                if let reply = try endOfLine() { return reply }
+            }
+            return nil
+        } catch {
+            hasFailed = true
+            throw error
+        }
+    }
+
+    private mutating func endOfLine() throws(WireViolation) -> FTPReply? {
+        if line.last == .cr { line.removeLast() }
+        defer { line.removeAll(keepingCapacity: true) }
+        let start = Self.code(line)
+        let mark = line.count > 3 ? line[3] : UInt8(ascii: " ")
+        guard let code else {
+            guard let start, 100...599 ~= start else { throw Self.malformed }
+            guard mark == UInt8(ascii: "-") else {
+                guard mark == UInt8(ascii: " ") else { throw Self.malformed }
+                return whole(start, line.dropFirst(4))
+            }
+            code = start
+            lines = [Self.text(line.dropFirst(4))]
+            return nil
+        }
+        // Only the same code and a space end it: lines between may begin with any number.
+        guard start == code, mark == UInt8(ascii: " ") else {
+            let repeatsCode = start == code && mark == UInt8(ascii: "-")
+            lines.append(Self.text(repeatsCode ? line.dropFirst(4) : line[...]))
+            return nil
+        }
+        return whole(code, line.dropFirst(4))
+    }
+
+    private mutating func whole(_ code: Int, _ text: ArraySlice<UInt8>) -> FTPReply {
+        defer { (self.code, lines, size) = (nil, [], 0) }
+        return FTPReply(code, lines + [Self.text(text)])
+    }
+
+    private static func code(_ line: [UInt8]) -> Int? {
+        guard line.count >= 3, line[..<3].allSatisfy(\.isDigit) else { return nil }
+        return line[..<3].reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
+    }
+
+    private static func text(_ bytes: ArraySlice<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }
+
+    private static var malformed: WireViolation { .remote(.malformedFTPReply, "RFC 959 4.2") }
+}

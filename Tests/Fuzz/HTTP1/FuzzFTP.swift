@@ -1,0 +1,64 @@
+// What an ftp server says, cut anywhere, and where its answers and our URLs lead.
+
+import URLLoadingWire
+
+func fuzzFTP(_ bytes: [UInt8], rule: UInt8) {
+    let whole = replies(bytes, pieces: max(1, bytes.count)), cut = replies(bytes, pieces: Int(rule % 16) + 1)
+    promise(whole == cut, "any cut of replies gives the same")
+    for reply in whole.replies { promise((100...599).contains(reply.code) && !reply.lines.isEmpty, "a reply has a code and a line") }
+    let text = String(decoding: bytes, as: UTF8.self)
+    if let path = try? FTPPath(text) { promise(!path.bytes.contains { $0 == 0 || $0 == 10 || $0 == 13 }, "no line break in a path") }
+    _ = try? FTPTarget("ftp://" + text)
+    converse(whole.replies, rule)
+}
+
+private struct Outcome: Equatable {
+    var replies: [FTPReply] = []
+    var violation: WireViolation.Code?
+}
+
+private func replies(_ bytes: [UInt8], pieces: Int) -> Outcome {
+    var outcome = Outcome(), parser = FTPReplyParser(limit: 512), rest = bytes[...]
+    do throws(WireViolation) {
+        while !rest.isEmpty {
+            let piece = Array(rest.prefix(pieces))
+            rest = rest.dropFirst(piece.count)
+            var consumed = 0
+            while consumed < piece.count {
+                let reply = try piece.withUnsafeBytes { bytes in
+                    Result { () throws(WireViolation) in try parser.next(bytes, consumed: &consumed) }
+                }.get()
+                if let reply { outcome.replies.append(reply) }
+            }
+        }
+    } catch { outcome.violation = error.code }
+    return outcome
+}
+
+/// Whatever is said, the conversation goes on or ends with an error, and never says what cannot be a line.
+private func converse(_ replies: [FTPReply], _ rule: UInt8) {
+    let operations: [FTPConversation.Job.Operation] = [.retrieve, .list, .store, .size]
+    var conversation = FTPConversation(security: rule & 1 == 0 ? .none : .explicit)
+    guard let path = try? FTPPath("/a") else { return }
+    do {
+        try conversation.begin(.init(operations[Int(rule >> 1) % 4], path, offset: rule & 16 == 0 ? 0 : 5, mayBeginAnew: rule & 32 == 0))
+        var rest = replies[...]
+        while true {
+            switch conversation.step {
+            case .reply:
+                guard let reply = rest.popFirst() else { return }
+                try conversation.take(reply)
+            case .send(let line):
+                promise(line.suffix(2) == [13, 10] && !line.dropLast(2).contains(10), "one line")
+                conversation.sent()
+            case .secure: try conversation.secured()
+            case .login: try conversation.login(user: "a", password: "b")
+            case .connect(let port):
+                promise(port > 0, "a port")
+                try conversation.connected()
+            case .transfer: conversation.transferred()
+            case .idle: return
+            }
+        }
+    } catch {}
+}

@@ -1,0 +1,134 @@
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Files over ftp, as any load has them.
+@Suite struct FTPLoadTests {
+    @Test("a file, its length, type and date; nobody in particular asks; the second uses the same connection")
+    func file() async throws {
+        try await withFTPTestServer { server in
+            server.put("pub/a b.txt", Data("hello".utf8), modified: "20260102030405.5")
+            try await withSession(.ephemeral) { session in
+                let (data, response) = try await session.data(from: server.url("/pub/a%20b.txt"))
+                #expect(String(decoding: data, as: UTF8.self) == "hello")
+                #expect(response.expectedLength == 5 && response.http == nil && response.mediaType?.description == "text/plain")
+                #expect(response.lastModified?.description == "Fri, 02 Jan 2026 03:04:05 GMT")
+                #expect(server.commands == [
+                    "USER anonymous", "PASS urlload@", "FEAT", "OPTS UTF8 ON", "TYPE I", "SIZE pub/a b.txt", "MDTM pub/a b.txt", "EPSV",
+                    "RETR pub/a b.txt",
+                ])
+                try await session.expect(server.url("/pub/a%20b.txt"), "hello")
+                #expect(server.counts.accepted == 1 && server.counts.transfers == 2)
+                #expect(session.connectionsDescription.contains("1 idle"))
+            }
+            try await server.wait { $0.open == 0 && $0.openTransfers == 0 }
+        }
+    }
+
+    @Test("nothing is read that nobody asks for; what is read by a handle in pieces is the same", arguments: Verb.allCases)
+    func large(verb: Verb) async throws {
+        try await withFTPTestServer { server in
+            server.put("large", Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }))
+            let session = Session(.ephemeral)
+            let count = try await verb.run(session, Request(url: server.url("/large")))
+            #expect(count == 3_000_000)
+            await expectEmpty(session)
+        }
+    }
+
+    @Test("a folder is listed for machines where the server can")
+    func listing() async throws {
+        try await withFTPTestServer { server in
+            server.put("pub/a", Data("1".utf8))
+            server.put("pub/sub/b", Data("2".utf8))
+            try await withSession(.ephemeral) { session in
+                let (data, response) = try await session.data(from: server.url("/pub/"))
+                #expect(String(decoding: data, as: UTF8.self) == "type=file;size=1;modify=20260102030405; a\r\ntype=dir; sub\r\n")
+                #expect(response.ftpListing == .facts && response.mediaType?.description == "text/plain")
+                #expect(server.commands.last == "MLSD pub")
+                _ = try await session.data(from: server.url("/"))
+                #expect(server.commands.last == "MLSD")
+            }
+        }
+        var old = FTPTestServer.Configuration()
+        old.features = nil
+        try await withFTPTestServer(old) { server in
+            server.put("a", Data("1".utf8))
+            try await withSession(.ephemeral) { session in
+                let (data, response) = try await session.data(from: server.url("/"))
+                #expect(String(decoding: data, as: UTF8.self).hasSuffix(" a\r\n") && response.ftpListing == .text)
+                #expect(server.commands.last == "LIST")
+            }
+        }
+    }
+
+    @Test("HEAD has size and date; text loses its CRs; IPv6")
+    func others() async throws {
+        var configuration = FTPTestServer.Configuration()
+        configuration.address = .ipv6
+        try await withFTPTestServer(configuration) { server in
+            server.put("a.html", Data("one\r\ntwo\r\r\nthree\r".utf8))
+            try await withSession(.ephemeral) { session in
+                let (data, response) = try await session.data(for: Request(url: server.url("/a.html"), method: .head))
+                #expect(data.isEmpty && response.expectedLength == 17 && response.lastModified != nil)
+                #expect(response.mediaType?.description == "text/html")
+                try await session.expect(server.url("/a.html;type=a"), "one\ntwo\r\nthree\r")
+                #expect(server.counts.accepted == 1)
+            }
+        }
+    }
+
+    @Test("a part of a file; one that is not there")
+    func ranges() async throws {
+        try await withFTPTestServer { server in
+            server.put("a", Data("0123456789".utf8))
+            try await withSession(.ephemeral) { session in
+                var request = Request(url: server.url("/a"), headers: ["Range": "bytes=7-"])
+                let (data, response) = try await session.data(for: request)
+                #expect(String(decoding: data, as: UTF8.self) == "789" && response.fileRange == 7..<10 && response.expectedLength == 3)
+                request.headers["Range"] = "bytes=2-4"
+                try await session.expect(request, "234")
+                request.headers["Range"] = "bytes=-2"
+                try await session.expect(request, "89")
+                request.headers["Range"] = "bytes=10-"
+                await expectFailure(.rangeNotSatisfiable) { try await session.data(for: request) }
+            }
+        }
+    }
+
+    @Test("a file that is not there leaves the connection as good as it was")
+    func missing() async throws {
+        try await withFTPTestServer { server in
+            server.put("a", Data("hello".utf8))
+            try await withSession(.ephemeral) { session in
+                await expectFailure(.fileNotFound, .peer) { try await session.data(from: server.url("/b")) }
+                try await session.expect(server.url("/a"), "hello")
+                #expect(server.counts.accepted == 1)
+            }
+        }
+    }
+
+    @Test("what cannot be asked is refused before anything is sent", arguments: [
+        ("ftp://127.0.0.1/a%0d%0aDELE%20b", Method.get, LoadError.Reason.invalidFTPArgument),
+        ("ftp://a%0d%0aDELE@127.0.0.1/b", .get, .badURL), ("ftp://127.0.0.1/a", .delete, .badRequest),
+        ("ftp://127.0.0.1/a/", .head, .badRequest), ("ftp://127.0.0.1/a;type=x", .get, .invalidFTPArgument),
+    ])
+    func refused(text: String, method: Method, reason: LoadError.Reason) async throws {
+        try await withSession(.ephemeral) { session in
+            let request = Request(url: try url(text), method: method)
+            await expectFailure(reason, .local, .preparing) { try await session.data(for: request) }
+        }
+    }
+
+    @Test("a redirect of http leads to no ftp (security 4, 58)")
+    func redirect() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .redirect("ftp://127.0.0.1/a") }
+            try await withSession(.ephemeral) { session in
+                await expectFailure(.redirectRefused) { try await session.data(from: origin.url("/")) }
+            }
+        }
+    }
+}

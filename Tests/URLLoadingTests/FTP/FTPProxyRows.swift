@@ -1,0 +1,38 @@
+import FoundationEssentials
+import Testing
+@testable import URLLoading
+import URLLoadingTesting
+
+/// ftp through proxies: each connection by the same way.
+@Suite(.timeLimit(.minutes(2)))
+struct FTPProxyRows {
+    @Test("HTTP's CONNECT and SOCKS, for control and data; connections of other ways are not used")
+    func ways() async throws {
+        try await withFTPTestServer { server in
+            server.put("a", Data("hello".utf8))
+            for kind in [TestProxy.Configuration.Kind.http, .socks] {
+                try await withTestProxy(.init(kind)) { proxy in
+                    var configuration = Configuration.ephemeral
+                    configuration.proxies = .fixed([try proxy.address()])
+                    let session = Session(configuration)
+                    try await session.expect(server.url("/a"), "hello")
+                    try await session.expect(server.url("/a"), "hello")
+                    #expect(proxy.connections == 3)
+                    await expectEmpty(session)
+                }
+            }
+            #expect(server.counts.accepted == 2)
+        }
+    }
+
+    @Test("ftp_proxy goes before all_proxy, and serves no other scheme")
+    func environment() throws {
+        let environment = ProxyEnvironment { ["ftp_proxy": "http://f.example:1", "all_proxy": "http://a.example:2"][$0] }
+        let host = try Origin.Host("b.example")
+        #expect(try environment.chain(to: host, port: 21, scheme: "ftp").description == "http://f.example:1")
+        #expect(try environment.chain(to: host, port: 990, scheme: "ftps").description == "http://f.example:1")
+        #expect(try environment.chain(to: host, port: 80, scheme: "http").description == "http://a.example:2")
+        let alone = ProxyEnvironment { ["all_proxy": "http://a.example:2"][$0] }
+        #expect(try alone.chain(to: host, port: 21, scheme: "ftp").description == "http://a.example:2")
+    }
+}
