@@ -245,6 +245,8 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
     let way: ProxyChain
     /// By whose word its peers were trusted: which settings of TLS the session had then, and which decision of a load.
     var trust = Trust()
+    /// What is to be spoken is no HTTP in the end: proxies only carry it (RFC 6455 §4.1).
+    var isTunneled = false
 
     struct Trust: Hashable, Sendable {
         var generation = 0
@@ -260,7 +262,7 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The proxy that gets the requests themselves; `nil` if the origin does, be it through a tunnel.
-    var forwarder: Proxy? { !origin.isSecure && way.forwards ? way.proxies.last : nil }
+    var forwarder: Proxy? { !origin.isSecure && !isTunneled && way.forwards ? way.proxies.last : nil }
 
     var description: String { way.isDirect ? "\(origin)" : "\(origin) through \(way)" }
 }

@@ -32,6 +32,9 @@ class LoadControl: StopToken, @unchecked Sendable {
     /// Who decides about the peers of the connections it makes; `nil` for nobody.
     var handshakeDecision: HandshakeDecision? { nil }
 
+    /// It asks for another protocol than HTTP on its connection, and takes that over (RFC 9110 §7.8).
+    var takesUpgrade: Bool { false }
+
     /// An interim response has come.
     func informed(_ head: HTTP1ResponseHead) {}
 

@@ -59,6 +59,16 @@ struct PreparedRequest: Sendable {
         return request
     }
 
+    /// Adds fields, in the place of those of the same name.
+    mutating func set(_ added: Headers) {
+        var headers = switch fields {
+        case .defaults(let prepared): prepared.headers
+        case .own(let own): own
+        }
+        for field in added { headers[field.name] = field.value }
+        fields = .own(headers)
+    }
+
     /// Says who asks; `nil` says nothing any more.
     mutating func setAuthorization(_ value: String?) {
         var headers: Headers
