@@ -42,26 +42,30 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     ///   - access: which networks it may be made over.
     ///   - record: told when the stages of making one happened.
     ///   - isFirst: others wait to know what its server speaks.
+    ///   - offersHTTP2: whether the server may choose it, if the route may.
+    /// - Returns: `nil` if its server turned out to speak HTTP/2 while the load waited: it is to ask again.
     func leaseOwn(
         _ route: Route, _ control: LoadControl, fresh: Bool, over access: NetworkAccess = .open,
-        _ record: TransactionRecord? = nil, isFirst: Bool = false, at addresses: [SocketAddress]? = nil
-    ) async throws(LoadError) -> LeasedConnection {
+        _ record: TransactionRecord? = nil, isFirst: Bool = false, at addresses: [SocketAddress]? = nil,
+        offersHTTP2: Bool = true
+    ) async throws(LoadError) -> LeasedConnection? {
         while true {
             let connection: HTTP1Connection
             switch leaseNow(route) {
-            case .connect: return try await connect(route, control, access, record, isFirst, addresses)
+            case .connect: return try await connect(route, control, access, record, isFirst, addresses, offersHTTP2)
             case .use(let idle): connection = idle
             case .wait(let waiter):
                 switch try await turn(of: waiter, route, control) {
                 case .use(let idle): connection = idle
-                case .connect, .waiting: return try await connect(route, control, access, record, isFirst, addresses)
+                case .again: return nil
+                case .connect, .waiting: return try await connect(route, control, access, record, isFirst, addresses, offersHTTP2)
                 }
             }
             if !fresh, connection.isClean { return .own(connection) }
             // Its place is ours: a new one takes it, and nobody waits longer for that.
             connection.close()
             state.withLock { $0.pool.replace(route) }
-            return try await connect(route, control, access, record, isFirst, addresses)
+            return try await connect(route, control, access, record, isFirst, addresses, offersHTTP2)
         }
     }
 
@@ -82,7 +86,30 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
             if case .use(let connection)? = consequence.wake?.turn { connection.wake(with: &state.spare) }
             return consequence
         })
-        if reusable { scheduleReaping(now) }
+        guard reusable else { return }
+        evictSurplus()
+        scheduleReaping(now)
+    }
+
+    /// Connections that rest are kept up to a number, whichever version of HTTP they speak; the oldest goes.
+    func evictSurplus() {
+        while true {
+            let (own, shared): (HTTP1Connection?, HTTP2Connection?) = state.withLock { state in
+                // The rule, and it costs nothing.
+                guard state.shared.mostConnections + state.pool.idleCount > state.pool.maximumIdle else { return (nil, nil) }
+                let resting = state.shared.connections.filter { $0.streamCount == 0 }
+                guard resting.count + state.pool.idleCount > state.pool.maximumIdle,
+                    let oldest = resting.min(by: { $0.restsSince < $1.restsSince })
+                else { return (nil, nil) }
+                if let since = state.pool.oldestIdle, since < oldest.restsSince { return (state.pool.evictOldest(), nil) }
+                // Nobody waits for a place on what nobody uses.
+                _ = state.shared.remove(oldest, oldest.route)
+                return (nil, oldest)
+            }
+            guard own != nil || shared != nil else { return }
+            own?.close()
+            shared?.close()
+        }
     }
 
     /// One timer for all idle connections; it sets itself again while there are any.
@@ -95,6 +122,13 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     let keepsConnections: Bool
 
     func withSharing<R: Sendable>(_ body: (inout Sharing) -> R) -> R { state.withLock { body(&$0.shared) } }
+
+    /// The same, when a route turned out to speak HTTP/2: who waits for a connection of his own asks again.
+    func withSharingAndQueue<R: Sendable>(_ route: Route, _ body: (inout Sharing) -> R) -> (R, [PollSlot]) {
+        state.withLock { state in
+            (body(&state.shared), state.pool.sendAway(route).map(\.slot))
+        }
+    }
 
     /// A leased connection is somebody else's from now on.
     func surrender(_ connection: HTTP1Connection) {
@@ -166,18 +200,18 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
 
     private func connect(
         _ route: Route, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord?, _ isFirst: Bool,
-        _ addresses: [SocketAddress]?
+        _ addresses: [SocketAddress]?, _ offersHTTP2: Bool
     ) async throws(LoadError) -> LeasedConnection {
         do {
-            let offersHTTP2 = !mayShare(route) || !withSharing { $0.requireHTTP1.contains(route) }
+            let offersHTTP2 = offersHTTP2 && (!mayShare(route) || !withSharing { $0.requireHTTP1.contains(route) })
             let connection = try await connector.connect(
                 route, control, over: access, record, at: addresses, offersHTTP2: offersHTTP2)
             switch connection {
             case .own: state.withLock { $0.pool.connected(route) }
             case .shared(let connection):
+                share(connection, isFirst: isFirst)
                 // It takes up no place of those that one load has at a time.
                 act(on: state.withLock { $0.pool.failedToConnect(route) })
-                share(connection, isFirst: isFirst)
             }
             return connection
         } catch {

@@ -8,6 +8,8 @@ struct Connector: Sendable {
     let configuration: Configuration
     let secure: SecureContext
     private static let nextIdentifier = Atomic<Int>(1)
+    /// What the next connection will be called: those made from now on have no lower number.
+    static var next: Int { nextIdentifier.load(ordering: .relaxed) }
 
     init(_ configuration: Configuration) {
         self.configuration = configuration

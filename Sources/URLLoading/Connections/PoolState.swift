@@ -17,6 +17,8 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
             case use(Connection)
             /// A place is free: make a connection.
             case connect
+            /// The server speaks HTTP/2: ask there.
+            case again
         }
         var turn = Turn.waiting
         /// Where it waits.
@@ -121,6 +123,18 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         return Consequence(wake: next)
     }
 
+    /// The server speaks HTTP/2, and has room for all.
+    mutating func sendAway(_ route: Route) -> [Waiter] {
+        guard hosts[route] != nil else { return [] }
+        var sent: [Waiter] = []
+        while let next = hosts[route]?.waiting.popFirst() {
+            next.turn = .again
+            sent.append(next)
+        }
+        dropIfEmpty(route)
+        return sent
+    }
+
     /// A leased connection moves no byte until its load's caller wants it to: its place goes to the next.
     mutating func rest(_ route: Route) -> Consequence {
         let perHost = perHost
@@ -175,6 +189,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
             return Consequence()
         case .use(let connection): return giveBack(connection, route, reusable: true, now: now)
         case .connect: return failedToConnect(route)
+        case .again: return Consequence()
         }
     }
 
@@ -214,7 +229,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         hosts[route] = nil
     }
 
-    private mutating func evictOldest() -> Connection? {
+    mutating func evictOldest() -> Connection? {
         guard let (route, host) = hosts.filter({ !$0.value.idle.isEmpty })
             .min(by: { $0.value.idle[0].since < $1.value.idle[0].since })
         else { return nil }

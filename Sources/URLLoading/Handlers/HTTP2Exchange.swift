@@ -79,6 +79,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
             if stream.number == 0, connection.isRetired { failure = .unprocessed }
             throw error
         }
+        owner.hasStream(stream, on: connection)
         tell("\(message.method.rawValue) \(String(decoding: message.path, as: UTF8.self)) HTTP/2", message.headers, isSent: true)
         if let body = request.body { sending.body = body } else { record?.mark(.requestEnd) }
         if request.expectsContinue, try await !mayContinue() { cut() }
@@ -114,10 +115,10 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     // MARK: Waiting
 
     /// Looks at what has come, and waits if that is nothing. What can be sent goes out.
-    private func step(countingIdle countsIdle: Bool = true) async throws(LoadError) {
+    private func step(readsBody: Bool = false) async throws(LoadError) {
         if owner.isSuspended { await owner.untilResumed() }
         if let reason = owner.stopReason { throw LoadError(reason, phase: phase) }
-        if takeNews() { return }
+        if takeNews(readsBody: readsBody) { return }
         if let failure { throw failure.loadError(phase, hasBegun: hasHeard) }
         switch try pump() {
         case .wantsFile(let reader, let offset, let count): try await fetch(reader, offset, count)
@@ -127,8 +128,8 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     }
 
     /// Returns whether anything of the answer has come.
-    func takeNews() -> Bool {
-        let inbox = connection.take(stream, used: used)
+    func takeNews(readsBody: Bool = false) -> Bool {
+        let inbox = connection.take(stream, used: used, readsBody: readsBody)
         used = 0
         if inbox.sent > 0 {
             sending.queued -= inbox.sent
@@ -233,7 +234,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
 
     func fill(atMost most: Int) async throws(LoadError) {
         // Taken already, beside the sending.
-        while nextChunk == chunks.count, end == nil { try await step() }
+        while nextChunk == chunks.count, end == nil { try await step(readsBody: true) }
     }
 
     // MARK: The end
@@ -244,6 +245,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         isReleased = true
         hasEnded = true
         cut()
+        owner.hasStream(nil, on: connection)
         connection.end(stream)
         owner.detach(stream.slot)
         Poller.shared.returnSlot(stream.slot)
@@ -282,7 +284,7 @@ extension Headers {
 
 extension TaskPriority {
     /// RFC 9218 4.1: 0 is the most urgent, 3 what everybody has.
-    fileprivate var urgency: Int {
+    var urgency: Int {
         switch rawValue {
         case ..<TaskPriority.utility.rawValue: 6
         case ..<TaskPriority.medium.rawValue: 5

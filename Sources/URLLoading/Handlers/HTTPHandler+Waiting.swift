@@ -32,11 +32,11 @@ extension HTTPHandler {
     @inline(never)
     static func leaseWaiting(
         _ route: Route, for load: Load, fresh: Bool, over access: NetworkAccess,
-        _ record: TransactionRecord?
+        _ record: TransactionRecord?, inHTTP1: Bool
     ) async throws(LoadError) -> LeasedConnection {
         while true {
             do throws(LoadError) {
-                return try await load.core.pool.lease(route, load, fresh: fresh, over: access, record)
+                return try await load.core.pool.lease(route, load, fresh: fresh, over: access, record, inHTTP1: inHTTP1)
             } catch {
                 guard try await load.waitForConnectivity(after: error, access) else { throw error }
             }

@@ -98,8 +98,8 @@ struct HTTPHandler: DirectHandler {
         }
         let access = NetworkAccess(request.request, configuration)
         let leased = access.needsPath
-            ? try await leaseWaiting(route, for: load, fresh: fresh, over: access, record)
-            : try await pool.lease(route, load, fresh: fresh, over: access, record)
+            ? try await leaseWaiting(route, for: load, fresh: fresh, over: access, record, inHTTP1: request.asksUpgrade)
+            : try await pool.lease(route, load, fresh: fresh, over: access, record, inHTTP1: request.asksUpgrade)
         // One that was kept is judged by what holds now; a new one was, when it was made.
         switch leased {
         case .own(let connection):

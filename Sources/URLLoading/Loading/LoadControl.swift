@@ -9,6 +9,8 @@ class LoadControl: StopToken, @unchecked Sendable {
     /// The moment the whole load must have ended; `.max` for none, or while it has not begun.
     let deadline = Atomic<Int64>(.max)
     private let resourceLimit: Int64
+    /// The least number of a connection made since the load had its last. Its own task's alone.
+    var firstFresh = Int.min
     /// Where the registry keeps it. Reached only under the registry's lock.
     var registryIndex = -1
 
@@ -37,6 +39,9 @@ class LoadControl: StopToken, @unchecked Sendable {
 
     /// An interim response has come.
     func informed(_ head: HTTP1ResponseHead) {}
+
+    /// It has a stream of a shared connection, or has none any more.
+    func hasStream(_ stream: HTTP2Stream?, on connection: HTTP2Connection) {}
 
     /// Its connection moves no byte for now, or does again.
     func setResting(_ isResting: Bool, _ route: Route) {}

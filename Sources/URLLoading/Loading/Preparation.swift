@@ -69,6 +69,12 @@ struct PreparedRequest: Sendable {
         fields = .own(headers)
     }
 
+    /// It asks for another protocol on its connection, which HTTP/1.1 alone can do (RFC 9113 8.2.2).
+    var asksUpgrade: Bool {
+        // Prepared fields never do.
+        if case .own(let headers) = fields { headers.contains(.upgrade) } else { false }
+    }
+
     /// Says who asks; `nil` says nothing any more.
     mutating func setAuthorization(_ value: String?) {
         var headers: Headers

@@ -43,6 +43,14 @@ public struct Configuration: Sendable {
     /// The most unused connections kept, over all origins.
     public var maximumIdleConnections = 128
 
+    /// After how much silence an HTTP/2 connection is asked with a PING whether it is still there: when it is used
+    /// after a rest, and while responses are awaited on it. More than zero; `nil` for never.
+    public var probeInterval: Duration? = .seconds(15)
+    /// How long the answer to that may take before the connection is given up. Its loads then end with
+    /// ``LoadError/Reason/connectionLost`` or ``LoadError/Reason/truncated``, or are sent again if nothing speaks against
+    /// it. Six times as long while a request's body goes out.
+    public var probeTimeout: Duration = .seconds(5)
+
     /// Which versions of HTTP are spoken.
     public var httpVersions = HTTPVersions.automatic
 

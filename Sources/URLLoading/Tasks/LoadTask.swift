@@ -50,6 +50,15 @@ public final class LoadTask<Output: Sendable>: Sendable, Identifiable, CustomStr
     /// The same; if the load begins with this, it does so with that priority.
     package func resume(priority: TaskPriority?) { load.resume(priority) }
 
+    /// Makes the load more or less urgent. Over HTTP/2 the server is told, if it understands PRIORITY_UPDATE
+    /// (RFC 9218 §7.1); what the load does here keeps the priority it was resumed with. Does nothing before
+    /// ``resume()``.
+    ///
+    /// ```swift
+    /// if image.isVisible { task.prioritize(.high) }
+    /// ```
+    public func prioritize(_ priority: TaskPriority) { if !isOver { load.prioritize(priority) } }
+
     /// Holds the load up: from now on no byte is read or written, and the idle timeout stands still; the
     /// resource timeout does not. One ``resume()`` undoes any number of these.
     public func suspend() { if !isOver { load.suspend() } }
@@ -136,7 +145,7 @@ public struct LoadSnapshot: Sendable, CustomStringConvertible {
     public let expectedToSend: Int64?
     /// The length of the response's body; `nil` if nobody knows, or not yet.
     public let expectedToReceive: Int64?
-    /// The priority of the task that resumed it; `nil` before.
+    /// The priority of the task that resumed it, or what ``LoadTask/prioritize(_:)`` made of it; `nil` before.
     public let priority: TaskPriority?
 
     init(_ load: TaskLoad, isOver: Bool) {

@@ -27,6 +27,13 @@ final class TaskLoad: Load, @unchecked Sendable {
     /// Where its body goes, if it is a download. Set before it begins, or by its driver.
     private let work: Lock<DownloadWork?>
     var download: DownloadWork? { work.withLock { $0 } }
+    private struct Urgency: Sendable {
+        /// What is told of another priority.
+        var stream: (connection: HTTP2Connection, stream: HTTP2Stream)?
+        /// The one it was given while it ran.
+        var priority: TaskPriority?
+    }
+    private let urgency = Lock(Urgency())
     /// What the response is the answer to. The driver's.
     private var lastHop: Hop?
     /// It was suspended, and no connection was lost since: what had come by then is read first.
@@ -70,6 +77,28 @@ final class TaskLoad: Load, @unchecked Sendable {
         // Immediate: what needs no waiting, such as sending on a connection that rests, is done when this
         // returns. Closures of the caller's run in tasks of their own.
         Task.immediate(priority: wanted, executorPreference: prefersLoop ? Poller.shared : nil) { await self.drive() }
+    }
+
+    func prioritize(_ priority: TaskPriority) {
+        let isBegun = state.withLock { state in
+            if state.isBegun { state.priority = priority }
+            return state.isBegun
+        }
+        guard isBegun else { return }
+        let told = urgency.withLock { urgency in
+            urgency.priority = priority
+            return urgency.stream
+        }
+        told?.connection.prioritize(told?.stream, urgency: priority.urgency)
+    }
+
+    override func hasStream(_ stream: HTTP2Stream?, on connection: HTTP2Connection) {
+        let priority = urgency.withLock { urgency in
+            urgency.stream = stream.map { (connection, $0) }
+            return urgency.priority
+        }
+        // It was given another before it had a stream.
+        if let priority { connection.prioritize(stream, urgency: priority.urgency) }
     }
 
     func suspend() {
@@ -145,7 +174,10 @@ final class TaskLoad: Load, @unchecked Sendable {
 
     override func becomeStream(_ exchange: any Exchange) throws(LoadError) {
         guard sink == nil, download == nil, exchange is HTTPExchange, !exchange.isSending, state.withLock({ $0.becomeStream() }) else {
-            return try super.becomeStream(exchange)
+            guard exchange is HTTP2Exchange else { return try super.becomeStream(exchange) }
+            throw LoadError(
+                .badDecision, phase: .deciding, party: .local,
+                detail: "other loads share an HTTP/2 connection: HTTP/1.1 alone can become a stream")
         }
     }
 

@@ -68,6 +68,8 @@ final class TaskBridge: LoadSink, Sendable {
         if let fate { finish(fate) }
     }
 
+    func prioritize(_ priority: Float) { state.withLock { $0.load }?.prioritize(TaskPriority(priority) ?? .medium) }
+
     func suspend() { state.withLock { $0.load }?.suspend() }
 
     func cancel() { cancel(LoadError(.cancelled, phase: .deciding, party: .local, url: original.url)) }

@@ -88,10 +88,14 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
     /// not hear any more, but that the task is over. Returns at once.
     open func cancel() { bridge?.cancel() }
 
-    /// How important the task is, from 0 to 1: a hint, taken when it is resumed first.
+    /// How important the task is, from 0 to 1: a hint, taken when it is resumed first. Over HTTP/2 the server hears of
+    /// changes.
     open var priority: Float {
         get { own.withLock { $0.priority } }
-        set { own.withLock { $0.priority = newValue } }
+        set {
+            own.withLock { $0.priority = newValue }
+            bridge?.prioritize(newValue)
+        }
     }
     public static let defaultPriority: Float = 0.5
     public static let lowPriority: Float = 0.25

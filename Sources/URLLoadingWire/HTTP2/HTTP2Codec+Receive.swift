@@ -85,7 +85,7 @@ extension HTTP2Codec {
     private func receivedInformational(_ head: HTTP1ResponseHead, _ stream: Int32) {
         streams[stream]?.informationalCount += 1
         guard let count = streams[stream]?.informationalCount, count <= limits.informationalCount else {
-            streams[stream] = nil
+            if let state = streams.removeValue(forKey: stream) { expectsLate(state) }
             nghttp2_submit_rst_stream(session, 0, stream, HTTP2ErrorCode.enhanceYourCalm.rawValue)
             return add(.violation(stream, .remote(.tooManyInformational, "RFC 9110 15.2")))
         }
@@ -101,6 +101,7 @@ extension HTTP2Codec {
     /// nghttp2 forgets a stream: both sides have ended, or one has ended it for both.
     func closed(_ stream: Int32, _ code: HTTP2ErrorCode) {
         guard let state = streams.removeValue(forKey: stream) else { return }
+        if code != .noError { expectsLate(state) }
         if let violation = state.violation { return add(.violation(stream, violation)) }
         switch code {
         case .noError: break

@@ -71,7 +71,7 @@ package final class HTTP2Codec {
         while consumed < input.count {
             let step: Int
             do throws(HTTP2Refusal) {
-                step = try scanner.next(input, at: consumed, limits)
+                step = try scanner.next(input, at: consumed, limits, streams)
             } catch {
                 fail(error.violation, error.code)
                 return input.count
@@ -110,8 +110,7 @@ package final class HTTP2Codec {
 
     func add(_ event: HTTP2Event) {
         switch event {
-        case .data, .response: scanner.progressed()
-        case .sent: scanner.progressed()
+        case .data, .response, .informational, .end, .sent: scanner.progressed()
         default: break
         }
         events.append(event)
@@ -195,11 +194,22 @@ package final class HTTP2Codec {
         nghttp2_session_resume_data(session, stream)
     }
 
+    /// Tells the peer that a request has become more or less urgent (RFC 9218 7.1): nothing to those who did not say
+    /// that they understand (SETTINGS_NO_RFC7540_PRIORITIES, RFC 9218 2.1).
+    package func prioritize(_ stream: Int32, urgency: Int) {
+        var value = Array("u=\(urgency)".utf8)
+        nghttp2_submit_priority_update(session, 0, stream, &value, value.count)
+    }
+
     /// Ends a stream. What still comes of it is dropped.
     package func reset(_ stream: Int32, _ code: HTTP2ErrorCode) {
-        guard streams.removeValue(forKey: stream) != nil else { return }
+        guard let state = streams.removeValue(forKey: stream) else { return }
+        expectsLate(state)
         nghttp2_submit_rst_stream(session, 0, stream, code.rawValue)
     }
+
+    /// We have ended a stream that the peer may be sending.
+    func expectsLate(_ state: HTTP2StreamState) { scanner.ended(window: state.window ?? limits.streamWindow) }
 
     /// Nobody asks for the stream any more; it has ended by itself.
     package func forget(_ stream: Int32) { streams[stream] = nil }
@@ -214,6 +224,7 @@ package final class HTTP2Codec {
 
     /// The stream's reader keeps up: it may have more on its way.
     package func widen(_ stream: Int32, to window: Int32) {
+        streams[stream]?.window = window
         _ = nghttp2_session_set_local_window_size(session, 0, stream, window)
     }
 
@@ -235,6 +246,8 @@ struct HTTP2StreamState {
     let sizeOfHead: Int
     var informationalCount = 0
     var hasHead = false
+    /// What the peer may send of it, once that was changed.
+    var window: Int32?
     /// Why we ended it.
     var violation: WireViolation?
 

@@ -1,5 +1,6 @@
 /// Where frames begin and end in what is received, and how many were of no use. nghttp2 would take any cut; but it
-/// answers what it is sent, and what it is sent for nothing is counted here (security 50, 51).
+/// answers what it is sent, and what it is sent for nothing is counted here (security 50, 51). Every frame counts; what
+/// brings a load further sets the count back (`progressed`), so no kind of frame has to be known to be of no use.
 struct HTTP2FrameScanner {
     /// Bytes of the DATA frame going on.
     private var rest = 0
@@ -9,6 +10,8 @@ struct HTTP2FrameScanner {
     private var headBytes = 0
     private var isInHead = false
     private var idleFrames = 0
+    /// What may still come, in good faith, on streams that we have ended.
+    private var late = 0
     private var second: Int64 = 0
 
     var isInsideFrame: Bool { rest > 0 || isInHead }
@@ -25,8 +28,18 @@ struct HTTP2FrameScanner {
 
     mutating func progressed() { idleFrames = 0 }
 
+    /// We end a stream: what is on its way then is a window's worth of frames at most.
+    mutating func ended(window: Int32) { late = min(late + Int(window) + Self.leastCost, Self.mostLate) }
+
+    /// Late frames cost their size, or as much as it takes that many small ones cannot be called late.
+    private static let leastCost = 512
+    private static let mostLate = 64 << 20
+
     /// How many bytes nghttp2 may have next: a whole frame, or a piece of DATA; 0 if there must be more first.
-    mutating func next(_ input: UnsafeRawBufferPointer, at start: Int, _ limits: HTTP2Limits) throws(HTTP2Refusal) -> Int {
+    /// - Parameter streams: those that somebody asks for.
+    mutating func next(
+        _ input: UnsafeRawBufferPointer, at start: Int, _ limits: HTTP2Limits, _ streams: [Int32: HTTP2StreamState]
+    ) throws(HTTP2Refusal) -> Int {
         if rest > 0 {
             let count = min(rest, input.count - start)
             rest -= count
@@ -41,7 +54,8 @@ struct HTTP2FrameScanner {
         let size = HTTP2FrameHeader.size + header.length
         let isData = header.kind == .data
         guard isData || input.count - start >= size else { return 0 }
-        try count(header, limits)
+        try check(header, limits)
+        if header.stream == 0 || streams[header.stream] != nil || !isLate(header) { try count(limits) }
         isFirst = false
         guard isData else { return size }
         let count = min(size, input.count - start)
@@ -49,7 +63,20 @@ struct HTTP2FrameScanner {
         return count
     }
 
-    private mutating func count(_ header: HTTP2FrameHeader, _ limits: HTTP2Limits) throws(HTTP2Refusal) {
+    /// A frame that was sent before its sender knew that we had ended the stream.
+    private mutating func isLate(_ header: HTTP2FrameHeader) -> Bool {
+        let cost = max(header.length, Self.leastCost)
+        guard late >= cost else { return false }
+        late -= cost
+        return true
+    }
+
+    private mutating func count(_ limits: HTTP2Limits) throws(HTTP2Refusal) {
+        idleFrames += 1
+        guard idleFrames <= limits.idleFrameCount else { throw HTTP2Refusal(.http2Flood, "RFC 9113 10.5", .enhanceYourCalm) }
+    }
+
+    private mutating func check(_ header: HTTP2FrameHeader, _ limits: HTTP2Limits) throws(HTTP2Refusal) {
         switch header.kind {
         case .headers:
             (continuations, headBytes) = (0, header.length)
@@ -63,10 +90,7 @@ struct HTTP2FrameScanner {
             }
         // We said that we want none (RFC 9113 8.4).
         case .pushPromise: throw HTTP2Refusal(.http2Violation, "RFC 9113 8.4")
-        case .data where header.length > 0 || header.hasFirstFlag: break
-        default:
-            idleFrames += 1
-            guard idleFrames <= limits.idleFrameCount else { throw HTTP2Refusal(.http2Flood, "RFC 9113 10.5", .enhanceYourCalm) }
+        default: break
         }
     }
 }

@@ -9,8 +9,9 @@ package struct HTTP2Limits: Sendable, Hashable {
     package var informationalCount = 16
     /// CONTINUATION frames of one head. With frames of 16 KiB a head of the largest size needs four.
     package var continuationCount = 32
-    /// Frames that bring no load further (PING, SETTINGS, RST_STREAM, PRIORITY, WINDOW_UPDATE, empty DATA, unknown
-    /// ones) between two that do, within ten seconds. nghttp2 keeps as many answers to such frames.
+    /// Frames that bring no load further (PING, SETTINGS, RST_STREAM, PRIORITY, WINDOW_UPDATE, DATA that is empty or
+    /// only padding, any on a stream that has ended, unknown ones) between two that do, within ten seconds. nghttp2
+    /// keeps as many answers to such frames.
     package var idleFrameCount = 1000
 
     /// What a stream may send before its reader takes anything. It grows while somebody reads.

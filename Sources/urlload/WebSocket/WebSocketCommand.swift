@@ -39,9 +39,7 @@ enum WebSocketCommand {
         do throws(LoadError) {
             try options.trust.apply(try await options.trust.identity(), to: &configuration.tls)
         } catch { return tell(error) }
-        var request = Request(url: url)
-        for field in options.headers { request.headers.append(field.name, field.value) }
-        return await talk(request, own, Session(configuration))
+        return await talk(Request(url: url, headers: options.fields), own, Session(configuration))
     }
 
     private static func talk(_ request: Request, _ own: WebSocketArguments, _ session: Session) async -> ExitCode {

@@ -12,12 +12,18 @@ struct HTTP2GuideTests {
         configuration.httpVersions = .automatic
         configuration.httpVersions = .http1Only
         configuration.httpVersions = .http2PriorKnowledge
+        configuration.probeInterval = .seconds(15)
+        configuration.probeTimeout = .seconds(5)
         try await withHTTP2TestServer { server in
             server.route("/") { _ in .ok("two") }
             let url = server.url("/")
             try await withSession(configuration) { session in
                 let (data, response) = try await session.data(from: url)
                 #expect(response.http?.version == .http2 && data.count == 3)
+                let task = session.dataTask(from: url)
+                task.resume()
+                task.prioritize(.high)
+                #expect(try await task.value.count == 3)
             }
         }
     }

@@ -105,6 +105,65 @@ struct HTTP2ChoiceTests {
         }
     }
 
+    @Test("a request with Upgrade goes out in HTTP/1.1, beside the others")
+    func upgradeTakesHTTP1() async throws {
+        try await withSecureHTTP2(protocols: ["h2", "http/1.1"]) { server, configuration in
+            server.route("/") { _ in .ok("two") }
+            server.script(onConnection: 2) { peer in #expect(peer.tls?.applicationProtocol == "http/1.1") }
+            try await withSession(configuration) { session in
+                try await session.expect(server.url("/"), "two")
+                let request = Request(url: server.url("/"), headers: ["Connection": "Upgrade", "Upgrade": "chat"])
+                // Nobody speaks it there: the connection is closed.
+                await expectFailure(.connectionLost) { try await session.data(for: request) }
+                try await session.expect(server.url("/"), "two")
+            }
+            #expect(server.counts.accepted == 2)
+        }
+    }
+
+    @Test("a data task cannot become a stream, and is told why")
+    func becomesNoStream() async throws {
+        try await withHTTP2 { server, session in
+            server.route("/") { _ in .ok("two") }
+            var decisions = Decisions()
+            decisions.response = Decision { _ in .becomeStream }
+            let task = session.dataTask(Request(url: server.url("/")), decisions: decisions)
+            task.resume()
+            let error = await #expect(throws: LoadError.self) { try await task.value }
+            #expect(error?.reason == .badDecision && error?.detail?.contains("HTTP/2") == true)
+            try await session.expect(server.url("/"), "two")
+            #expect(server.counts.accepted == 1)
+        }
+    }
+
+    @Test("RFC 9218 7.1: another priority is told while the stream is open, to those who understand", arguments: [true, false])
+    func priorityUpdate(understands: Bool) async throws {
+        try await withHTTP2 { server, session in
+            server.script { peer in
+                if understands { try await peer.start(.noPriorities(1)) } else { try await peer.start() }
+                let request = try await peer.expectRequest()
+                _ = try await peer.expect(.settings, isAck: true)
+                try await peer.headers(request.stream, HTTP2Fields(.ok))
+                if understands {
+                    let update = try await peer.expect(HTTP2Frame.Kind(rawValue: 16))
+                    #expect(update.stream == 0 && update.payload == [0, 0, 0, UInt8(request.stream)] + Array("u=1".utf8))
+                }
+                // It would come before this.
+                try await peer.ping()
+                try await peer.data(request.stream, Array("ok".utf8), endStream: true)
+                await peer.untilClosed()
+            }
+            let task = session.dataTask(from: server.url("/"))
+            task.prioritize(.background)
+            task.resume()
+            _ = try await task.response
+            task.prioritize(.high)
+            #expect(try await task.value == Data("ok".utf8) && task.snapshot.priority == .high)
+            task.prioritize(.low)
+            #expect(server.frames.count { $0.frame.kind.rawValue == 16 } == (understands ? 1 : 0))
+        }
+    }
+
     @Test("security 56: HTTP/1.1 chosen and HTTP/2 spoken is an error")
     func otherThanChosen() async throws {
         try await withSecureHTTP2(protocols: ["http/1.1"]) { server, configuration in

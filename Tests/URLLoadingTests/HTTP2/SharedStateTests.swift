@@ -59,6 +59,78 @@ import URLLoadingWire
         #expect(state.isEmpty)
     }
 
+    @Test func afterAFailureAsManyConnectAsMay() throws {
+        var state = State(perHost: 2)
+        _ = lease(&state)
+        let waiting = try (0..<5).map { _ in try waiter(lease(&state)) }
+        let called = state.failedToConnect(route, isOwnFault: true)
+        #expect(called.count == 2)
+        for waiter in called {
+            guard case .connect = lease(&state, waiter) else { throw Unexpectedly("no connect") }
+        }
+        // One of them fails as well, and calls one; the other makes a connection for all.
+        let next = state.failedToConnect(route, isOwnFault: true)
+        #expect(next.count == 1 && next[0] === waiting[2])
+        #expect(state.connected(Token(), route).count == 2)
+        guard case .use = lease(&state, next[0]) else { throw Unexpectedly("no use") }
+    }
+
+    @Test func whatGoesMakesPlace() throws {
+        var state = State(perHost: 1)
+        _ = lease(&state)
+        let token = Token()
+        _ = state.connected(token, route)
+        let waiting = try (0..<3).map { _ in try waiter(lease(&state, enter: { _ in false })) }
+        // One connects, the others wait for what he makes.
+        let called = state.remove(token, route)
+        #expect(called.count == 1 && called[0] === waiting[0] && state.remove(token, route).isEmpty)
+        guard case .connect = lease(&state, called[0]) else { throw Unexpectedly("no connect") }
+        #expect(state.connected(Token(), route).count == 2)
+    }
+
+    @Test func moreRoomCallsAsManyAndWhoFindsNoneIsFirstAgain() throws {
+        var state = State(perHost: 1)
+        _ = lease(&state)
+        let token = Token()
+        _ = state.connected(token, route)
+        let waiting = try (0..<4).map { _ in try waiter(lease(&state, enter: { _ in false })) }
+        let called = state.placeIsFree(token, route, 2)
+        #expect(called.count == 2 && called[0] === waiting[0] && called[1] === waiting[1])
+        let again = try waiter(lease(&state, called[0], enter: { _ in false }))
+        #expect(state.next(route).first === again)
+    }
+
+    @Test func nobodyWaitsWhereHTTP1IsRequired() throws {
+        var state = State(perHost: 1)
+        _ = lease(&state)
+        _ = state.connected(Token(), route)
+        let waiting = try (0..<3).map { _ in try waiter(lease(&state, enter: { _ in false })) }
+        #expect(state.requiresHTTP1(route).count == 3)
+        for waiter in waiting {
+            guard case .alone = lease(&state, waiter) else { throw Unexpectedly("not alone") }
+        }
+    }
+
+    @Test func whoWantsAFreshOneConnectsIfHeMay() throws {
+        var state = State(perHost: 2)
+        _ = lease(&state)
+        let old = Token()
+        _ = state.connected(old, route)
+        func fresh(_ state: inout State) -> State.Lease {
+            state.lease(route, after: nil, suits: { $0 !== old }, enter: { _ in true }) { State.Waiter(slot: slot, priority: 21) }
+        }
+        guard case .connect = fresh(&state) else { throw Unexpectedly("no connect") }
+        let new = Token()
+        _ = state.connected(new, route)
+        guard case .use(let given) = fresh(&state), given === new else { throw Unexpectedly("not the new one") }
+        // Where no other may be made the old one is better than none.
+        _ = state.remove(new, route)
+        var full = State(perHost: 1)
+        _ = lease(&full)
+        _ = full.connected(old, route)
+        guard case .use(let given) = fresh(&full), given === old else { throw Unexpectedly("not the old one") }
+    }
+
     @Test func whoIsCancelledLeavesTheConnectingToTheNext() throws {
         var state = State(perHost: 6)
         _ = lease(&state)
@@ -89,6 +161,7 @@ import URLLoadingWire
             _ = state.connected(Token(), route)
         }
         _ = try waiter(lease(&state, enter: { _ in false }))
-        #expect(state.removeAll { _ in true }.count == 2)
+        let (removed, woken) = state.removeAll { _ in true }
+        #expect(removed.count == 2 && woken.count == 1)
     }
 }

@@ -39,11 +39,12 @@ import URLLoadingWire
 
         mutating func step() {
             now += 1
-            switch Int.random(in: 0..<10, using: &random) {
+            switch Int.random(in: 0..<11, using: &random) {
             case 0..<4: lease()
             case 4..<6: connect()
             case 6..<8: giveBack()
             case 8: goOnOrAbandon()
+            case 9: sendAway()
             default: for token in state.reap(idleSince: now - Int64.random(in: 0..<40, using: &random)) { close(token) }
             }
             check()
@@ -93,7 +94,18 @@ import URLLoadingWire
             case .use(let token): take(token, route)
             case .connect: connecting.append(route)
             case .waiting: act(on: state.abandon(waiter, route, now: now))
+            case .again: break
             }
+        }
+
+        private mutating func sendAway() {
+            guard let route = waiting.randomElement(using: &random)?.route else { return }
+            let sent = state.sendAway(route)
+            let those = waiting.filter { $0.route == route }.map(\.waiter)
+            for waiter in those {
+                if case .waiting = waiter.turn { Issue.record("left behind") }
+            }
+            expect(sent.allSatisfy { one in those.contains { $0 === one } }, "sent away, and not waiting")
         }
 
         private mutating func act(on consequence: State.Consequence) {
@@ -130,7 +142,8 @@ import URLLoadingWire
                 let places = turns.count { if case .connect = $0 { true } else { false } }
                 expect(host.leased == leased.count { $0.route == route } + given, "leased miscounted")
                 expect(host.connecting == connecting.count { $0 == route } + places, "connecting miscounted")
-                expect(host.waiting.count == turns.count - given - places, "waiting miscounted")
+                let inLine = turns.count { if case .waiting = $0 { true } else { false } }
+                expect(host.waiting.count == inLine, "waiting miscounted")
                 expect(host.count <= state.perHost, "too many for one host")
                 if host.waiting.count > 0 { expect(host.count == state.perHost, "waiting, though there is a place") }
                 for (token, _) in host.idle {

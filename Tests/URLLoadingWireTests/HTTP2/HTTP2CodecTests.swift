@@ -163,6 +163,7 @@ import Testing
     @Test("security 51: frames without use", arguments: [
         frame(6, 0, 0, [UInt8](repeating: 0, count: 8)), frame(4, 0, 0), frame(0, 0, 1), frame(2, 0, 1, [0, 0, 0, 0, 1]),
         frame(8, 0, 0, [0, 0, 0, 1]), frame(0xEE, 0, 0), frame(6, 1, 0, [UInt8](repeating: 0, count: 8)),
+        frame(0, 8, 1, [0]), frame(0, 8, 1, [3, 0, 0, 0]),
     ])
     func floods(_ frame: [UInt8]) throws {
         let wire = Self.settings + Self.headers(Self.ok) + (0..<1100).flatMap { _ in frame }
@@ -171,6 +172,42 @@ import Testing
         // With a byte of use now and then they are borne.
         let useful = Self.settings + Self.headers(Self.ok) + (0..<1100).flatMap { $0 % 100 == 0 ? Self.data("x") : frame }
         #expect(try Run(useful, pieces: 4096).lines.first { $0.hasPrefix("failed") } == nil)
+    }
+
+    @Test("security 51: frames on a stream that has ended", arguments: [
+        frame(0, 1, 1), frame(0, 0, 1, [7]), headers(ok, 5), headers(ok, 4), frame(8, 0, 1, [0, 0, 0, 1]), frame(2, 0, 1, [0, 0, 0, 0, 1]),
+    ])
+    func floodsAfterTheEnd(_ frame: [UInt8]) throws {
+        let wire = Self.settings + Self.headers(Self.ok, 5) + (0..<1100).flatMap { _ in frame }
+        let run = try Run(wire, pieces: wire.count, requests: 2)
+        #expect(run.lines.last == "failed http2Flood" && run.said(7)?.code == 11, "\(run.lines)")
+    }
+
+    @Test("security 51: what was on its way when we ended a stream is no flood, more than that is", arguments: [
+        (16384, 16, 100), (100, 500, 1), (1, 1600, 1),
+    ])
+    func lateFrames(_ size: Int, _ count: Int, _ streams: Int) throws {
+        let codec = try HTTP2Codec()
+        let request = HTTP2Request(method: .get, scheme: "https", authority: Array("a".utf8), path: Array("/".utf8))
+        let numbers = try (0..<streams).map { _ in try codec.submit(request, hasBody: false) }
+        var output: [UInt8] = []
+        codec.takeOutput(into: &output, upTo: .max)
+        func receive(_ bytes: [UInt8]) -> Bool {
+            _ = bytes.withUnsafeBytes { codec.receive($0) }
+            codec.takeOutput(into: &output, upTo: .max)
+            return codec.takeEvents().contains { if case .failed = $0 { true } else { false } }
+        }
+        #expect(!receive(Self.settings))
+        for number in numbers { codec.reset(number, .cancel) }
+        codec.takeOutput(into: &output, upTo: .max)
+        let late = Self.frame(0, 0, 1, [UInt8](repeating: 7, count: size))
+        var hasFailed = false
+        for number in numbers {
+            let head = Self.headers(Self.ok, stream: UInt32(number))
+            hasFailed = receive(head) || hasFailed
+            for _ in 0..<count { hasFailed = receive(late) || hasFailed }
+        }
+        #expect(hasFailed == (size == 1))
     }
 
     @Test("security 53, 56: pushes, other protocols, frames too large", arguments: [

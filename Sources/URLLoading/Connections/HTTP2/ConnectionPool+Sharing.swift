@@ -28,16 +28,29 @@ extension ConnectionPool {
     }
 
     /// A connection for one exchange, whichever version of HTTP its server chooses.
+    /// - Parameter inHTTP1: it has no choice, unless it is HTTP/2 that was chosen by the configuration.
     func lease(
         _ route: Route, _ control: LoadControl, fresh: Bool, over access: NetworkAccess = .open,
-        _ record: TransactionRecord? = nil
+        _ record: TransactionRecord? = nil, inHTTP1: Bool = false
     ) async throws(LoadError) -> LeasedConnection {
-        guard mayShare(route) else { return try await leaseOwn(route, control, fresh: fresh, over: access, record) }
         var waiter: Sharing.Waiter?
+        // One that was kept may be as stale as the one that was: it is to be made since.
+        let first = fresh ? control.firstFresh : Int.min
         while true {
-            let lease = withSharing { sharing in
-                sharing.lease(route, after: waiter, enter: { $0.enter() }, makeWaiter: Self.makeSharingWaiter)
+            guard mayShare(route), !inHTTP1 || versions == .http2PriorKnowledge else {
+                let own = try await leaseOwn(route, control, fresh: fresh, over: access, record, offersHTTP2: false)
+                if let own { return own }
+                continue
             }
+            if !fresh { control.firstFresh = Connector.next }
+            let (lease, woken) = withSharing { sharing in
+                let lease = sharing.lease(
+                    route, after: waiter, suits: { $0.identifier >= first }, enter: { $0.enter() },
+                    makeWaiter: Self.makeSharingWaiter)
+                if waiter != nil, case .use = lease { return (lease, sharing.passOn(route)) }
+                return (lease, [])
+            }
+            wake(woken)
             waiter = nil
             switch lease {
             case .use(let connection):
@@ -48,8 +61,10 @@ extension ConnectionPool {
                     return .shared(connection)
                 }
                 leave(connection)
-            case .alone: return try await leaseOwn(route, control, fresh: fresh, over: access, record)
-            case .connect: return try await leaseFirst(route, control, fresh: fresh, over: access, record)
+            case .alone:
+                if let own = try await leaseOwn(route, control, fresh: fresh, over: access, record) { return own }
+            case .connect:
+                if let leased = try await leaseFirst(route, control, fresh: fresh, over: access, record) { return leased }
             case .wait(let new):
                 try await turn(of: new, route, control)
                 waiter = new
@@ -59,16 +74,21 @@ extension ConnectionPool {
 
     private func leaseFirst(
         _ route: Route, _ control: LoadControl, fresh: Bool, over access: NetworkAccess, _ record: TransactionRecord?
-    ) async throws(LoadError) -> LeasedConnection {
+    ) async throws(LoadError) -> LeasedConnection? {
         do throws(LoadError) {
             var addresses: [SocketAddress]?
-            if mayCoalesce(route) {
+            if !fresh, mayCoalesce(route) {
                 let found = try await connector.allowedAddresses(of: route.origin, control, access, record)
                 if let other = coalesce(route, found) { return .shared(other) }
                 addresses = found
             }
             let leased = try await leaseOwn(route, control, fresh: fresh, over: access, record, isFirst: true, at: addresses)
-            if case .own = leased { wake(withSharing { $0.connectedAlone(route) }) }
+            switch leased {
+            case .own: wake(withSharing { $0.connectedAlone(route) })
+            case .shared: break
+            // Another has found out meanwhile.
+            case nil: wake(withSharing { $0.failedToConnect(route, isOwnFault: false) })
+            }
             return leased
         } catch {
             let isOwnFault = control.stopReason == nil
@@ -99,37 +119,56 @@ extension ConnectionPool {
     /// The server of a route wants HTTP/1.1, in spite of its choice. Returns whether it can have it.
     func speakHTTP1(_ route: Route) -> Bool {
         guard versions == .automatic else { return false }
-        withSharing { $0.requiresHTTP1(route) }
+        wake(withSharing { $0.requiresHTTP1(route) })
         return true
     }
 
     /// The server of a route wants no requests on a connection (RFC 9110 §15.5.20).
     func leave(_ connection: HTTP2Connection, for route: Route) {
-        guard connection.route != route else { return connection.retire() }
-        withSharing { $0.part(connection, from: route) }
+        guard connection.route != route else {
+            connection.retire()
+            return connection.report()
+        }
+        wake(withSharing { $0.part(connection, from: route) })
     }
 
     /// A connection was made that others may share; its maker has a place on it.
     func share(_ connection: HTTP2Connection, isFirst: Bool) {
         _ = connection.enter()
-        wake(withSharing { isFirst ? $0.connected(connection, connection.route) : $0.add(connection, connection.route) })
+        connection.anchor = anchor
+        connection.awaitSettings()
+        let (waiting, queued) = withSharingAndQueue(connection.route) {
+            isFirst ? $0.connected(connection, connection.route) : $0.add(connection, connection.route)
+        }
+        wake(waiting)
+        for slot in queued { slot.wake() }
+    }
+
+    /// Reported by a connection: it is retired, or has so many places more than before.
+    func changed(_ connection: HTTP2Connection, grownBy count: Int) {
+        guard connection.isRetired else { return wake(withSharing { $0.placeIsFree(connection, connection.route, count) }) }
+        wake(withSharing { $0.remove(connection, connection.route) })
+        // Who leaves it last does that otherwise.
+        if connection.streamCount == 0 { connection.close() }
     }
 
     /// A place is given back.
     func leave(_ connection: HTTP2Connection) {
         let isLast = connection.leave()
         let closes = isLast && (connection.isRetired || !keepsConnections || withSharing { $0.isDraining })
-        let woken = withSharing { sharing in
-            let next = sharing.placeIsFree(connection, connection.route)
-            if connection.isRetired || closes { sharing.remove(connection, connection.route) }
-            return next
-        }
-        wake(woken)
-        if closes { connection.close() } else if isLast { scheduleReaping() }
+        wake(withSharing { sharing in
+            if connection.isRetired || closes { return sharing.remove(connection, connection.route) }
+            return sharing.placeIsFree(connection, connection.route)
+        })
+        if closes { return connection.close() }
+        guard isLast else { return }
+        evictSurplus()
+        scheduleReaping()
     }
 
     func closeIdleShared(_ isUnwanted: (HTTP2Connection) -> Bool) {
-        let old = withSharing { sharing in sharing.removeAll { $0.streamCount == 0 && isUnwanted($0) } }
+        let (old, woken) = withSharing { sharing in sharing.removeAll { $0.streamCount == 0 && isUnwanted($0) } }
+        wake(woken)
         for connection in old { connection.close() }
     }
 

@@ -57,6 +57,7 @@ extension HTTP2Connection {
         let isOver = control.stopReason != nil || control.isSuspended || (deadline != .max && clock.now() >= deadline)
         let (goesOn, next): (Bool, PollSlot?) = lock.withLock { _ in
             stream.isWaiting = false
+            runs(stream)
             guard stream.hasNews || isOver || failure != nil else { return (true, nil) }
             return (false, nextInLine())
         }
@@ -91,6 +92,8 @@ extension HTTP2Connection {
         var hasParked = false
         reading: while true {
             flush()
+            // Whoever never parks, because others' frames keep coming, sees to his own time.
+            if let start, clock.coarseNow() &- start >= control.idleLimit { control.stop(.idle) }
             if control.stopReason != nil || control.isSuspended || (hearsWake && hasParked) { break }
             if deadline != .max, clock.now() >= deadline { break }
             if mustRead {
@@ -177,6 +180,7 @@ extension HTTP2Connection {
             return true
         case .success(.blocked(let interest)):
             (readBlockedOn, mustRead) = (interest, false)
+            looks.add(1, ordering: .relaxed)
         case .success(.end):
             mustRead = false
             fail(.closed)
@@ -202,6 +206,7 @@ extension HTTP2Connection {
             return slots
         }
         for slot in slots { slot.wake() }
+        report()
     }
 
     // MARK: Dealing out
@@ -216,7 +221,8 @@ extension HTTP2Connection {
             case .data(let number, let range):
                 codec.arrived(range.count)
                 guard let stream = streams[number] else { break }
-                stream.inbox.chunks.append(input.chunk(range))
+                let isAwaited = stream.readsBody && (stream === leader || stream.isWaiting || stream.wasWoken)
+                stream.inbox.chunks.append(input.chunk(range, isAwaited: isAwaited, after: stream.inbox.chunks.last))
                 stream.inbox.dataCount += range.count
                 note(stream, &slots)
             case .end(let number, let trailers):
@@ -232,11 +238,14 @@ extension HTTP2Connection {
                 }
             case .reset(let number, let code): fail(number, .reset(code), &slots)
             case .violation(let number, let violation): fail(number, .wire(violation), &slots)
-            case .unprocessed(let number): fail(number, .unprocessed, &slots)
+            case .unprocessed(let number): fail(number, wasToldToCalm ? .calm : .unprocessed, &slots)
             case .concurrency(let count): setLimit(count)
-            case .goAway: retire()
+            case .goAway(let code):
+                if code == .enhanceYourCalm { wasToldToCalm = true }
+                retire()
             case .failed(let violation): slots += failUnderLock(.wire(violation))
-            case .settingsAcknowledged, .pong: break
+            case .settingsAcknowledged: areSettingsAcknowledged = true
+            case .pong: break
             }
         }
         return slots

@@ -23,6 +23,8 @@ final class HTTP2Connection: @unchecked Sendable {
     var failure: HTTP2Failure?
     /// Somebody reads; it is the task of `leader`, or the keeper.
     var isLed = false
+    /// What fails from now on is not to be sent again at once (RFC 9113 7).
+    var wasToldToCalm = false
     var leader: HTTP2Stream?
     /// He waits for the socket, and will not see by himself what was put into the output.
     var isLeaderParked = false
@@ -31,6 +33,16 @@ final class HTTP2Connection: @unchecked Sendable {
     /// Woken by news, and not running yet.
     var wokenCount = 0
     var isKeeping = false
+    // See `HTTP2Probe`.
+    let probeInterval: Int64?
+    let probeTimeout: Int64
+    var isWatched = false
+    /// When the PING went out that is not answered.
+    var probed: Int64?
+    var areSettingsAcknowledged = false
+    var lastWritten: Int64
+    /// How often a reader found nothing more to read.
+    let looks = Atomic<Int>(0)
     private var isClosed = false
     var lastHeard: Int64
     private var lastEnd: Int64
@@ -56,6 +68,11 @@ final class HTTP2Connection: @unchecked Sendable {
     private let limit = Atomic<Int>(100)
     private let isOpen = Atomic<Bool>(true)
     private let begun = Atomic<Int>(0)
+    /// Places that have come since the pool was told.
+    private let grown = Atomic<Int>(0)
+    private let hasReport = Atomic<Bool>(false)
+    /// Whose it is, set before anybody else sees it.
+    var anchor: Anchor.Weak?
 
     init(_ transport: any Transport, _ route: Route, _ identifier: Int, _ configuration: Configuration) throws(WireViolation) {
         self.transport = transport
@@ -66,7 +83,10 @@ final class HTTP2Connection: @unchecked Sendable {
         clock = configuration.clock
         continueTimeout = configuration.continueTimeout
         codec = try HTTP2Codec(limits: HTTP2Limits(configuration.limits))
+        probeInterval = configuration.probeInterval.map(LoadControl.nanoseconds)
+        probeTimeout = LoadControl.nanoseconds(configuration.probeTimeout)
         lastHeard = configuration.clock.coarseNow()
+        lastWritten = lastHeard
         lastEnd = lastHeard
     }
 
@@ -84,18 +104,34 @@ final class HTTP2Connection: @unchecked Sendable {
     }
 
     /// Returns whether that was the last stream.
-    func leave() -> Bool { places.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 }
+    func leave() -> Bool { places.subtract(1, ordering: .sequentiallyConsistent).newValue == 0 }
 
     /// It takes no more streams.
-    var isRetired: Bool { !isOpen.load(ordering: .acquiring) }
-    func retire() { isOpen.store(false, ordering: .releasing) }
+    var isRetired: Bool { !isOpen.load(ordering: .sequentiallyConsistent) }
+    /// To be followed by `report`, outside of the lock.
+    func retire() {
+        if isOpen.exchange(false, ordering: .sequentiallyConsistent) { hasReport.store(true, ordering: .releasing) }
+    }
     var streamCount: Int { places.load(ordering: .relaxed) }
     /// Streams that were begun so far.
     var streamsBegun: Int { begun.load(ordering: .relaxed) }
     /// When its last stream ended.
     var restsSince: Int64 { lock.withLock { _ in lastEnd } }
 
-    func setLimit(_ count: Int) { limit.store(max(0, min(count, 1 << 20)), ordering: .relaxed) }
+    /// To be followed by `report`, outside of the lock.
+    func setLimit(_ count: Int) {
+        let new = max(0, min(count, 1 << 20))
+        let old = limit.exchange(new, ordering: .relaxed)
+        guard new > old else { return }
+        grown.add(new - old, ordering: .relaxed)
+        hasReport.store(true, ordering: .releasing)
+    }
+
+    /// Tells the pool what loads that wait there can do something with: places, or that there are none any more.
+    func report() {
+        guard hasReport.load(ordering: .relaxed), hasReport.exchange(false, ordering: .acquiringAndReleasing) else { return }
+        anchor?.anchor?.pool.changed(self, grownBy: grown.exchange(0, ordering: .relaxed))
+    }
 
     // MARK: Streams
 
@@ -103,28 +139,33 @@ final class HTTP2Connection: @unchecked Sendable {
     func begin(_ request: HTTP2Request, _ stream: HTTP2Stream, hasBody: Bool) throws(LoadError) {
         begun.add(1, ordering: .relaxed)
         do throws(WireViolation) {
-            try lock.withLock { (_) throws(WireViolation) in
+            let beginsWatch = try lock.withLock { (_) throws(WireViolation) in
                 guard failure == nil, !isClosed else { throw WireViolation(.local, .http2NoStream, section: "RFC 9113 5.1.1") }
                 stream.number = try codec.submit(request, hasBody: hasBody)
                 streams[stream.number] = stream
                 hasUnwritten = true
+                return self.beginsWatch()
             }
+            if beginsWatch { scheduleWatch() }
         } catch {
-            if error.code == .http2NoStream { retire() }
+            if error.code == .http2NoStream {
+                retire()
+                report()
+            }
             throw LoadError(error, .sending)
         }
     }
 
     /// What has come for a stream since the last time.
-    /// - Parameter used: bytes of what was taken before that its reader has used up: the peer may send as many more.
-    func take(_ stream: HTTP2Stream, used: Int) -> HTTP2Inbox {
+    /// - Parameters:
+    ///   - used: bytes of what was taken before that its reader has used up: the peer may send as many more.
+    ///   - readsBody: if there is nothing, its body is what he waits for.
+    func take(_ stream: HTTP2Stream, used: Int, readsBody: Bool) -> HTTP2Inbox {
         var mustFlush = false
         let taken = lock.withLock { _ in
-            if stream.wasWoken {
-                stream.wasWoken = false
-                wokenCount -= 1
-            }
+            runs(stream)
             stream.hasNews = false
+            stream.readsBody = readsBody
             if used > 0, !stream.isOver, !stream.isComplete {
                 stream.taken += Int64(used)
                 codec.consumed(used, on: stream.number)
@@ -142,6 +183,13 @@ final class HTTP2Connection: @unchecked Sendable {
         }
         if mustFlush { nudge() }
         return taken
+    }
+
+    /// Its task runs, whatever it does next: nobody waits for that. Under the lock.
+    func runs(_ stream: HTTP2Stream) {
+        guard stream.wasWoken else { return }
+        stream.wasWoken = false
+        wokenCount -= 1
     }
 
     /// Adds to a request's body. Returns how much waits for the peer then.
@@ -162,13 +210,23 @@ final class HTTP2Connection: @unchecked Sendable {
         }
     }
 
+    /// Its load has become more or less urgent.
+    func prioritize(_ stream: HTTP2Stream?, urgency: Int) {
+        guard let stream else { return }
+        let hasChanged = lock.withLock { _ in
+            guard stream.urgency != urgency, !stream.isOver, !stream.isComplete, streams[stream.number] === stream else { return false }
+            stream.urgency = urgency
+            codec.prioritize(stream.number, urgency: urgency)
+            hasUnwritten = true
+            return true
+        }
+        if hasChanged { nudge() }
+    }
+
     /// Nobody has the stream any more. One that has not ended is ended.
     func end(_ stream: HTTP2Stream) {
         let (next, mustFlush) = lock.withLock { _ in
-            if stream.wasWoken {
-                stream.wasWoken = false
-                wokenCount -= 1
-            }
+            runs(stream)
             stream.isWaiting = false
             dropFromLine(stream)
             lastEnd = clock.coarseNow()
@@ -203,11 +261,12 @@ final class HTTP2Connection: @unchecked Sendable {
         retire()
         let slots = lock.withLock { _ in failUnderLock(why) }
         for slot in slots { slot.wake() }
+        report()
     }
 
     func failUnderLock(_ why: HTTP2Failure) -> [PollSlot] {
         guard failure == nil else { return [] }
-        failure = why
+        failure = wasToldToCalm && why.isLostConnection ? .calm : why
         retire()
         var slots: [PollSlot] = []
         for stream in streams.values { note(stream, &slots) }
@@ -223,6 +282,7 @@ final class HTTP2Connection: @unchecked Sendable {
             return !isLed
         }
         if isOurs { closeTransport() }
+        report()
     }
 
     /// Whoever reads last closes what was to be closed meanwhile. Under the lock.
@@ -301,6 +361,7 @@ final class HTTP2Connection: @unchecked Sendable {
         var slots: [PollSlot] = []
         let goesOn = lock.withLock { _ in
             if outputSent == output.count {
+                if outputSent > 0 { lastWritten = clock.coarseNow() }
                 output.removeAll(keepingCapacity: true)
                 outputSent = 0
                 hasUnwritten = false
@@ -315,6 +376,7 @@ final class HTTP2Connection: @unchecked Sendable {
             return true
         }
         for slot in slots { slot.wake() }
+        report()
         return goesOn
     }
     private static let outputSize = 64 * 1024
@@ -327,6 +389,7 @@ final class HTTP2Connection: @unchecked Sendable {
             writeBlockedOn = nil
         }
         transport.slot.wake()
+        report()
     }
 }
 

@@ -1,5 +1,6 @@
-// What was received and not consumed. Large pieces of bodies refer to the buffer they were read into, small ones are
-// copied: a peer that sends single bytes must not make each of them keep a whole buffer.
+// What was received and not consumed. Pieces of bodies whose reader waits for them refer to the buffer they were read
+// into, and are gone with it soon. Others are copied, as are small ones: who takes nothing, or a peer that sends single
+// bytes, must not make each of them keep a whole buffer.
 
 import URLLoadingIO
 
@@ -20,9 +21,15 @@ struct HTTP2Input {
 
     func last(_ count: Int) -> UnsafeRawBufferPointer { storage.bytes(unread.upperBound - count..<unread.upperBound) }
 
-    func chunk(_ range: Range<Int>) -> Chunk {
+    /// - Parameters:
+    ///   - isAwaited: its reader takes it as soon as he runs.
+    ///   - earlier: what lies before him already: with so many bytes of this buffer, more of it cost nothing.
+    func chunk(_ range: Range<Int>, isAwaited: Bool, after earlier: Chunk?) -> Chunk {
         let place = unread.lowerBound + range.lowerBound..<unread.lowerBound + range.upperBound
-        guard range.count >= Self.smallPiece else { return Chunk(copying: storage.bytes(place)) }
+        let isLent = isAwaited && (earlier == nil || earlier?.storage === storage)
+        guard range.count >= (isLent ? Self.smallPiece : max(Self.smallPiece, storage.capacity / 2)) else {
+            return Chunk(copying: storage.bytes(place))
+        }
         return Chunk(storage: storage, range: place)
     }
 

@@ -7,7 +7,8 @@ import URLLoadingWire
 final class HTTP2Stream: @unchecked Sendable {
     /// Where its task waits while another reads the connection.
     let slot: PollSlot
-    let urgency: Int
+    /// RFC 9218 4.1.
+    var urgency: Int
     var number: Int32 = 0
     var inbox = HTTP2Inbox()
     /// Something has happened that its task has not seen.
@@ -18,6 +19,8 @@ final class HTTP2Stream: @unchecked Sendable {
     var place: Int?
     /// It was woken by news, and its task has not run yet.
     var wasWoken = false
+    /// It waits for its body, and takes whatever comes of it.
+    var readsBody = false
     /// The answer has come to its end.
     var isComplete = false
     var hasSentAll: Bool
@@ -57,10 +60,14 @@ enum HTTP2Failure: Sendable {
     case wire(WireViolation)
     /// The peer closed the connection.
     case closed
+    /// Nothing was heard from it, though it was asked.
+    case unanswered
     /// The peer ended the stream.
     case reset(HTTP2ErrorCode)
     /// The peer has not looked at the request, and will not.
     case unprocessed
+    /// The peer closes the connection because we ask too much of it.
+    case calm
 
     func loadError(_ phase: LoadError.Phase, hasBegun: Bool) -> LoadError {
         switch self {
@@ -68,7 +75,10 @@ enum HTTP2Failure: Sendable {
         case .wire(let violation): LoadError(violation, phase)
         case .closed where hasBegun: LoadError(.truncated, phase: phase, party: .peer, detail: "the connection was closed")
         case .closed: LoadError(.connectionLost, phase: phase, party: .peer, detail: "closed without an answer")
+        case .unanswered where hasBegun: LoadError(.truncated, phase: phase, party: .peer, detail: "no answer to a PING: the path is dead")
+        case .unanswered: LoadError(.connectionLost, phase: phase, party: .peer, detail: "no answer to a PING: the path is dead")
         case .reset(let code): LoadError(.streamReset, phase: phase, party: .peer, detail: "\(code)")
+        case .calm: LoadError(.connectionLost, phase: phase, party: .peer, detail: "ENHANCE_YOUR_CALM: the server wants fewer requests")
         case .unprocessed: LoadError(.connectionLost, phase: phase, party: .peer, detail: "the request was not processed")
         }
     }
@@ -83,7 +93,7 @@ enum HTTP2Failure: Sendable {
 
     var isLostConnection: Bool {
         switch self {
-        case .io, .closed: true
+        case .io, .closed, .unanswered: true
         default: false
         }
     }

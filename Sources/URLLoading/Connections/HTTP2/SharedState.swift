@@ -2,6 +2,10 @@
 // that may speak HTTP/2 asks here first; what turns out to speak HTTP/1 is left to the pool, and remembered.
 //
 // While one load connects to an origin nobody knows, the others wait: most likely all of them fit on what it makes.
+//
+// Invariant: if a load waits, somebody connects, or there are as many connections as there may be, or one whose turn it
+// is has not asked again yet. So every transition that takes a connection away, or adds places, calls those who can go
+// on with that; and who was called and did not need it passes it on.
 
 import URLLoadingIO
 
@@ -12,7 +16,7 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
         let priority: UInt8
         /// It is its turn: it asks again, before those who come now.
         var isCalled = false
-        /// What was waited for has failed: it connects by itself.
+        /// What was waited for has failed: it connects by itself, beside others.
         var isAlone = false
         init(slot: PollSlot, priority: UInt8) { (self.slot, self.priority) = (slot, priority) }
     }
@@ -27,6 +31,7 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
     }
 
     private struct Host {
+        /// Those that take streams: what is retired is none of them, though its last streams go on.
         var connections: [Connection] = []
         var connecting = 0
         var waiting: [Waiter] = []
@@ -47,20 +52,28 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
 
     /// - Parameters:
     ///   - waiter: of a load that has waited already.
+    ///   - suits: whether a load would rather have this connection than a new one.
     ///   - enter: takes a place on a connection, if it has one.
-    mutating func lease(_ route: Route, after waiter: Waiter?, enter: (Connection) -> Bool, makeWaiter: () -> Waiter) -> Lease {
+    mutating func lease(
+        _ route: Route, after waiter: Waiter?, suits: (Connection) -> Bool = { _ in true }, enter: (Connection) -> Bool,
+        makeWaiter: () -> Waiter
+    ) -> Lease {
         guard !speakHTTP1.contains(route) else { return .alone }
         var host = hosts[route] ?? Host()
         defer { hosts[route] = host }
-        if waiter != nil || host.waiting.isEmpty, let free = host.connections.first(where: enter) { return .use(free) }
-        let mayConnect = host.connecting == 0 && host.connections.count < perHost
-        if waiter?.isAlone == true || (mayConnect && (waiter != nil || host.waiting.isEmpty)) {
-            host.connecting += 1
-            return .connect
+        if waiter != nil || host.waiting.isEmpty {
+            if let free = host.connections.first(where: { suits($0) && enter($0) }) { return .use(free) }
+            let isTurn = host.connecting == 0 || waiter?.isAlone == true
+            if isTurn, host.connections.count + host.connecting < perHost {
+                host.connecting += 1
+                return .connect
+            }
+            if host.connecting == 0, let free = host.connections.first(where: enter) { return .use(free) }
         }
         let new = makeWaiter()
-        let place = host.waiting.firstIndex { $0.priority < new.priority } ?? host.waiting.endIndex
-        host.waiting.insert(new, at: place)
+        // Whose turn it was already is the first of his kind again.
+        let place = host.waiting.firstIndex { waiter == nil ? $0.priority < new.priority : $0.priority <= new.priority }
+        host.waiting.insert(new, at: place ?? host.waiting.endIndex)
         return .wait(new)
     }
 
@@ -78,18 +91,20 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
         return ended(route) { _ in }
     }
 
-    /// It has failed. One load's failure is not the others': they try by themselves.
+    /// It has failed. One load's failure is not the others': they try by themselves, as many at a time as there may be
+    /// connections.
     mutating func failedToConnect(_ route: Route, isOwnFault: Bool) -> [Waiter] {
-        guard !isOwnFault else { return ended(route) { $0.isAlone = true } }
+        guard let host = hosts[route] else { return [] }
         hosts[route]?.connecting -= 1
-        return next(route)
+        return isOwnFault ? next(route, perHost - host.connections.count - host.connecting + 1) { $0.isAlone = true } : next(route)
     }
 
-    /// The server of a route says so.
-    mutating func requiresHTTP1(_ route: Route) {
+    /// The server of a route says so. Who waits for a place there has to go elsewhere.
+    mutating func requiresHTTP1(_ route: Route) -> [Waiter] {
         if requireHTTP1.count >= Self.mostRemembered { requireHTTP1.removeAll() }
         requireHTTP1.insert(route)
         speakHTTP1.insert(route)
+        return next(route, .max)
     }
 
     private static var mostRemembered: Int { 4096 }
@@ -113,14 +128,24 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
         return connected(connection, route)
     }
 
-    /// A place has become free, or a turn was not used.
-    mutating func next(_ route: Route) -> [Waiter] {
+    /// Places have become free, or a turn was not used.
+    mutating func next(_ route: Route, _ count: Int = 1, _ change: (Waiter) -> Void = { _ in }) -> [Waiter] {
         guard var host = hosts[route] else { return [] }
         defer { hosts[route] = host.isEmpty ? nil : host }
-        guard !host.waiting.isEmpty else { return [] }
-        let first = host.waiting.removeFirst()
-        first.isCalled = true
-        return [first]
+        let called = Array(host.waiting.prefix(max(0, count)))
+        guard !called.isEmpty else { return [] }
+        host.waiting.removeFirst(called.count)
+        for waiter in called {
+            waiter.isCalled = true
+            change(waiter)
+        }
+        return called
+    }
+
+    /// Who was called has found a place: if there may be another connection, it is the next one's to make.
+    mutating func passOn(_ route: Route) -> [Waiter] {
+        guard let host = hosts[route], host.connecting == 0, host.connections.count < perHost else { return [] }
+        return next(route)
     }
 
     /// A waiting load goes away.
@@ -131,13 +156,16 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
         return []
     }
 
-    mutating func remove(_ connection: Connection, _ route: Route) {
-        for route in [route] + (aliases.removeValue(forKey: ObjectIdentifier(connection)) ?? []) { drop(connection, route) }
+    /// It takes no more streams, or is no more. Its place is another's to fill.
+    mutating func remove(_ connection: Connection, _ route: Route) -> [Waiter] {
+        ([route] + (aliases.removeValue(forKey: ObjectIdentifier(connection)) ?? [])).flatMap { drop(connection, $0) }
     }
 
-    private mutating func drop(_ connection: Connection, _ route: Route) {
-        hosts[route]?.connections.removeAll { $0 === connection }
+    private mutating func drop(_ connection: Connection, _ route: Route) -> [Waiter] {
+        guard let place = hosts[route]?.connections.firstIndex(where: { $0 === connection }) else { return [] }
+        hosts[route]?.connections.remove(at: place)
         if hosts[route]?.isEmpty == true { hosts[route] = nil }
+        return passOn(route)
     }
 
     // MARK: Coalescing (RFC 9113 9.1.1)
@@ -154,31 +182,27 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
     }
 
     /// Its server did not want that.
-    mutating func part(_ connection: Connection, from route: Route) {
+    mutating func part(_ connection: Connection, from route: Route) -> [Waiter] {
         if loners.count >= Self.mostRemembered { loners.removeAll() }
         loners.insert(route)
         aliases[ObjectIdentifier(connection)]?.removeAll { $0 == route }
-        drop(connection, route)
+        return drop(connection, route)
     }
 
-    /// A place on a connection has become free.
-    mutating func placeIsFree(_ connection: Connection, _ route: Route) -> [Waiter] {
-        next(route) + (aliases[ObjectIdentifier(connection)] ?? []).flatMap { next($0) }
+    /// So many places on a connection have become free.
+    mutating func placeIsFree(_ connection: Connection, _ route: Route, _ count: Int = 1) -> [Waiter] {
+        next(route, count) + (aliases[ObjectIdentifier(connection)] ?? []).flatMap { next($0, count) }
     }
 
-    /// Takes out every connection of which this is true.
-    mutating func removeAll(where isUnwanted: (Connection) -> Bool) -> [Connection] {
-        var removed: [Connection] = []
-        for route in Array(hosts.keys) {
-            hosts[route]?.connections.removeAll {
-                guard isUnwanted($0) else { return false }
-                removed.append($0)
-                aliases[ObjectIdentifier($0)] = nil
-                return true
-            }
-            if hosts[route]?.isEmpty == true { hosts[route] = nil }
+    /// Takes out every connection of which this is true. Returns whom to wake as well.
+    mutating func removeAll(where isUnwanted: (Connection) -> Bool) -> (removed: [Connection], woken: [Waiter]) {
+        let removed = connections.filter(isUnwanted)
+        var woken: [Waiter] = []
+        for connection in removed {
+            aliases[ObjectIdentifier(connection)] = nil
+            for route in Array(hosts.keys) { woken += drop(connection, route) }
         }
-        return removed
+        return (removed, woken)
     }
 
     mutating func drain() { isDraining = true }
@@ -189,6 +213,8 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
         return hosts.values.flatMap(\.connections).filter { seen.insert(ObjectIdentifier($0)).inserted }
     }
     var isEmpty: Bool { hosts.isEmpty }
+    /// Not fewer than there are: what serves several routes counts for each.
+    var mostConnections: Int { hosts.values.reduce(0) { $0 + $1.connections.count } }
     func waiting(_ route: Route) -> Int { hosts[route]?.waiting.count ?? 0 }
     func connecting(_ route: Route) -> Int { hosts[route]?.connecting ?? 0 }
 }

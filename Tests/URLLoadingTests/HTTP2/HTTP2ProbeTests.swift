@@ -1,0 +1,131 @@
+import FoundationEssentials
+import Synchronization
+import Testing
+import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Paths that die without a word.
+@Suite(.timeLimit(.minutes(2)))
+struct HTTP2ProbeTests {
+    private final class Tally: Sendable {
+        private let value = Atomic<Int>(0)
+        var count: Int { value.load(ordering: .acquiring) }
+        func add() { value.add(1, ordering: .releasing) }
+    }
+
+    /// Moves the time in small steps, so that what is asked can be answered, until `isOver`.
+    private func advance(_ clock: ManualClock, until isOver: () -> Bool) async throws {
+        while !isOver() {
+            clock.advance(by: .milliseconds(500))
+            try await Task.sleep(for: .microseconds(500))
+        }
+    }
+
+    @Test("streams on a dead path end, and say why")
+    func deadPath() async throws {
+        let clock = ManualClock()
+        try await withHTTP2(.init(), {
+            $0.use(clock)
+            $0.idleTimeout = nil
+        }) { server, session in
+            server.route("/") { _ in .ok("ok") }
+            server.script(onConnection: 1) { peer in
+                try await peer.start()
+                _ = try await peer.expectRequest()
+                let second = try await peer.expectRequest()
+                try await peer.respond(to: second.stream, body: [1], endStream: false)
+                // Deaf from now on.
+                while true { _ = try await peer.receive() }
+            }
+            let first = session.dataTask(from: server.url("/"))
+            first.resume()
+            _ = try await server.wait(for: .headers)
+            let second = session.dataTask(from: server.url("/"))
+            second.resume()
+            _ = try await second.response
+            let ended = Tally()
+            let failures = [first, second].map { task in
+                Task { () -> LoadError? in
+                    defer { ended.add() }
+                    do throws(LoadError) { _ = try await task.value } catch { return error }
+                    return nil
+                }
+            }
+            try await advance(clock) { ended.count == 2 }
+            let all = [await failures[0].value, await failures[1].value]
+            #expect(all.map { $0?.reason } == [.connectionLost, .truncated])
+            #expect(all.allSatisfy { $0?.detail?.contains("PING") == true })
+            #expect(server.frames.count { $0.frame.kind == .ping } == 1)
+            try await session.expect(server.url("/"), "ok")
+        }
+    }
+
+    @Test("a silent peer that answers is left alone")
+    func silentPeer() async throws {
+        let clock = ManualClock()
+        try await withHTTP2(.init(), {
+            $0.use(clock)
+            $0.idleTimeout = nil
+        }) { server, session in
+            server.script { peer in
+                try await peer.start()
+                let request = try await peer.expectRequest()
+                for _ in 0..<5 { try await peer.answerControl(try await peer.expect(.ping)) }
+                try await peer.respond(to: request.stream, body: Array("ok".utf8))
+                await peer.untilClosed()
+            }
+            let isOver = Atomic<Bool>(false)
+            async let late: Void = {
+                try await session.expect(server.url("/"), "ok")
+                isOver.store(true, ordering: .releasing)
+            }()
+            try await advance(clock) { isOver.load(ordering: .acquiring) }
+            try await late
+            #expect(server.counts.accepted == 1)
+        }
+    }
+
+    @Test("many loads on a connection that rested send one PING")
+    func onePing() async throws {
+        let clock = ManualClock()
+        try await withHTTP2(.init(), { $0.use(clock) }) { server, session in
+            server.route("/") { _ in .ok("ok") }
+            try await session.expect(server.url("/"), "ok")
+            clock.advance(by: .seconds(20))
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<30 { group.addTask { try await session.expect(server.url("/"), "ok") } }
+                try await group.waitForAll()
+            }
+            #expect(server.frames.count { $0.frame.kind == .ping && !$0.frame.isAck } == 1)
+            #expect(server.counts.accepted == 1)
+        }
+    }
+
+    @Test("SETTINGS that are never acknowledged end the connection")
+    func settings() async throws {
+        let clock = ManualClock()
+        try await withHTTP2TestServer { server in
+            server.script(onConnection: 1) { peer in
+                try await peer.send(.settings())
+                while true { _ = try await peer.receive() }
+            }
+            var configuration = Configuration.http2
+            configuration.use(clock)
+            configuration.idleTimeout = nil
+            try await withSession(configuration) { session in
+                let isOver = Atomic<Bool>(false)
+                async let error: LoadError? = {
+                    defer { isOver.store(true, ordering: .releasing) }
+                    do throws(LoadError) { _ = try await session.data(from: server.url("/")) } catch { return error }
+                    return nil
+                }()
+                try await advance(clock) { isOver.load(ordering: .acquiring) }
+                let found = await error
+                #expect(found?.reason == .http2Violation && "\(String(describing: found))".contains("SETTINGS_TIMEOUT"))
+                #expect(try await server.wait(for: .goAway).frame.errorCode?.rawValue == 4)
+            }
+        }
+    }
+}

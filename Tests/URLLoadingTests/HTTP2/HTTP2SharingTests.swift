@@ -1,0 +1,173 @@
+import FoundationEssentials
+import Synchronization
+import Testing
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+@testable import URLLoading
+
+/// What streams of one connection cost each other: memory, time, turns.
+@Suite(.timeLimit(.minutes(2)))
+struct HTTP2SharingTests {
+    @Test("small pieces that nobody takes keep no whole buffers")
+    func unreadPieces() async throws {
+        try await withHTTP2 { server, session in
+            let streams = 20, rounds = 30
+            server.script { peer in
+                try await peer.start(.maxConcurrentStreams(200))
+                var held: [Int] = []
+                for _ in 0..<streams {
+                    let stream = try await peer.expectRequest().stream
+                    try await peer.respond(to: stream, body: [1], endStream: false)
+                    held.append(stream)
+                }
+                let fast = try await peer.expectRequest().stream
+                try await peer.respond(to: fast, body: [1], endStream: false)
+                let small = [UInt8](repeating: 2, count: 5000), large = [UInt8](repeating: 3, count: 240_000)
+                for _ in 0..<rounds {
+                    for stream in held { try await peer.data(stream, small) }
+                    try await peer.data(fast, large)
+                }
+                try await peer.data(fast, [4], endStream: true)
+                await peer.untilClosed()
+            }
+            var tasks: [LoadTask<Data>] = []
+            for _ in 0..<streams {
+                let task = session.dataTask(from: server.url("/"))
+                task.resume()
+                _ = try await task.response
+                task.suspend()
+                tasks.append(task)
+            }
+            let total = try await session.load(Request(url: server.url("/"))) { _, body in
+                var total = 0
+                for try await chunk in body { total += chunk.count }
+                return total
+            }
+            #expect(total == rounds * 240_000 + 2)
+            // Three million bytes lie here; in buffers of their own they took fifty times that.
+            #expect(session.heldInInboxes < 8_000_000, "\(session.heldInInboxes)")
+            for task in tasks { task.cancel() }
+        }
+    }
+
+    @Test("of a hundred bodies the one that is not read costs its window, and the others nothing")
+    func slowReaderCostsItsWindow() async throws {
+        try await withHTTP2 { server, session in
+            let megabyte = bytes(1 << 20)
+            server.route("/m") { _ in .ok(.bytes(megabyte)) }
+            try await session.load(Request(url: server.url("/m"))) { _, body in
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for _ in 0..<99 {
+                        group.addTask {
+                            let count = try await session.data(from: server.url("/m")).0.count
+                            #expect(count == megabyte.count)
+                        }
+                    }
+                    try await group.waitForAll()
+                }
+                // A window of 256 KiB, and no more than as much again of buffers that are not full.
+                #expect(session.heldInInboxes <= 512 * 1024, "\(session.heldInInboxes)")
+                var count = 0
+                for try await chunk in body { count += chunk.count }
+                #expect(count == megabyte.count)
+            }
+            #expect(server.counts.accepted == 1)
+        }
+    }
+
+    @Test("who reads for all hears his idle timeout though the others' frames never end")
+    func idleTimeoutOfTheReader() async throws {
+        let clock = ManualClock()
+        try await withHTTP2(.init(), {
+            $0.use(clock)
+            $0.idleTimeout = .seconds(5)
+        }) { server, session in
+            let isOver = Atomic<Bool>(false)
+            server.script { peer in
+                try await peer.start()
+                _ = try await peer.expectRequest()
+                let other = try await peer.expectRequest().stream
+                try await peer.respond(to: other, body: [1], endStream: false)
+                while !isOver.load(ordering: .acquiring) {
+                    try await peer.ping()
+                    clock.advance(by: .milliseconds(100))
+                }
+                try await peer.data(other, [2], endStream: true)
+                await peer.untilClosed()
+            }
+            async let mute: Void = expectFailure(.idleTimeout) { try await session.data(from: server.url("/mute")) }
+            try await clock.untilWaiting()
+            var request = Request(url: server.url("/other"))
+            request.idleTimeout = .seconds(10_000)
+            async let other = session.data(for: request).0
+            await mute
+            isOver.store(true, ordering: .releasing)
+            let data = try await other
+            #expect(data == Data([1, 2]))
+        }
+    }
+
+    @Test("GOAWAY with ENHANCE_YOUR_CALM is no word to ask again at once", arguments: [false, true])
+    func calm(closes: Bool) async throws {
+        let clock = ManualClock()
+        try await withHTTP2(.init(), { $0.use(clock) }) { server, session in
+            server.route("/") { _ in .ok("ok") }
+            server.script(onConnection: 1) { peer in
+                try await peer.start()
+                let first = try await peer.expectRequest()
+                try await peer.respond(to: first.stream, body: Array("ok".utf8))
+                let second = try await peer.expectRequest()
+                try await peer.goAway(last: closes ? second.stream : first.stream, .enhanceYourCalm)
+                if !closes { await peer.untilClosed() }
+            }
+            try await session.expect(server.url("/"), "ok")
+            let error = await #expect(throws: LoadError.self) { try await session.data(from: server.url("/")) }
+            #expect(error?.reason == .connectionLost && error?.detail?.contains("ENHANCE_YOUR_CALM") == true, "\(String(describing: error))")
+            #expect(server.counts.accepted == 1)
+        }
+        // A policy waits first.
+        try await withHTTP2(.init(), {
+            $0.use(clock)
+            $0.retryPolicy = RetryPolicy()
+            $0.retryPolicy?.backOff = .constant(.seconds(3))
+        }) { server, session in
+            server.route("/") { _ in .ok("ok") }
+            server.script(onConnection: 1) { peer in
+                try await peer.start()
+                _ = try await peer.expectRequest()
+                try await peer.goAway(last: 0, .enhanceYourCalm)
+                await peer.untilClosed()
+            }
+            async let again: Void = session.expect(server.url("/"), "ok")
+            try await server.wait { $0.open == 0 && $0.accepted == 1 }
+            let isOver = Atomic<Bool>(false)
+            async let advancing: Void = {
+                while !isOver.load(ordering: .acquiring) {
+                    clock.advance(by: .milliseconds(100))
+                    try await Task.sleep(for: .microseconds(200))
+                }
+            }()
+            try await again
+            isOver.store(true, ordering: .releasing)
+            try await advancing
+            #expect(server.counts.accepted == 2)
+        }
+    }
+}
+
+extension Session {
+    /// The bytes of all buffers that something lies in which nobody has taken.
+    fileprivate nonisolated var heldInInboxes: Int {
+        var held: [ObjectIdentifier: Int] = [:]
+        for connection in core.pool.withSharing({ $0.connections }) {
+            connection.lock.withLock { _ in
+                for chunk in connection.streams.values.flatMap(\.inbox.chunks) {
+                    held[ObjectIdentifier(chunk.storage)] = chunk.storage.capacity
+                }
+            }
+        }
+        return held.values.reduce(0, +)
+    }
+}
