@@ -89,9 +89,9 @@ final class WebSocketLoad: Load, @unchecked Sendable {
         } catch {
             state.withLock { $0.failedToOpen(LoadError(stopReason, or: error)) }
         }
-        settle()
         keep(within: Self.rest)
         beginPinging()
+        settle()
     }
 
     private func takeOver(_ exchange: any Exchange) throws(LoadError) {
