@@ -54,6 +54,10 @@ extension WebSocketLoad {
         guard isLingering || (input?.held ?? 0) <= options.readAhead else { return }
         guard isLingering || input?.mayHoldMore == true || transport.hasPendingInput(askingKernel: clock.manual != nil)
         else { return }
-        if case .moved = read(from: transport, atMost: Self.lookSize, looks: Self.looks) { input?.leave() }
+        for _ in 0..<Self.looks {
+            guard isLingering || ((input?.held ?? 0) <= options.readAhead && state.withLock { $0.mayReadOn }) else { break }
+            if case .blocked = read(from: transport, atMost: Self.lookSize, looks: Self.looks) { return }
+        }
+        input?.leave()
     }
 }

@@ -110,7 +110,7 @@ extension WebSocketLoad {
         case blocked(PollSlot.Interest)
     }
 
-    /// As far as it goes without a wait, and not beyond one message. By whoever reads.
+    /// As far as it goes without a wait, and not beyond the next message. By whoever reads.
     func read(from transport: any Transport, atMost most: Int = .max, looks: Int = 64) -> ReadStep {
         var looks = looks
         while true {
@@ -160,12 +160,9 @@ extension WebSocketLoad {
     private func hear(_ event: WebSocketInput.Event) -> Bool {
         switch event {
         case .message(let message):
-            let mayReadOn = state.withLock { state in
-                state.deliver(message)
-                return state.mayReadOn
-            }
-            if !mayReadOn { answer() }
-            return mayReadOn
+            state.withLock { $0.deliver(message) }
+            answer()
+            return false
         case .ping(let payload): state.withLock { $0.control.heardPing(payload) }
         case .pong(let payload):
             let now = clock.now()

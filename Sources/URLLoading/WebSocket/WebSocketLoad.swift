@@ -8,7 +8,7 @@ import URLLoadingWire
 
 final class WebSocketLoad: Load, @unchecked Sendable {
     let options: WebSocketOptions
-    let state = Lock(WebSocketState())
+    let state: Lock<WebSocketState>
     /// What was asked for, with the scheme it was asked for with.
     let url: URL
     private let protocols: [String]
@@ -28,6 +28,7 @@ final class WebSocketLoad: Load, @unchecked Sendable {
 
     init(_ core: Core, _ request: Request, _ protocols: [String], _ options: WebSocketOptions, _ decisions: Decisions?) {
         self.options = options
+        state = Lock(WebSocketState(readAhead: options.readAhead))
         self.protocols = protocols
         url = request.url
         var request = request, refusal: LoadError?

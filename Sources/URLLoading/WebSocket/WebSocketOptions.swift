@@ -17,8 +17,8 @@ public struct WebSocketOptions: Sendable, Hashable {
     public var pingInterval: Duration?
     /// How long the server may take to answer a close, and to close the connection after it; more than zero.
     public var closeTimeout = Duration.seconds(10)
-    /// How many bytes of a message nobody has asked for yet are taken from the connection, at least 0; whole messages
-    /// at most one. A ping or a close behind what is not taken waits until somebody receives.
+    /// How many bytes of messages nobody has asked for yet are taken from the connection, at least 0; one message may
+    /// go beyond. A ping, a pong or a close behind what is not taken waits until somebody receives.
     public var readAhead = 64 * 1024
 
     public init() {}

@@ -41,8 +41,13 @@ struct WebSocketState: Sendable {
     var isKeeperSet = false
 
     /// Received before anybody asked for it.
-    private(set) var ahead: WebSocketMessage?
+    private var ahead: [WebSocketMessage] = []
+    /// Its bytes, and what each message costs beside them.
+    private var aheadSize = 0
+    private let readAhead: Int
     var control = WebSocketControl()
+
+    init(readAhead: Int) { self.readAhead = max(1, readAhead) }
 
     // MARK: Its beginning
 
@@ -69,7 +74,7 @@ struct WebSocketState: Sendable {
     /// Messages may be read, or there is a connection whose end is waited for.
     private var mayRead: Bool {
         guard transport != nil, !isEnding else { return false }
-        return isLingering || (outcome == nil && (ahead == nil || discards))
+        return isLingering || (outcome == nil && (aheadSize < readAhead || discards))
     }
 
     /// Whether messages reach nobody any more: we have taken leave, and nobody receives.
@@ -111,14 +116,19 @@ struct WebSocketState: Sendable {
     mutating func leaveReceiving() { isReceiving = false }
 
     mutating func deliver(_ message: WebSocketMessage) {
-        guard ahead == nil, !discards else { return }
-        ahead = message
+        guard !discards else { return }
+        ahead.append(message)
+        aheadSize += message.count + Self.messageCost
     }
 
     mutating func takeAhead() -> WebSocketMessage? {
-        defer { ahead = nil }
-        return ahead
+        guard !ahead.isEmpty else { return nil }
+        let message = ahead.removeFirst()
+        aheadSize -= message.count + Self.messageCost
+        return message
     }
+
+    private static let messageCost = 64
 
     // MARK: Turns to send
 

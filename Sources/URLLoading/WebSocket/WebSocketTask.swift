@@ -17,8 +17,8 @@ public import URLLoadingWire
 /// ``Session/webSocket(_:protocols:options:decisions:_:)`` is the simpler way where a scope is all it lives for.
 ///
 /// Nothing is read that nobody asked for, so a receiver who takes his time slows the server down. But for pings, which
-/// are answered, and a close: a socket that nobody receives on is looked after once a second, and at most one message,
-/// or ``WebSocketOptions/readAhead`` bytes of it, is taken ahead.
+/// are answered, and a close: a socket that nobody receives on is looked after once a second, and at most
+/// ``WebSocketOptions/readAhead`` bytes of messages are taken ahead.
 ///
 /// The socket ends when one side closes it, when the connection is lost, when the server breaks the protocol, with
 /// ``cancel()``, with its session, and when nobody holds the handle or its ``messages`` any more. Cancelling a task that
@@ -85,8 +85,8 @@ public final class WebSocketTask: Sendable, CustomStringConvertible {
 
     // MARK: Pings
 
-    /// Asks the server whether it is there (RFC 6455 5.5.2), and returns how long the answer took. While a message waits
-    /// that nobody receives, no answer can be heard.
+    /// Asks the server whether it is there (RFC 6455 5.5.2), and returns how long the answer took. While more
+    /// than ``WebSocketOptions/readAhead`` bytes wait for a receiver, no answer can be heard.
     /// - Parameter limit: how long to wait; more than zero.
     /// - Throws: ``LoadError``: ``LoadError/Reason/pingTimeout``, after which the socket goes on, or why it has ended.
     @concurrent @discardableResult
