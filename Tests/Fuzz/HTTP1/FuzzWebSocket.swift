@@ -35,8 +35,8 @@ private func conversation(_ role: WebSocketCodec.Role, _ bytes: [UInt8], pieces:
             var isThrough = false
             while !isThrough {
                 var consumed = 0
-                let event = try input.withUnsafeMutableBytes { (all) throws(WireViolation) in
-                    try codec.next(all, consumed: &consumed)
+                let event = try input.withUnsafeMutableBufferPointer { (all) throws(WireViolation) in
+                    try codec.next(UnsafeMutableRawBufferPointer(all), consumed: &consumed)
                 }
                 promise(consumed <= input.count, "no more than there is")
                 switch event {
@@ -45,8 +45,8 @@ private func conversation(_ role: WebSocketCodec.Role, _ bytes: [UInt8], pieces:
                     try reader.begin(kind, isCompressed: isCompressed)
                 case .data(let range)?:
                     promise(!range.isEmpty && range.upperBound <= consumed, "a range of what was consumed")
-                    try input.withUnsafeBytes { (all) throws(WireViolation) in
-                        try reader.take(UnsafeRawBufferPointer(rebasing: all[range])) { message += $0 }
+                    try input.withUnsafeBufferPointer { (all) throws(WireViolation) in
+                        try reader.take(UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: all[range]))) { message += $0 }
                     }
                 case .end?:
                     try reader.end { message += $0 }
