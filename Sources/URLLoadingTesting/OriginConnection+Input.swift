@@ -18,6 +18,12 @@ struct OriginInput: Sendable {
 
     func bytes(_ range: Range<Int>) -> ArraySlice<UInt8> { storage[base + range.lowerBound..<base + range.upperBound] }
 
+    /// What was received and nobody has looked at, for whoever speaks something else from here on.
+    mutating func takeRest() -> [UInt8] {
+        defer { unread = unread.upperBound..<unread.upperBound }
+        return Array(storage[unread])
+    }
+
     mutating func next(_ codec: inout HTTP1Codec) throws(WireViolation) -> HTTP1Event? {
         base = unread.lowerBound
         var consumed = 0
@@ -92,7 +98,7 @@ extension OriginConnection {
         do throws(WireViolation) { return try input.next(&codec) } catch { throw .close }
     }
 
-    private func fill() async throws(Ending) {
+    func fill() async throws(Ending) {
         while true {
             guard token.stopReason == nil else { throw .close }
             let progress: Progress

@@ -100,6 +100,11 @@ final class OriginConnection: ServedConnection, @unchecked Sendable {
         }
         faults += route.faults
         try await meet(.requestHead)
+        if let takeover = route.takeover {
+            origin.change { $0.record(request) }
+            try await takeover(request, self)
+            throw .close
+        }
         var answer: TestOrigin.Answer?, leavesBody = !route.readsBody
         if let receiver = route.receiver?(request, self) {
             (answer, leavesBody) = try await receive(&request, receiver)

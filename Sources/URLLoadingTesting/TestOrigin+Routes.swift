@@ -28,12 +28,22 @@ extension TestOrigin {
         state.withLock { $0.routes[path] = Route(handler: { _ in .status(.notFound) }, receiver: receiver) }
     }
 
+    /// Requests after which the connection speaks something else.
+    func route(
+        _ path: String,
+        takingOver takeover: @escaping @Sendable (RecordedRequest, OriginConnection) async throws(OriginConnection.Ending) -> Void
+    ) {
+        state.withLock { $0.routes[path] = Route(handler: { _ in .status(.notFound) }, takeover: takeover) }
+    }
+
     struct Route: Sendable {
         let handler: Handler
         var readsBody = true
         var faults: [Fault] = []
         /// Takes the request as it comes, in the place of `handler`.
         var receiver: (@Sendable (RecordedRequest, OriginConnection) -> any OriginReceiver)?
+        /// Takes the connection over behind the head, in the place of all of these.
+        var takeover: (@Sendable (RecordedRequest, OriginConnection) async throws(OriginConnection.Ending) -> Void)?
 
         static let missing = Route { _ in .status(.notFound) }
     }

@@ -6,6 +6,7 @@ enum Command {
     static func run(_ arguments: [String]) async -> ExitCode {
         if arguments.isEmpty { return await Demonstration.run() }
         if arguments[0] == "tour" { return await Tour.run(Array(arguments.dropFirst())) }
+        if arguments[0] == "ws" { return await WebSocketCommand.run(Array(arguments.dropFirst())) }
         if arguments[0] == "tls" { return await TLSCommand.run(Array(arguments.dropFirst())) }
         if arguments[0] == "cache" { return CacheCommand.run(Array(arguments.dropFirst())) }
         var options: Options

@@ -127,6 +127,8 @@ extension ExitCode {
         .headTooLarge: .tooLarge, .eventLineTooLong: .tooLarge, .eventTooLarge: .tooLarge, .requestBodyFailed: .read,
         .unacceptableStatus: .httpError, .userAuthenticationRequired: .login, .storeRefused: .upload, .storageFull: .remoteFull,
         .serviceUnavailable: .connect,
+        .webSocketRefused: .httpError, .webSocketClosed: .connectionLost,
+        .pingTimeout: .timeout, .closeTimeout: .timeout, .messageTooLarge: .tooLarge,
         .fileNotFound: .read, .fileIsDirectory: .read, .noPermission: .read, .cannotReadFile: .read, .fileChanged: .read,
         .cannotCreateFile: .write, .cannotWriteFile: .write, .cannotMoveFile: .write, .resumeTokenRefused: .usage,
         .addressRefused: .connect, .notAllowedOnCellularNetwork: .connect, .notAllowedOnExpensiveNetwork: .connect,

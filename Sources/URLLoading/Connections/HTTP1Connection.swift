@@ -123,6 +123,9 @@ final class HTTP1Connection: @unchecked Sendable {
                 phase = .receiving
                 return head
             case .informational(let head)?: control.informed(head)
+            case .upgraded(let head)? where control.takesUpgrade:
+                phase = .receiving
+                return head
             case .data?, .end?, .request?, .upgraded?:
                 throw LoadError(.unexpectedUpgrade, phase: .waiting, party: .peer)
             case nil: return nil

@@ -279,6 +279,8 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
     var trust = Trust()
     /// Of ftp: as whom, and how it is secured. Nobody else's connection is used (security 62).
     var ftp: FTPKey?
+    /// What is to be spoken is no HTTP in the end: proxies only carry it (RFC 6455 §4.1).
+    var isTunneled = false
 
     struct Trust: Hashable, Sendable {
         var generation = 0
@@ -308,7 +310,7 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The proxy that gets the requests themselves; `nil` if the origin does, be it through a tunnel.
-    var forwarder: Proxy? { !origin.isSecure && !isMoved && way.forwards ? way.proxies.last : nil }
+    var forwarder: Proxy? { !origin.isSecure && !isMoved && !isTunneled && way.forwards ? way.proxies.last : nil }
 
     /// Whether both go to the same proxy, which gets the requests themselves, with the same credentials and trust.
     func isForwarded(as other: Route) -> Bool {

@@ -108,6 +108,7 @@ struct HTTPHandler: DirectHandler {
     ) async throws(LoadError) -> any NetworkExchange {
         let pool = load.core.pool, configuration = load.core.configuration
         var route = route
+        if load.takesUpgrade { route.isTunneled = route.way.forwards && !route.origin.isSecure }
         if route.isProven {
             route.trust = Route.Trust(generation: pool.connector.secure.generation, group: load.handshakeDecision?.group ?? 0)
         }

@@ -40,6 +40,9 @@ class LoadControl: StopToken, @unchecked Sendable {
     /// Whether no decision may trust a server of this name whose checks failed.
     func forbidsTrust(in host: String) -> Bool { false }
 
+    /// It asks for another protocol than HTTP on its connection, and takes that over (RFC 9110 §7.8).
+    var takesUpgrade: Bool { false }
+
     /// An interim response has come.
     func informed(_ head: HTTP1ResponseHead) {}
 

@@ -60,6 +60,16 @@ struct PreparedRequest: Sendable {
         return request
     }
 
+    /// Adds fields, in the place of those of the same name.
+    mutating func set(_ added: Headers) {
+        var headers = switch fields {
+        case .defaults(let prepared): prepared.headers
+        case .own(let own): own
+        }
+        for field in added { headers[field.name] = field.value }
+        fields = .own(headers)
+    }
+
     /// It asks for another protocol on its connection, which HTTP/1.1 alone can do (RFC 9113 8.2.2).
     var asksUpgrade: Bool {
         // Prepared fields never do.

@@ -37,7 +37,7 @@ enum RedirectPlan {
 
     static func make(_ head: HTTPHead, _ request: Request, followed: Int, maximum: Int) -> RedirectPlan {
         guard isRedirect(head.status), let location = head.headers.values(of: .location).first else { return .deliver }
-        guard let next = resolve(location, request.url) else {
+        guard let next = resolve(location, request.url, isWebSocket: request.headers[.upgrade] == "websocket") else {
             return .refuse(LoadError(.badRedirect, phase: .redirecting, party: .peer, detail: "Location is no URL reference"), nil)
         }
         // A server must not turn a load of the web into one of this machine's files (security 58).
@@ -71,13 +71,14 @@ enum RedirectPlan {
     }
 
     /// The Location resolved against the request's URL; the fragment is inherited (RFC 9110 §10.2.2).
-    private static func resolve(_ location: String, _ base: URL) -> Request? {
+    private static func resolve(_ location: String, _ base: URL, isWebSocket: Bool) -> Request? {
         guard let reference = try? URIReference(location, repairing: true),
             let base = try? URIReference(base.absoluteString), let next = try? base.resolve(reference)
         else { return nil }
         var text = next.absoluteString
         if next.fragment == nil, let fragment = base.fragment { text += "#" + fragment }
-        return URL(string: text).map { Request(url: $0) }
+        let url = URL(string: text)
+        return (isWebSocket ? url?.openingWebSocket ?? url : url).map { Request(url: $0) }
     }
 
     /// 303 makes everything but HEAD a GET; 301 and 302 do so to POST, as every client does

@@ -4,6 +4,15 @@ import URLLoadingCOpenSSL
 package enum DigestHash: Sendable {
     case md5, sha256, sha512_256
 
+    /// SHA-1, which nothing may depend upon for its security: a WebSocket's answer is made of it (RFC 6455 4.2.2). Empty
+    /// where OpenSSL does not do it.
+    package static func sha1(_ bytes: [UInt8]) -> [UInt8] {
+        var result = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
+        var count: UInt32 = 0
+        guard EVP_Digest(bytes, bytes.count, &result, &count, EVP_sha1(), nil) == 1 else { return [] }
+        return Array(result[..<Int(count)])
+    }
+
     private var kind: OpaquePointer? {
         switch self {
         case .md5: EVP_md5()

@@ -49,6 +49,8 @@ package struct WebSocketCodec: Sendable, CustomStringConvertible {
     /// Nothing may be sent behind a close frame.
     package private(set) var hasSentClose = false
     package var hasReceivedClose: Bool { receiving == .closed }
+    /// What is still to come of the frame that is being received, by its own word.
+    package var remaining: UInt64 { if case .payload(let missing, _) = receiving { missing } else { 0 } }
 
     /// - Parameters:
     ///   - allowsCompression: permessage-deflate was agreed upon.

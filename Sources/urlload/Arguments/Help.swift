@@ -22,6 +22,7 @@ enum Help {
           urlload --json https://example.org/ | jq .timings   measure it
           urlload --trace https://example.org/                see every byte
           urlload tls example.org                             see its certificates, and what they are worth
+          urlload ws wss://example.org/chat                   talk: lines in, messages out
           urlload tour                                        see what the library can do
 
 

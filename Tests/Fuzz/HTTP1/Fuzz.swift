@@ -7,15 +7,16 @@ import URLLoadingWire
 public func fuzzOneInput(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     guard count > 2 else { return 0 }
     let rest = Array(UnsafeBufferPointer(start: start + 2, count: count - 2))
-    switch start[0] % 15 {
+    switch start[0] % 18 {
     case 0, 1, 2: fuzzCodec(.client, method: start[0] & 0x40 == 0 ? .get : .head, rest, rule: start[1])
     case 3, 4: fuzzCodec(.server, method: .get, rest, rule: start[1])
     case 5: fuzzDecoder(rest, rule: start[1])
     case 6: fuzzReferences(rest)
     case 7: fuzzValues(rest)
-    case 13: fuzzFTP(rest, rule: start[1])
+    case 12, 13: fuzzFTP(rest, rule: start[1])
     case 8, 9: fuzzBodies(rest, rule: start[1])
     case 10, 11: fuzzCookies(rest)
+    case 14, 15: fuzzWebSocket(start[0] & 0x40 == 0 ? .client : .server, rest, rule: start[1])
     default: fuzzHTTP2(rest, rule: start[1])
     }
     return 0

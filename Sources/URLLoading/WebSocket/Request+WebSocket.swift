@@ -1,0 +1,38 @@
+// From the URL of a WebSocket to the request that opens one (RFC 6455 §3, §4.1).
+
+import FoundationEssentials
+import URLLoadingWire
+
+extension URL {
+    /// Where the handshake of a WebSocket goes: ws is http, wss is https. `nil` for other schemes.
+    var openingWebSocket: URL? {
+        switch scheme?.lowercased() {
+        case "ws", "wss": URL(string: "http" + absoluteString.dropFirst(2))
+        case "http", "https": self
+        default: nil
+        }
+    }
+}
+
+extension Request {
+    /// The request that asks for a WebSocket.
+    func openingWebSocket(_ fields: Headers) throws(LoadError) -> Request {
+        guard let http = url.openingWebSocket else {
+            throw LoadError(.unsupportedScheme, phase: .preparing, party: .local, url: url, detail: "ws or wss is wanted")
+        }
+        guard method == .get, body == nil else {
+            throw LoadError(.badRequest, phase: .preparing, party: .local, url: url, detail: "a WebSocket is opened by GET")
+        }
+        var request = self
+        request.url = http
+        // What is stored answers no handshake.
+        request.cachePolicy = .reload
+        for name in Self.handshakeFields { request.headers.remove(name) }
+        for field in fields { request.headers.append(field.name, field.value) }
+        return request
+    }
+
+    private static let handshakeFields: [FieldName] = [
+        .upgrade, .connection, .secWebSocketKey, .secWebSocketVersion, .secWebSocketProtocol, .secWebSocketExtensions,
+    ]
+}

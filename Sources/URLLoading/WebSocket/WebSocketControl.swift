@@ -1,0 +1,83 @@
+// What goes between messages: pongs, pings, the close. Bounded, whatever the peer sends.
+
+import URLLoadingIO
+import URLLoadingWire
+
+struct WebSocketControl: Sendable {
+    enum Frame: Sendable {
+        case ping([UInt8]), pong([UInt8]), close(WebSocketClose?)
+    }
+
+    struct Ping: Sendable {
+        let id: UInt64
+        var sentAt: Int64?
+        var answeredAt: Int64?
+    }
+
+    /// Of several pings the latest is answered (RFC 6455 5.5.3).
+    private var pong: [UInt8]?
+    /// Ours that somebody waits for.
+    private var pings: [Ping] = []
+    private var lastID: UInt64
+    private var close: WebSocketClose?
+    private var isCloseQueued = false
+    /// A close frame is on its way, or about to be.
+    var hasSentClose: Bool { isCloseQueued }
+    private var isCloseTaken = false
+
+    static let mostPings = 64
+
+    /// Where the numbers of our pings begin: nobody can answer one he has not seen.
+    init(firstID: UInt64 = .random(in: .min ... .max)) { lastID = firstID }
+
+    mutating func heardPing(_ payload: [UInt8]) { pong = payload }
+
+    mutating func queueClose(_ close: WebSocketClose?) {
+        guard !isCloseQueued else { return }
+        (isCloseQueued, self.close) = (true, close)
+    }
+
+    /// - Returns: its number; `nil` if too many are unanswered.
+    mutating func queuePing() -> UInt64? {
+        guard pings.count < Self.mostPings else { return nil }
+        lastID &+= 1
+        pings.append(Ping(id: lastID))
+        return lastID
+    }
+
+    /// A pong answers the pings before its own as well.
+    mutating func heardPong(_ payload: [UInt8], _ now: Int64) {
+        guard payload.count == 8 else { return }
+        let id = payload.reduce(0) { $0 << 8 | UInt64($1) }
+        guard let index = pings.firstIndex(where: { $0.id == id && $0.sentAt != nil }) else { return }
+        for earlier in 0...index where pings[earlier].answeredAt == nil { pings[earlier].answeredAt = now }
+    }
+
+    /// How long the answer took, in nanoseconds; `nil` if it has not come.
+    func answer(to id: UInt64) -> Int64? {
+        guard let ping = pings.first(where: { $0.id == id }), let sent = ping.sentAt, let answered = ping.answeredAt
+        else { return nil }
+        return max(0, answered - sent)
+    }
+
+    mutating func forgetPing(_ id: UInt64) { pings.removeAll { $0.id == id } }
+
+    var isEmpty: Bool { pong == nil && !(isCloseQueued && !isCloseTaken) && !pings.contains { $0.sentAt == nil } }
+
+    /// The next frame to be sent; the close is the last.
+    mutating func next(_ now: Int64) -> Frame? {
+        guard !isCloseTaken else { return nil }
+        if let payload = pong {
+            pong = nil
+            return .pong(payload)
+        }
+        if let index = pings.firstIndex(where: { $0.sentAt == nil }) {
+            pings[index].sentAt = now
+            let id = pings[index].id
+            return .ping((0..<8).reversed().map { UInt8(truncatingIfNeeded: id >> (8 * UInt64($0))) })
+        }
+        guard isCloseQueued else { return nil }
+        isCloseTaken = true
+        return .close(close)
+    }
+}

@@ -1,0 +1,154 @@
+// What was received and not consumed, and the message that it makes up. A socket at rest holds no buffer: one is
+// borrowed when there is something to read.
+
+import FoundationEssentials
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+struct WebSocketInput {
+    private var codec: WebSocketCodec
+    private var reader: WebSocketMessageReader
+    private var kind = WebSocketCodec.Kind.binary
+    private var message = Data()
+    private var storage: ChunkStorage?
+    private var unread = 0..<0
+
+    enum Event: Sendable {
+        case message(WebSocketMessage)
+        case ping([UInt8]), pong([UInt8]), close(WebSocketClose?)
+    }
+
+    init(limit: Int, deflate: MessageDeflate?, received: Chunk?) {
+        codec = WebSocketCodec(role: .client, allowsCompression: deflate != nil)
+        reader = WebSocketMessageReader(role: .client, limit: limit, deflate: deflate)
+        guard let received else { return }
+        (storage, unread) = (received.storage, received.range)
+    }
+
+    /// Bytes are here that have not been looked at: a part of a frame's head does not count.
+    private(set) var mayHoldMore = true
+    /// Bytes of the message that is being received.
+    var held: Int { message.count }
+
+    /// The next event in what is here; `nil` if more must be read.
+    mutating func next() throws(WireViolation) -> Event? {
+        while let event = try parse() {
+            if let event { return event }
+        }
+        mayHoldMore = false
+        return nil
+    }
+
+    private mutating func parse() throws(WireViolation) -> Event?? {
+        let input = storage.map { UnsafeMutableRawBufferPointer(start: $0.base + unread.lowerBound, count: unread.count) }
+            ?? UnsafeMutableRawBufferPointer(start: nil, count: 0)
+        var consumed = 0
+        defer { unread = unread.lowerBound + consumed..<unread.upperBound }
+        guard let event = try codec.next(input, consumed: &consumed) else { return .none }
+        switch event {
+        case .message(let kind, let isCompressed):
+            self.kind = kind
+            try reader.begin(kind, isCompressed: isCompressed)
+            return .some(nil)
+        case .data(let range):
+            // The length a peer announces is believed only so far.
+            if message.isEmpty { message.reserveCapacity(range.count + Int(clamping: min(codec.remaining, Self.believed))) }
+            try extend { (reader, sink) throws(WireViolation) in
+                try reader.take(UnsafeRawBufferPointer(rebasing: input[range]), sink)
+            }
+            return .some(nil)
+        case .end:
+            try extend { (reader, sink) throws(WireViolation) in try reader.end(sink) }
+            return .some(.message(takeMessage()))
+        case .ping(let payload): return .some(.ping(payload))
+        case .pong(let payload): return .some(.pong(payload))
+        case .close(let close): return .some(.close(close))
+        }
+    }
+
+    private mutating func extend(
+        _ read: (inout WebSocketMessageReader, (UnsafeRawBufferPointer) -> Void) throws(WireViolation) -> Void
+    ) throws(WireViolation) {
+        var longer = Data()
+        swap(&longer, &message)
+        defer { swap(&longer, &message) }
+        try read(&reader) { longer.append(contentsOf: $0) }
+    }
+
+    private static let believed: UInt64 = 1 << 20
+
+    private mutating func takeMessage() -> WebSocketMessage {
+        defer { message = Data() }
+        return kind == .text ? .text(String(decoding: message, as: UTF8.self)) : .data(message)
+    }
+
+    // MARK: The buffer
+
+    /// Where to read to; `received` must follow if anything was.
+    mutating func room(_ buffers: WebSocketBuffers) -> UnsafeMutableRawBufferPointer {
+        if isKnownUniquelyReferenced(&storage), let storage {
+            if unread.isEmpty { unread = 0..<0 }
+            if storage.capacity - unread.upperBound >= Self.leastRoom { return storage.room(from: unread.upperBound) }
+        }
+        // At most a head or a control frame.
+        let new = buffers.take()
+        if let storage, !unread.isEmpty { new.base.copyMemory(from: storage.base + unread.lowerBound, byteCount: unread.count) }
+        giveBack(buffers)
+        unread = 0..<unread.count
+        storage = new
+        return new.room(from: unread.upperBound)
+    }
+    private static let leastRoom = 4096
+
+    mutating func received(_ count: Int) {
+        unread = unread.lowerBound..<unread.upperBound + count
+        mayHoldMore = true
+    }
+
+    /// Nobody has found out whether there is more.
+    mutating func leave() { mayHoldMore = true }
+
+    /// Nothing comes for now.
+    mutating func rest(_ buffers: WebSocketBuffers) {
+        guard unread.isEmpty else {
+            // A part of a frame's head keeps no large buffer.
+            guard unread.count <= 256, let old = storage, old.capacity > 256 else { return }
+            let small = ChunkStorage(capacity: 256)
+            small.base.copyMemory(from: old.base + unread.lowerBound, byteCount: unread.count)
+            giveBack(buffers)
+            (storage, unread) = (small, 0..<unread.count)
+            return
+        }
+        giveBack(buffers)
+        unread = 0..<0
+    }
+
+    /// Nothing of what was received is of use any more.
+    mutating func drop(_ buffers: WebSocketBuffers) {
+        message = Data()
+        unread = 0..<0
+        giveBack(buffers)
+        mayHoldMore = false
+    }
+
+    private mutating func giveBack(_ buffers: WebSocketBuffers) {
+        if isKnownUniquelyReferenced(&storage), let storage { buffers.giveBack(storage) }
+        storage = nil
+    }
+}
+
+/// Buffers that sockets borrow from each other.
+final class WebSocketBuffers: Sendable {
+    static let shared = WebSocketBuffers()
+    private let spare = Lock<[ChunkStorage]>([])
+    private static let size = 256 * 1024
+    private static let most = 8
+
+    func take() -> ChunkStorage { spare.withLock { $0.popLast() } ?? ChunkStorage(capacity: Self.size) }
+
+    func giveBack(_ storage: ChunkStorage) {
+        guard storage.capacity == Self.size else { return }
+        spare.withLock { if $0.count < Self.most { $0.append(storage) } }
+    }
+}

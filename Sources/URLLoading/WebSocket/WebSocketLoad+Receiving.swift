@@ -1,0 +1,219 @@
+// Reading a WebSocket. It has no task of its own: whoever waits for something of it first reads for all, and leaves
+// that to another when his own has come. Nothing is read beyond what somebody waits for, but for what the keeper takes.
+
+import FoundationEssentials
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+extension WebSocketLoad {
+    /// Runs what has to wait; cancelling the calling task ends the call, and not the socket.
+    func calling<Value: Sendable>(
+        within limit: Duration? = nil, _ body: (WebSocketCall) async throws(LoadError) -> Value
+    ) async throws(LoadError) -> Value {
+        let call = WebSocketCall(within: limit, clock)
+        defer { call.finish() }
+        let result: Result<Value, LoadError> = await withTaskCancellationHandler {
+            do throws(LoadError) { return .success(try await body(call)) } catch { return .failure(error) }
+        } onCancel: {
+            call.stop(.cancelled)
+        }
+        return try result.get()
+    }
+
+    /// The next message; `nil` once the socket was closed as sockets should be.
+    func receive() async throws(LoadError) -> WebSocketMessage? {
+        guard state.withLock({ $0.enterReceiving() }) else { throw failure(.webSocketBusy) }
+        defer {
+            state.withLock { $0.leaveReceiving() }
+            // Whoever waits for room can read on.
+            settle()
+        }
+        if receivedInTurn > Self.turn {
+            receivedInTurn = 0
+            await Task.yield()
+        }
+        return try await calling { (call) throws(LoadError) in
+            try await wait(call) { state in
+                if let message = state.takeAhead() { return .success(message) }
+                switch state.outcome {
+                case .closed(let close, _)? where close.isUsual: return .success(nil)
+                case let outcome?: return .failure(ended(outcome))
+                case nil: return nil
+                }
+            }
+        }
+    }
+
+    /// A peer faster than its reader never makes it wait: now and then others get their turn.
+    private static let turn = 4 << 20
+
+    // MARK: Waiting
+
+    /// Waits until `check`, which is asked under the lock, has an answer, and reads meanwhile if nobody else does.
+    /// - Parameter late: what a call hears whose own time is over.
+    func wait<Value: Sendable>(
+        _ call: WebSocketCall, reading: Bool = true, late: LoadError.Reason = .cancelled,
+        _ check: (inout WebSocketState) -> Result<Value, LoadError>?
+    ) async throws(LoadError) -> Value {
+        clock.schedule(call.slot, at: call.deadline)
+        var lead: (any Transport)?
+        defer {
+            if let lead { stopReading(lead, call) }
+            state.withLock { $0.forget(call.slot) }
+        }
+        while true {
+            let step = lead.map { read(from: $0) }
+            let (result, isLeading) = state.withLock { state -> (Result<Value, LoadError>?, Bool) in
+                state.forget(call.slot)
+                if let result = check(&state) { return (result, lead != nil) }
+                if lead == nil, reading { lead = state.beginReading() }
+                let isLeading = lead != nil && state.mayReadOn
+                if !isLeading { state.wait(call.slot) }
+                return (nil, isLeading)
+            }
+            if let result { return try result.get() }
+            if call.stopReason != nil { throw failure(.cancelled) }
+            if call.deadline != .max, clock.now() >= call.deadline { throw failure(late, .peer) }
+            guard let transport = lead else {
+                await Poller.shared.park(call.slot, until: call)
+                continue
+            }
+            guard isLeading else {
+                stopReading(transport, call)
+                lead = nil
+                continue
+            }
+            guard let step else {
+                call.attach(transport.slot)
+                clock.schedule(transport.slot, at: call.deadline)
+                continue
+            }
+            guard case .blocked(let interest) = step else { continue }
+            receivedInTurn = 0
+            await Poller.shared.park(transport.slot, interest, call, idleSince: nil)
+        }
+    }
+
+    private func stopReading(_ transport: any Transport, _ call: WebSocketCall) {
+        call.detach(transport.slot)
+        state.withLock { $0.endReading() }
+        settle()
+        keep(within: Self.rest)
+    }
+
+    // MARK: Reading
+
+    enum ReadStep {
+        /// Something has changed, or others should get their turn.
+        case moved
+        case blocked(PollSlot.Interest)
+    }
+
+    /// As far as it goes without a wait, and not beyond the next message. By whoever reads.
+    func read(from transport: any Transport, atMost most: Int = .max, looks: Int = 64) -> ReadStep {
+        var looks = looks
+        while true {
+            if state.withLock({ $0.isLingering }) {
+                guard discard(from: transport, &looks) else { return .blocked(.read) }
+                if looks <= 0 || !state.withLock({ $0.isLingering }) { return .moved }
+                continue
+            }
+            do throws(WireViolation) {
+                while let event = try input?.next() {
+                    if !hear(event) { return .moved }
+                }
+            } catch {
+                violated(error)
+                return .moved
+            }
+            answer()
+            guard looks > 0 else { return .moved }
+            looks -= 1
+            switch receive(from: transport, atMost: most) {
+            case .moved(let count):
+                input?.received(count)
+                receivedInTurn += count
+                receivedCount.add(Int64(count), ordering: .relaxed)
+            case .blocked(let interest):
+                input?.rest(.shared)
+                return .blocked(interest)
+            case .end: return .moved
+            }
+        }
+    }
+
+    private func receive(from transport: any Transport, atMost most: Int) -> Progress {
+        guard var room = input?.room(.shared) else { return .end }
+        if room.count > most { room = UnsafeMutableRawBufferPointer(rebasing: room[..<most]) }
+        do throws(IOFailure) {
+            let progress = try transport.read(into: room)
+            if case .end = progress { lost(nil) }
+            return progress
+        } catch {
+            lost(error)
+            return .end
+        }
+    }
+
+    /// - Returns: whether to go on.
+    private func hear(_ event: WebSocketInput.Event) -> Bool {
+        switch event {
+        case .message(let message):
+            state.withLock { $0.deliver(message) }
+            answer()
+            return false
+        case .ping(let payload): state.withLock { $0.control.heardPing(payload) }
+        case .pong(let payload):
+            let now = clock.now()
+            state.withLock { $0.control.heardPong(payload, now) }
+            settle()
+        case .close(let close):
+            let moment = closeDeadline
+            state.withLock { $0.heardClose(close, until: moment) }
+            input?.drop(.shared)
+            _ = pump()
+            settle()
+            return false
+        }
+        return true
+    }
+
+    /// Of all the pings that came together the last is answered.
+    private func answer() { if state.withLock({ !$0.control.isEmpty }) { _ = pump() } }
+
+    /// The connection has ended. Without a close frame that is a failure, whatever TLS says.
+    func lost(_ failure: IOFailure?) {
+        let error = failure.map { LoadError($0, .receiving) }
+            ?? LoadError(.connectionLost, phase: .receiving, party: .peer, detail: "closed without a close frame")
+        state.withLock { state in
+            state.fail(error.at(url))
+            state.stopLingering()
+        }
+        settle()
+    }
+
+    /// Both have said all: whatever comes before the end is nobody's.
+    /// - Returns: false if nothing has.
+    private func discard(from transport: any Transport, _ looks: inout Int) -> Bool {
+        let buffer = WebSocketBuffers.shared.take()
+        defer { WebSocketBuffers.shared.giveBack(buffer) }
+        while looks > 0 {
+            looks -= 1
+            let progress = try? transport.read(into: buffer.room(from: 0))
+            switch progress {
+            case .moved?: continue
+            case .blocked?: return false
+            case .end?, nil:
+                lost(nil)
+                return true
+            }
+        }
+        return true
+    }
+}
+
+extension WebSocketClose? {
+    /// Nobody complains: the work is done, or somebody leaves.
+    var isUsual: Bool { self.map { $0.code == .normal || $0.code == .goingAway } ?? true }
+}

@@ -1,0 +1,190 @@
+// The load behind a WebSocket: the line to the answer that opens it, and then its connection, who is inside, and how
+// it ends. Reading, sending and keeping are beside it.
+
+import FoundationEssentials
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+final class WebSocketLoad: Load, @unchecked Sendable {
+    let options: WebSocketOptions
+    let state: Lock<WebSocketState>
+    /// What was asked for, with the scheme it was asked for with.
+    let url: URL
+    private let protocols: [String]
+    /// Of the request that was sent last. The opener's.
+    private var handshake: WebSocketHandshake?
+
+    // Touched by whoever has the role.
+    var input: WebSocketInput?
+    var output: WebSocketOutput?
+    var deflater: MessageDeflater?
+    private(set) var deflate: MessageDeflate?
+    /// Since whoever reads last had to wait.
+    var receivedInTurn = 0
+
+    let sentCount = Atomic<Int64>(0)
+    let receivedCount = Atomic<Int64>(0)
+
+    init(_ core: Core, _ request: Request, _ protocols: [String], _ options: WebSocketOptions, _ decisions: Decisions?) {
+        self.options = options
+        state = Lock(WebSocketState(readAhead: options.readAhead))
+        self.protocols = protocols
+        url = request.url
+        var request = request, refusal: LoadError?
+        do throws(LoadError) {
+            let handshake = try Self.handshake(protocols, options, [])
+            request = try request.openingWebSocket(handshake.fields(isHTTP2: false))
+        } catch {
+            refusal = error
+        }
+        super.init(core, request, decisions, isHandle: true)
+        if !core.registry.enter(self) { refusal = .sessionInvalidated(url) }
+        if let refusal {
+            state.withLock { $0.fail(refusal.at(url)) }
+            settle()
+        }
+    }
+
+    private static func handshake(
+        _ protocols: [String], _ options: WebSocketOptions, _ random: [UInt8]
+    ) throws(LoadError) -> WebSocketHandshake {
+        do throws(WireViolation) {
+            return try WebSocketHandshake(
+                random: random, protocols: protocols, offersDeflate: options.compression.isOffered,
+                forgets: options.compression.forgets)
+        } catch {
+            throw LoadError(error, .preparing)
+        }
+    }
+
+    override var isGoingOn: Bool { state.withLock { $0.isBegun } }
+
+    // MARK: The way there
+
+    func resume() {
+        guard state.withLock({ $0.resume(Task.currentPriority) }) else { return }
+        startClock()
+        core.registry.watch(self)
+        // Whoever prefers the loop has his connections made there.
+        let prefersLoop = withUnsafeCurrentTask { $0?.unownedTaskExecutor == Poller.shared.asUnownedTaskExecutor() }
+        Task.immediate(executorPreference: prefersLoop ? Poller.shared : nil) { await self.open() }
+    }
+
+    override var takesUpgrade: Bool { true }
+
+    /// A key is used once (RFC 6455 4.1).
+    override func complete(_ request: inout PreparedRequest) throws(LoadError) {
+        guard let random = secureRandomBytes(16) else {
+            throw LoadError(.badRequest, phase: .preparing, party: .system, detail: "no randomness for a key")
+        }
+        let handshake = try Self.handshake(protocols, options, random)
+        self.handshake = handshake
+        request.set([.secWebSocketKey: handshake.key])
+    }
+
+    private func open() async {
+        do throws(LoadError) {
+            let exchange = try await run()
+            do throws(LoadError) { try takeOver(exchange) } catch { throw exchange.failed(error) }
+        } catch {
+            state.withLock { $0.failedToOpen(LoadError(stopReason, or: error)) }
+        }
+        keep(within: Self.rest)
+        beginPinging()
+        settle()
+    }
+
+    private func takeOver(_ exchange: any Exchange) throws(LoadError) {
+        guard let head = exchange.head else { throw LoadError(.notHTTP, phase: .waiting, party: .local) }
+        guard head.status == .switchingProtocols, let handshake else {
+            throw LoadError(
+                .webSocketRefused, phase: .waiting, party: .peer, detail: "\(head.status)",
+                underlying: WebSocketRefusal(response: exchange.response))
+        }
+        let agreement: WebSocketHandshake.Agreement
+        do throws(WireViolation) {
+            agreement = try handshake.agreement(head.headers, isHTTP2: false, sha1: DigestHash.sha1)
+        } catch {
+            throw LoadError(error, .waiting)
+        }
+        let response = exchange.response
+        guard let (transport, received, _) = (exchange as? HTTPExchange)?.surrender() else {
+            throw LoadError(.cancelled, phase: .waiting, party: .local)
+        }
+        // Its timeouts were those of the way here.
+        deadline.store(.max, ordering: .relaxed)
+        deflate = agreement.deflate
+        input = WebSocketInput(limit: options.maximumMessageSize, deflate: agreement.deflate, received: received)
+        output = WebSocketOutput(allowsCompression: agreement.deflate != nil)
+        let opening = WebSocketOpening(
+            response: response, subprotocol: agreement.subprotocol, isCompressed: agreement.deflate != nil)
+        state.withLock { $0.opened(transport, opening) }
+    }
+
+    // MARK: Its end
+
+    override func didStop() {
+        // The peer hears of it if that is possible at once.
+        let isOpen = state.withLock { state in
+            guard state.transport != nil, state.outcome == nil else { return false }
+            state.control.queueClose(WebSocketClose(.goingAway))
+            return true
+        }
+        if isOpen { _ = pump() }
+        settle()
+    }
+
+    /// Does what follows from a change of the state; whoever waits for one looks again.
+    func settle() {
+        let stop = stopReason
+        let settlement = state.withLock { state in
+            state.settle(stop.map { LoadError($0, phase: state.phase).at(url) })
+        }
+        for slot in settlement.waking { slot.wake() }
+        guard settlement.ends else { return }
+        settlement.ending?.close()
+        input?.drop(.shared)
+        (input, output, deflater) = (nil, nil, nil)
+        end(state.withLock { $0.outcome?.error })
+        for slot in state.withLock({ $0.over() }) { slot.wake() }
+    }
+
+    func failure(_ reason: LoadError.Reason, _ party: LoadError.Party = .local) -> LoadError {
+        LoadError(reason, phase: state.withLock { $0.phase }, party: party, url: url)
+    }
+
+    /// What a caller hears whose socket has ended.
+    func ended(_ outcome: WebSocketState.Outcome) -> LoadError {
+        switch outcome {
+        case .failed(let error): error
+        case .closed(let close, _):
+            LoadError(
+                .webSocketClosed, phase: .receiving, party: .peer, url: url, detail: close?.description,
+                underlying: WebSocketClosed(close: close ?? WebSocketClose(.noStatus)))
+        }
+    }
+
+    /// By when a peer that has nothing more to say has to have closed its connection. We do it then.
+    var closeDeadline: Int64 { clock.now() &+ LoadControl.nanoseconds(min(options.closeTimeout, .seconds(2))) }
+
+    func violated(_ violation: WireViolation) {
+        let error = LoadError(violation, .receiving).at(url), moment = closeDeadline
+        state.withLock { $0.fail(error, WebSocketClose.Code(violation), until: moment) }
+        input?.drop(.shared)
+        _ = pump()
+        settle()
+    }
+}
+
+extension WebSocketClose.Code {
+    fileprivate init(_ violation: WireViolation) {
+        self = switch violation.code {
+        case .messageTooLarge: .messageTooBig
+        case .invalidText, .contentDecodingFailed: .invalidContent
+        case .webSocketFlood: .policyViolation
+        case _ where violation.party == .local: .internalError
+        default: .protocolError
+        }
+    }
+}

@@ -1,0 +1,150 @@
+import FoundationEssentials
+public import URLLoading
+import URLLoadingIO
+public import URLLoadingWire
+
+/// The server's end of a WebSocket, in the hands of a ``WebSocketTestServer/Script``: says what it is told, however wrong.
+///
+/// ```swift
+/// origin.webSocket("/") { socket in
+///     try await socket.send(bytes: [0x81, 0x80, 1, 2, 3, 4])   // a masked frame, which no server may send
+///     let close = try await socket.untilClose()                // 1002
+/// }
+/// ```
+/// Used by the task of its script alone.
+public final class TestWebSocket: @unchecked Sendable {
+    /// What the client asked with.
+    public let request: TestOrigin.RecordedRequest
+    /// The payloads of the pongs that have come.
+    public private(set) var pongs: [[UInt8]] = []
+    /// Whether pings are answered as they come.
+    public var answersPings = true
+    /// What the client's close frame said; ``WebSocketClose/Code/noStatus`` if that had no reason.
+    public private(set) var closeHeard: WebSocketClose?
+
+    private let connection: OriginConnection
+    private var codec: WebSocketCodec
+    private var reader: WebSocketMessageReader
+    private let deflater: MessageDeflater?
+    private var input: [UInt8]
+    private var message = Data()
+    private var kind = WebSocketCodec.Kind.binary
+    /// Why the connection is over, if the script brought it about.
+    private(set) var ending: OriginConnection.Ending?
+
+    init(_ request: TestOrigin.RecordedRequest, _ connection: OriginConnection, _ deflate: MessageDeflate?) {
+        self.request = request
+        self.connection = connection
+        input = connection.input.takeRest()
+        codec = WebSocketCodec(role: .server, allowsCompression: deflate != nil)
+        reader = WebSocketMessageReader(role: .server, limit: .max, deflate: deflate)
+        deflater = deflate.flatMap { MessageDeflater(windowBits: $0.serverWindowBits, forgets: $0.serverForgets) }
+    }
+
+    // MARK: Saying
+
+    /// Sends a message as it should be, in frames of at most so many bytes.
+    public func send(_ message: WebSocketMessage, frameSize: Int = .max) async throws {
+        let (kind, bytes): (WebSocketCodec.Kind, [UInt8]) = switch message {
+        case .text(let text): (.text, Array(text.utf8))
+        case .data(let data): (.binary, Array(data))
+        }
+        let payload = try deflater.map { deflater in try bytes.withUnsafeBytes { try deflater.deflate($0) } } ?? bytes
+        var offset = 0
+        repeat {
+            let end = offset + min(max(1, frameSize), payload.count - offset)
+            try payload.withUnsafeBytes { all in
+                try codec.send(
+                    kind, UnsafeRawBufferPointer(rebasing: all[offset..<end]), isFirst: offset == 0, isLast: end == payload.count,
+                    isCompressed: deflater != nil, mask: 0, into: &connection.output)
+            }
+            offset = end
+        } while offset < payload.count
+        try await connection.flush()
+    }
+
+    /// Sends bytes, whatever they are.
+    public func send(bytes: [UInt8]) async throws {
+        connection.output += bytes
+        try await connection.flush()
+    }
+
+    /// Sends a ping with at most 125 bytes.
+    public func ping(_ payload: [UInt8] = []) async throws {
+        try codec.sendPing(payload, mask: 0, into: &connection.output)
+        try await connection.flush()
+    }
+
+    /// Sends a close frame, once; `nil` for one without a reason.
+    public func close(_ close: WebSocketClose?) async throws {
+        codec.sendClose(close, mask: 0, into: &connection.output)
+        try await connection.flush()
+    }
+
+    // MARK: Hearing
+
+    /// The next message; `nil` when the client has closed, which is answered, or left.
+    public func receive() async throws -> WebSocketMessage? {
+        while true {
+            var consumed = 0
+            let event = try input.withUnsafeMutableBytes { try codec.next($0, consumed: &consumed) }
+            switch event {
+            case .message(let kind, let isCompressed)?:
+                self.kind = kind
+                try reader.begin(kind, isCompressed: isCompressed)
+            case .data(let range)?:
+                try input.withUnsafeBytes { all in
+                    try reader.take(UnsafeRawBufferPointer(rebasing: all[range])) { message.append(contentsOf: $0) }
+                }
+            case .end?: try reader.end { message.append(contentsOf: $0) }
+            case .ping(let payload)? where answersPings:
+                try codec.sendPong(payload, mask: 0, into: &connection.output)
+                try await connection.flush()
+            case .ping?: break
+            case .pong(let payload)?: pongs.append(payload)
+            case .close(let close)?:
+                closeHeard = close ?? WebSocketClose(.noStatus)
+                try await self.close(close)
+                return nil
+            case nil:
+                input.removeFirst(consumed)
+                guard !codec.hasReceivedClose, try await fill() else { return nil }
+                continue
+            }
+            input.removeFirst(consumed)
+            guard case .end? = event else { continue }
+            defer { message = Data() }
+            return kind == .text ? .text(String(decoding: message, as: UTF8.self)) : .data(message)
+        }
+    }
+
+    /// What the client closes with; `nil` if it leaves without a word. Messages until then are dropped.
+    public func untilClose() async throws -> WebSocketClose? {
+        while try await receive() != nil {}
+        return closeHeard
+    }
+
+    /// Returns when the client has closed the connection.
+    public func untilEnd() async throws {
+        input = []
+        while try await fill() { input = [] }
+    }
+
+    private func fill() async throws -> Bool {
+        guard !connection.input.hasEnded else { return false }
+        try await connection.fill()
+        input += connection.input.takeRest()
+        return true
+    }
+
+    // MARK: Leaving
+
+    /// Stands still until the client leaves, or the test ends.
+    public func stall() async throws { try await connection.stall() }
+
+    /// Resets the connection, as by a crash.
+    public func reset() {
+        connection.socket.abort()
+        ending = .gone
+    }
+}

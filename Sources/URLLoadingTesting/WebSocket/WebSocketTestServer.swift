@@ -1,0 +1,160 @@
+// WebSockets on an origin: the answer to a handshake, right or wrong, and what is said after it.
+
+import URLLoading
+import URLLoadingIO
+import URLLoadingWire
+
+/// How an origin answers those who want a WebSocket.
+///
+/// ```swift
+/// try await withTestOrigin { origin in
+///     origin.webSocket("/echo", .echo)
+///     origin.webSocket("/count") { socket in
+///         for number in 1...3 { try await socket.send(.text("\(number)")) }
+///         try await socket.close(WebSocketClose(.normal))
+///     }
+///     let socket = session.webSocketTask(origin.url("/echo"))
+/// }
+/// ```
+public struct WebSocketTestServer: Sendable {
+    /// What it says once the socket is open. When it returns, the connection is closed, whatever was said.
+    public typealias Script = @Sendable (TestWebSocket) async throws -> Void
+
+    /// Chosen from those that the client offers, in the client's order.
+    public var subprotocols: Set<String> = []
+    /// Whether permessage-deflate is accepted, if it is offered; then what the server sends is compressed.
+    public var compresses = false
+    /// What is wrong with its answer.
+    public var handshakeFault: WebSocketHandshakeFault?
+    /// What it says.
+    public var script: Script
+
+    public init(_ script: @escaping Script) { self.script = script }
+
+    /// Says what it is told, until the client closes.
+    public static var echo: WebSocketTestServer {
+        WebSocketTestServer { socket in
+            while let message = try await socket.receive() { try await socket.send(message) }
+        }
+    }
+
+    /// The same, with compression.
+    public static var compressedEcho: WebSocketTestServer {
+        var server = echo
+        server.compresses = true
+        return server
+    }
+}
+
+extension TestOrigin {
+    /// Opens WebSockets for a path.
+    public func webSocket(_ path: String, _ server: WebSocketTestServer) {
+        route(path) { (request, connection) async throws(OriginConnection.Ending) in
+            try await server.serve(request, connection)
+        }
+    }
+
+    /// Opens WebSockets for a path, and says what a script says.
+    public func webSocket(_ path: String, _ script: @escaping WebSocketTestServer.Script) {
+        webSocket(path, WebSocketTestServer(script))
+    }
+}
+
+extension WebSocketTestServer {
+    fileprivate func serve(
+        _ request: TestOrigin.RecordedRequest, _ connection: OriginConnection
+    ) async throws(OriginConnection.Ending) {
+        var deflate: MessageDeflate?
+        var head = answer(to: request, &deflate)
+        handshakeFault?.apply(to: &head, request)
+        let text = Array(head.text.utf8)
+        switch handshakeFault {
+        case .endsBeforeHead: throw .close
+        case .endsInHead: connection.output += text.prefix(text.count / 2)
+        default: connection.output += text
+        }
+        try await connection.flush()
+        if handshakeFault == .endsInHead { throw .close }
+        guard handshakeFault == nil else { return try await connection.linger() }
+        let socket = TestWebSocket(request, connection, deflate)
+        do {
+            try await script(socket)
+        } catch let ending as OriginConnection.Ending {
+            throw ending
+        } catch {
+            throw .close
+        }
+        if let ending = socket.ending { throw ending }
+    }
+
+    private func answer(to request: TestOrigin.RecordedRequest, _ deflate: inout MessageDeflate?) -> WebSocketAnswer {
+        var head = WebSocketAnswer(status: "101 Switching Protocols")
+        head.fields.append(("Upgrade", "websocket"))
+        head.fields.append(("Connection", "Upgrade"))
+        let key = request.headers[.secWebSocketKey] ?? ""
+        head.fields.append(("Sec-WebSocket-Accept", WebSocketHandshake.accept(key, sha1: DigestHash.sha1)))
+        let offered = (request.headers[.secWebSocketProtocol] ?? "").split(separator: ",").map { $0.filter { $0 != " " } }
+        if let chosen = offered.first(where: { subprotocols.contains($0) }) {
+            head.fields.append(("Sec-WebSocket-Protocol", chosen))
+        }
+        if compresses, let offer = request.headers[.secWebSocketExtensions], offer.contains("permessage-deflate") {
+            let forgets = offer.contains("server_no_context_takeover")
+            var agreed = MessageDeflate()
+            (agreed.serverForgets, agreed.clientForgets) = (forgets, forgets)
+            deflate = agreed
+            let parameters = forgets ? "; server_no_context_takeover; client_no_context_takeover" : ""
+            head.fields.append(("Sec-WebSocket-Extensions", "permessage-deflate" + parameters))
+        }
+        return head
+    }
+}
+
+struct WebSocketAnswer {
+    var status: String
+    var fields: [(name: String, value: String)] = []
+
+    mutating func set(_ name: String, _ value: String?) {
+        fields.removeAll { $0.name == name }
+        if let value { fields.append((name, value)) }
+    }
+
+    var text: String { "HTTP/1.1 \(status)\r\n" + fields.map { "\($0): \($1)\r\n" }.joined() + "\r\n" }
+}
+
+/// What can be wrong with the answer to a handshake (RFC 6455 4.1, 4.2.2; RFC 7692 7.1).
+public enum WebSocketHandshakeFault: String, CaseIterable, Sendable {
+    case statusOK, wrongAccept, noAccept, twoAccepts, noUpgrade, wrongUpgrade, noConnection, wrongConnection
+    case unaskedProtocol, twoProtocols, unaskedExtension, unknownParameter, windowTooLarge, windowTooSmall
+    case endsInHead, endsBeforeHead
+
+    /// Whether the answer is whole, and none to a handshake at all.
+    public var isRefusal: Bool { self == .statusOK }
+
+    func apply(to head: inout WebSocketAnswer, _ request: TestOrigin.RecordedRequest) {
+        let extensions = "Sec-WebSocket-Extensions"
+        switch self {
+        case .statusOK:
+            head.status = "200 OK"
+            head.set("Connection", nil)
+            head.set("Upgrade", nil)
+            head.set("Content-Length", "0")
+        case .wrongAccept: head.set("Sec-WebSocket-Accept", "dGhlIHNhbXBsZSBub25jZQ==")
+        case .noAccept: head.set("Sec-WebSocket-Accept", nil)
+        case .twoAccepts: head.fields += head.fields.filter { $0.name == "Sec-WebSocket-Accept" }
+        case .noUpgrade: head.set("Upgrade", nil)
+        case .wrongUpgrade: head.set("Upgrade", "h2c")
+        case .noConnection: head.set("Connection", nil)
+        case .wrongConnection: head.set("Connection", "keep-alive")
+        case .unaskedProtocol: head.set("Sec-WebSocket-Protocol", "nobody.asked")
+        case .twoProtocols:
+            for name in (request.headers[.secWebSocketProtocol] ?? "a, b").split(separator: ",").prefix(2) {
+                head.fields.append(("Sec-WebSocket-Protocol", String(name)))
+            }
+        case .unaskedExtension: head.set(extensions, "x-nobody-asked")
+        case .unknownParameter: head.set(extensions, "permessage-deflate; nobody=1")
+        case .windowTooLarge: head.set(extensions, "permessage-deflate; server_max_window_bits=16")
+        case .windowTooSmall: head.set(extensions, "permessage-deflate; client_max_window_bits=7")
+        case .endsInHead, .endsBeforeHead: break
+        }
+    }
+}

@@ -1,0 +1,52 @@
+// What `urlload ws` takes beside the options of all loads.
+
+import FoundationEssentials
+import URLLoading
+
+struct WebSocketArguments {
+    private(set) var isBinary = false
+    private(set) var protocols: [String] = []
+    private(set) var options = WebSocketOptions()
+
+    /// Takes out its own; what is left is for the others.
+    mutating func take(_ arguments: [String]) throws(UsageError) -> [String] {
+        var rest: [String] = [], words = arguments[...]
+        while let word = words.popFirst() {
+            switch word {
+            case "--": return rest + [word] + words
+            case "--binary": isBinary = true
+            case "--compress": options.compression = .deflate()
+            case "--protocol", "--ping":
+                guard let value = words.popFirst() else { throw UsageError("\(word) needs a value") }
+                try take(word, value)
+            case _ where word.hasPrefix("--protocol=") || word.hasPrefix("--ping="):
+                let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+                try take(String(parts[0]), String(parts[1]))
+            default: rest.append(word)
+            }
+        }
+        return rest
+    }
+
+    private mutating func take(_ name: String, _ value: String) throws(UsageError) {
+        guard name == "--ping" else { return protocols.append(value) }
+        guard let seconds = Double(value), seconds > 0, seconds < 1e9 else { throw UsageError("--ping takes seconds") }
+        options.pingInterval = .seconds(seconds)
+    }
+
+    /// A URL without a scheme gets wss; one of this machine ws.
+    static func url(_ text: String) -> URL? {
+        guard let url = AddressText.url(text) else { return nil }
+        guard text.lowercased().hasPrefix("ws:") || text.lowercased().hasPrefix("wss:") || url.scheme == "http" || url.scheme == "https"
+        else { return nil }
+        return url
+    }
+
+    /// A message as it is written.
+    func bytes(of message: WebSocketMessage) -> [UInt8] {
+        switch message {
+        case .text(let text): Array(text.utf8) + (isBinary ? [] : [0x0A])
+        case .data(let data): Array(data) + (isBinary ? [] : [0x0A])
+        }
+    }
+}

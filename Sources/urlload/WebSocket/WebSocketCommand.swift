@@ -1,0 +1,111 @@
+// `urlload ws URL`: lines in, messages out.
+
+import FoundationEssentials
+import URLLoading
+
+enum WebSocketCommand {
+    static let usage = """
+        urlload ws [options] URL
+
+        Opens a WebSocket. Each line of standard input goes out as a text message, each message that comes is written
+        as a line. At the end of the input (Ctrl-D) the socket is closed with 1000, and what the server still says is
+        written until it has closed, too.
+
+          --binary          what is read goes out as it comes, as binary messages; what comes is written as it is
+          --ping SECONDS    ask the server this often whether it is still there
+          --protocol NAME   offer a subprotocol; several times for several, best first
+          --compress        offer compression
+
+        Other options are those on fields (-H), credentials, security, time and the way. URL is one of ws or wss; without
+        a scheme wss, for this machine ws.
+        Exit code 0 if both sides took leave, whoever began; 22 if the server opened no WebSocket; 56 if it closed with a
+        code that says that something is wrong.
+
+        """
+
+    static func run(_ arguments: [String]) async -> ExitCode {
+        var own = WebSocketArguments()
+        let options: Options
+        do throws(UsageError) {
+            options = try ArgumentParser.parse(try own.take(arguments))
+        } catch { return mistake(error.words) }
+        if options.wantsHelp { return print(usage) }
+        guard options.urls.count == 1, let url = WebSocketArguments.url(options.urls[0]) else { return mistake("ws takes one URL") }
+        let screen = Screen(options)
+        if options.isInsecure {
+            screen.warning("WARNING: --insecure: no certificate is checked. Whoever is between you and the server can read and change everything.")
+        }
+        var configuration = Configuration(options, screen)
+        do throws(LoadError) {
+            try options.trust.apply(try await options.trust.identity(), to: &configuration.tls)
+        } catch { return tell(error) }
+        return await talk(Request(url: url, headers: options.fields), own, Session(configuration))
+    }
+
+    private static func talk(_ request: Request, _ own: WebSocketArguments, _ session: Session) async -> ExitCode {
+        let socket = session.webSocketTask(request, protocols: own.protocols, options: own.options)
+        Signals.watch { session.invalidateAndCancel() }
+        socket.resume()
+        let code = await withTaskGroup(of: ExitCode?.self) { group in
+            group.addTask { await hear(socket, own) }
+            group.addTask {
+                await say(socket, own)
+                return nil
+            }
+            // Whoever hears nothing more has nothing to say; whoever has nothing to say still hears.
+            for await code in group {
+                guard let code else { continue }
+                group.cancelAll()
+                return code
+            }
+            return .other
+        }
+        session.invalidateAndCancel()
+        await session.invalidated()
+        return Signals.exitCode ?? code
+    }
+
+    private static func say(_ socket: WebSocketTask, _ own: WebSocketArguments) async {
+        let input = StandardInput(lines: !own.isBinary)
+        while let bytes = await input.next() {
+            let message: WebSocketMessage = own.isBinary ? .data(Data(bytes)) : .text(String(decoding: bytes, as: UTF8.self))
+            do throws(LoadError) { try await socket.send(message) } catch { return }
+        }
+        if !Task.isCancelled { await socket.close() }
+    }
+
+    private static func hear(_ socket: WebSocketTask, _ own: WebSocketArguments) async -> ExitCode {
+        do {
+            for try await message in socket.messages {
+                try own.bytes(of: message).withUnsafeBufferPointer { bytes throws(OutputError) in
+                    try FileDescriptor.standardOutput.write(UnsafeRawBufferPointer(bytes))
+                }
+            }
+        } catch let error as OutputError {
+            socket.cancel()
+            return error.code
+        } catch {
+            guard Signals.exitCode == nil, let error = error as? LoadError else { return .interrupted }
+            return tell(error)
+        }
+        // Its close is waited for.
+        let ending = await socket.ended()
+        return ending.error.map(tell) ?? .done
+    }
+
+    private static func tell(_ error: LoadError) -> ExitCode {
+        let words = ErrorWords.sentence(error.reason).map { "\($0): \(error.detail ?? "")" } ?? "\(error)"
+        try? FileDescriptor.standardError.write("urlload: \(words)\n")
+        return ExitCode(error)
+    }
+
+    private static func mistake(_ words: String) -> ExitCode {
+        try? FileDescriptor.standardError.write("urlload: \(words)\nurlload ws --help says more\n")
+        return .usage
+    }
+
+    private static func print(_ text: String) -> ExitCode {
+        do throws(OutputError) { try FileDescriptor.standardOutput.write(text) } catch { return error.code }
+        return .done
+    }
+}

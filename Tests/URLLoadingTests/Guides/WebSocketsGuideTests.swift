@@ -1,0 +1,67 @@
+// The examples of docs/guides/websockets.md, compiled and run. Whoever changes one changes it here too.
+
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingTesting
+
+@Suite(.timeLimit(.minutes(1)))
+struct WebSocketsGuideTests {
+    @Test("a scope, with a ping")
+    func scope() async throws {
+        try await withTestOrigin { origin in
+            origin.webSocket("/echo", .echo)
+            let session = Session(.ephemeral), url = origin.url("/echo")
+            let answer = try await session.webSocket(Request(url: url)) { socket in
+                try await socket.send(.text("hello"))
+                let time = try await socket.ping(within: .seconds(5))
+                #expect(time > .zero)
+                return try await socket.receive()
+            }
+            #expect(answer == .text("hello"))
+            session.invalidateAndCancel()
+            await session.invalidated()
+        }
+    }
+
+    private static func counting() -> WebSocketTestServer {
+        var server = WebSocketTestServer { socket in
+            for number in 1...3 { try await socket.send(.text("\(number)")) }
+            try await socket.close(WebSocketClose(.internalError))
+            _ = try await socket.untilClose()
+        }
+        server.subprotocols = ["chat.v1"]
+        return server
+    }
+
+    @Test("a handle, its messages, its end")
+    func handle() async throws {
+        try await withTestOrigin { origin in
+            origin.webSocket("/count", Self.counting())
+            let session = Session(.ephemeral), url = origin.url("/count")
+            let socket = session.webSocketTask(url, protocols: ["chat.v2", "chat.v1"])
+            socket.resume()
+            let opening = try await socket.opened
+            #expect(opening.subprotocol == "chat.v1")
+            let heard = await Self.listen(socket)
+            #expect(heard == [.text("1"), .text("2"), .text("3")])
+            let ending = await socket.close(WebSocketClose(.normal, reason: "done"))
+            #expect(ending.isByPeer)
+            session.invalidateAndCancel()
+            await session.invalidated()
+        }
+    }
+
+    private static func listen(_ socket: WebSocketTask) async -> [WebSocketMessage] {
+        var heard: [WebSocketMessage] = []
+        do {
+            try await socket.send(.data(Data([1, 2, 3])))
+            for try await message in socket.messages { heard.append(message) }
+        } catch where error.reason == .webSocketClosed {
+            #expect(error.webSocketClose?.code == .internalError)
+        } catch {
+            Issue.record("\(error)")
+        }
+        return heard
+    }
+}

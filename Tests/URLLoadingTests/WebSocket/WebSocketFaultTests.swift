@@ -1,0 +1,116 @@
+import FoundationEssentials
+import Synchronization
+import Testing
+@testable import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+@Suite(.timeLimit(.minutes(1)))
+struct WebSocketFaultTests {
+    @Test(arguments: WebSocketFault.all)
+    func theClientFailsAndSaysWhy(_ fault: WebSocketFault) async throws {
+        try await withTestOrigin { origin in
+            let heard = Lock<WebSocketClose?>(nil)
+            origin.webSocket("/", fault.server { close in heard.withLock { $0 = close } })
+            let session = Session(.patient)
+            var options = WebSocketOptions()
+            if fault.needsCompression { options.compression = .deflate() }
+            let socket = session.webSocketTask(origin.webSocketURL("/"), options: options)
+            socket.resume()
+            await expectFailure(fault.reason, .peer, nil, fault.name) { while true { _ = try await socket.receive() } }
+            let ending = await socket.ended()
+            #expect(ending.error?.reason == fault.reason, "\(fault): \(ending)")
+            try await origin.wait { $0.open == 0 }
+            #expect(heard.withLock { $0?.code } == fault.code, "\(fault)")
+            await expectEmpty(session)
+        }
+    }
+
+    @Test(arguments: WebSocketHandshakeFault.allCases)
+    func aWrongAnswerOpensNothing(_ fault: WebSocketHandshakeFault) async throws {
+        try await withTestOrigin { origin in
+            var server = WebSocketTestServer.echo
+            server.handshakeFault = fault
+            origin.webSocket("/", server)
+            let session = Session(.patient)
+            var options = WebSocketOptions()
+            options.compression = .deflate()
+            let socket = session.webSocketTask(origin.webSocketURL("/"), protocols: ["a", "b"], options: options)
+            socket.resume()
+            let reason: LoadError.Reason = switch fault {
+            case .statusOK: .webSocketRefused
+            case .endsInHead: .truncated
+            case .endsBeforeHead: .connectionLost
+            default: .malformedWebSocketHandshake
+            }
+            await expectFailure(reason, .peer, nil, fault.rawValue) { try await socket.opened }
+            #expect(await socket.ended().error?.reason == reason)
+            await expectEmpty(session)
+            try await origin.wait { $0.open == 0 }
+        }
+    }
+
+    @Test func textMayBeCutAnywhere() async throws {
+        let text = "aé€😀\u{10FFFF}z"
+        try await withTestOrigin { origin in
+            origin.webSocket("/") { socket in
+                for size in 1...text.utf8.count { try await socket.send(.text(text), frameSize: size) }
+                // Between any two bytes of the stream as well.
+                let bytes = Array(text.utf8)
+                for byte in [0x81, UInt8(bytes.count)] + bytes { try await socket.send(bytes: [byte]) }
+                try await socket.close(nil)
+                _ = try await socket.untilClose()
+            }
+            let session = Session(.patient)
+            let socket = session.webSocketTask(origin.webSocketURL("/"))
+            socket.resume()
+            var count = 0
+            for try await message in socket.messages {
+                #expect(message == .text(text))
+                count += 1
+            }
+            #expect(count == text.utf8.count + 1)
+            await expectEmpty(session)
+        }
+    }
+
+    /// Security 69.
+    @Test func pingsWithoutEndAreAnsweredBoundedly() async throws {
+        try await withTestOrigin { origin in
+            let pongs = Lock(0)
+            origin.webSocket("/") { socket in
+                let pings = (0..<1_000).flatMap { _ in [UInt8(0x89), 125] + [UInt8](repeating: 1, count: 125) }
+                for _ in 0..<100 { try await socket.send(bytes: pings) }
+                try await socket.send(.text("still here"))
+                _ = try await socket.receive()
+                pongs.withLock { $0 = socket.pongs.count }
+            }
+            let session = Session(.patient)
+            let socket = session.webSocketTask(origin.webSocketURL("/"))
+            socket.resume()
+            try await expect({ try await socket.receive() }, .text("still here"))
+            #expect(socket.load.output != nil)
+            try await socket.send(.text("thanks"))
+            _ = await socket.ended()
+            #expect(pongs.withLock { $0 } < 50_000)
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func aServerThatNeverClosesIsLeft() async throws {
+        try await withTestOrigin { origin in
+            origin.webSocket("/") { socket in try await socket.stall() }
+            let session = Session(.patient)
+            var options = WebSocketOptions()
+            options.closeTimeout = .milliseconds(50)
+            let socket = session.webSocketTask(origin.webSocketURL("/"), options: options)
+            socket.resume()
+            _ = try await socket.opened
+            let ending = await socket.close()
+            #expect(ending.error?.reason == .closeTimeout)
+            await expectEmpty(session)
+            try await origin.wait { $0.open == 0 }
+        }
+    }
+}

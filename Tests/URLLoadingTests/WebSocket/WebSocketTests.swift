@@ -1,0 +1,298 @@
+import FoundationEssentials
+import Synchronization
+import Testing
+@testable import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+@Suite(.timeLimit(.minutes(1)))
+struct WebSocketTests {
+    // MARK: Messages
+
+    @Test(arguments: [false, true])
+    func whatIsSentComesBack(isSecure: Bool) async throws {
+        try await withEcho(isSecure) { session, url in
+            let socket = session.webSocketTask(url)
+            #expect("\(socket)".hasPrefix("websocket suspended 0/?"))
+            socket.resume()
+            let opening = try await socket.opened
+            #expect(opening.response.http?.status == .switchingProtocols)
+            #expect(opening.subprotocol == nil && !opening.isCompressed)
+            for message in samples {
+                try await socket.send(message)
+                try await expect({ try await socket.receive() }, message)
+            }
+            let ending = await socket.close(WebSocketClose(.normal, reason: "done"))
+            #expect(ending.error == nil && !ending.isByPeer && ending.close?.code == .normal, "\(ending)")
+            await expectEmpty(session)
+        }
+    }
+
+    private var samples: [WebSocketMessage] {
+        [
+            .text(""), .data(Data()), .text("hello"), .text("grüße, 世界, 👋"), .data(Data([0, 255, 1])),
+            .data(Data(repeating: 7, count: 125)), .data(Data(repeating: 7, count: 126)),
+            .text(String(repeating: "x", count: 65_536)), .data(Data((0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })),
+        ]
+    }
+
+    private func withEcho(
+        _ isSecure: Bool = false, _ server: WebSocketTestServer = .echo, _ use: (Session, URL) async throws -> Void
+    ) async throws {
+        if isSecure {
+            try await withSecureOrigin { origin, configuration in
+                origin.webSocket("/", server)
+                try await use(Session(configuration), origin.url("/"))
+            }
+        } else {
+            try await withTestOrigin { origin in
+                origin.webSocket("/", server)
+                try await use(Session(.patient), origin.webSocketURL("/"))
+            }
+        }
+    }
+
+    @Test func messagesAreASequence() async throws {
+        try await withTestOrigin { origin in
+            origin.webSocket("/") { socket in
+                for number in 1...3 { try await socket.send(.text("\(number)"), frameSize: 1) }
+                try await socket.close(WebSocketClose(.goingAway, reason: "bye"))
+                _ = try await socket.untilClose()
+            }
+            let session = Session(.patient)
+            let socket = session.webSocketTask(origin.webSocketURL("/"))
+            socket.resume()
+            var messages: [WebSocketMessage] = []
+            for try await message in socket.messages { messages.append(message) }
+            #expect(messages == [.text("1"), .text("2"), .text("3")])
+            let ending = await socket.ended()
+            #expect(ending.isByPeer && ending.close == WebSocketClose(.goingAway, reason: "bye") && ending.error == nil)
+            let error = await failure(.webSocketClosed) { try await socket.receive() }
+            #expect(error?.webSocketClose?.code == .goingAway)
+            await expectFailure(.webSocketClosed) { try await socket.send(.text("late")) }
+            await expectFailure(.webSocketClosed) { try await socket.ping() }
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func anUnusualCloseIsAnErrorOfTheSequence() async throws {
+        try await withTestOrigin { origin in
+            origin.webSocket("/") { socket in
+                try await socket.close(WebSocketClose(.internalError, reason: "broken"))
+                _ = try await socket.untilClose()
+            }
+            let session = Session(.patient)
+            let socket = session.webSocketTask(origin.webSocketURL("/"))
+            socket.resume()
+            let error = await failure(.webSocketClosed, .peer) { for try await _ in socket.messages {} }
+            #expect(error?.webSocketClose == WebSocketClose(.internalError, reason: "broken"))
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func aScopeOpensAndCloses() async throws {
+        try await withTestOrigin { origin in
+            let closes = Lock<[WebSocketClose?]>([])
+            origin.webSocket("/") { socket in
+                if try await socket.receive() != nil { try await socket.send(.text("answer")) }
+                let close = try await socket.untilClose()
+                closes.withLock { $0.append(close) }
+            }
+            let session = Session(.patient), request = Request(url: origin.webSocketURL("/"))
+            let answer = try await session.webSocket(request) { socket in
+                try await socket.send(.text("question"))
+                return try await socket.receive()
+            }
+            #expect(answer == .text("answer"))
+            struct Trouble: Error {}
+            await #expect(throws: Trouble.self) {
+                try await session.webSocket(request) { _ in throw Trouble() }
+            }
+            #expect(closes.withLock { $0.map { $0?.code } } == [.normal, .goingAway])
+            await expectEmpty(session)
+            try await origin.wait { $0.open == 0 }
+        }
+    }
+
+    // MARK: Several at a time
+
+    @Test func messagesOfSeveralTasksGoOutWhole() async throws {
+        try await withEcho { session, url in
+            let socket = session.webSocketTask(url)
+            socket.resume()
+            let sizes = (0..<20).map { $0 % 2 == 0 ? 10 + $0 : 300_000 + $0 }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for size in sizes {
+                    group.addTask { try await socket.send(.data(Data(repeating: UInt8(truncatingIfNeeded: size), count: size))) }
+                }
+                group.addTask {
+                    var heard: [Int] = []
+                    for try await case .data(let data) in socket.messages {
+                        #expect(data.allSatisfy { $0 == UInt8(truncatingIfNeeded: data.count) })
+                        heard.append(data.count)
+                        if heard.count == sizes.count { break }
+                    }
+                    #expect(heard.sorted() == sizes.sorted())
+                }
+                try await group.waitForAll()
+            }
+            await socket.close()
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func aSecondReceiverIsRefused() async throws {
+        try await withEcho { session, url in
+            let socket = session.webSocketTask(url)
+            socket.resume()
+            _ = try await socket.opened
+            let first = Task { try await socket.receive() }
+            while !socket.load.state.withLock({ $0.isReceiving }) { await pause() }
+            await expectFailure(.webSocketBusy, .local) { try await socket.receive() }
+            try await socket.send(.text("for the first"))
+            try await expect({ try await first.value }, .text("for the first"))
+            await socket.close()
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func aCancelledReceiveLosesNothing() async throws {
+        try await withEcho { session, url in
+            let socket = session.webSocketTask(url)
+            socket.resume()
+            _ = try await socket.opened
+            let first = Task { try await socket.receive() }
+            while !socket.load.state.withLock({ $0.isReading }) { await pause() }
+            first.cancel()
+            await expectFailure(.cancelled) { try await first.value }
+            try await socket.send(.text("one"))
+            try await expect({ try await socket.receive() }, .text("one"))
+            await socket.close()
+            await expectEmpty(session)
+        }
+    }
+
+    // MARK: Pings
+
+    @Test func pingsAreAnsweredWithAndWithoutAReceiver() async throws {
+        try await withEcho { session, url in
+            let socket = session.webSocketTask(url)
+            socket.resume()
+            let time = try await socket.ping()
+            #expect(time > .zero)
+            let receiver = Task { try await socket.receive() }
+            while !socket.load.state.withLock({ $0.isReading }) { await pause() }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<20 { group.addTask { _ = try await socket.ping() } }
+                try await group.waitForAll()
+            }
+            try await socket.send(.text("x"))
+            _ = try await receiver.value
+            await socket.close()
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func theServerIsAnsweredWhileNobodyReceives() async throws {
+        try await withTestOrigin { origin in
+            let pongs = Lock<[[UInt8]]>([])
+            origin.webSocket("/") { socket in
+                try await socket.ping([1])
+                try await socket.ping([2])
+                try await socket.ping([3])
+                _ = try await socket.receive()
+                pongs.withLock { $0 = socket.pongs }
+                try await socket.close(WebSocketClose(.normal))
+                _ = try await socket.untilClose()
+            }
+            let session = Session(.patient)
+            let socket = session.webSocketTask(origin.webSocketURL("/"))
+            socket.resume()
+            // The keeper sees to it, sooner or later.
+            while socket.load.sentCount.load(ordering: .relaxed) == 0 { await pause() }
+            try await socket.send(.text("now"))
+            #expect(await socket.ended().close?.code == .normal)
+            // Of those that came together the last.
+            #expect(pongs.withLock { $0.last } == [3])
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func aServerThatIsNotThereIsFoundOut() async throws {
+        let clock = ManualClock()
+        try await withTestOrigin { origin in
+            origin.webSocket("/") { socket in
+                socket.answersPings = false
+                _ = try await socket.receive()
+            }
+            var configuration = Configuration.patient
+            configuration.use(clock)
+            let session = Session(configuration)
+            var options = WebSocketOptions()
+            options.pingInterval = .seconds(30)
+            let socket = session.webSocketTask(origin.webSocketURL("/"), options: options)
+            socket.resume()
+            _ = try await socket.opened
+            clock.advance(by: .seconds(31))
+            while socket.load.sentCount.load(ordering: .relaxed) == 0 { await pause() }
+            clock.advance(by: .seconds(31))
+            #expect(await socket.ended().error?.reason == .pingTimeout)
+            await expectEmpty(session)
+        }
+    }
+
+    // MARK: Compression
+
+    @Test(arguments: [false, true])
+    func compressedMessagesComeBack(forgetting: Bool) async throws {
+        try await withEcho(false, .compressedEcho) { session, url in
+            var options = WebSocketOptions()
+            options.compression = .deflate(atLeast: 20, forgetting: forgetting)
+            let socket = session.webSocketTask(url, options: options)
+            socket.resume()
+            #expect(try await socket.opened.isCompressed)
+            let text = String(repeating: "the same again, ", count: 10_000)
+            for message in [WebSocketMessage.text("short"), .text(text), .text(""), .text(text), .data(Data(text.utf8))] {
+                try await socket.send(message)
+                try await expect({ try await socket.receive() }, message)
+            }
+            #expect(socket.snapshot.sent < 20_000)
+            await socket.close()
+            await expectEmpty(session)
+        }
+    }
+
+    // MARK: Back-pressure
+
+    @Test func whatNobodyReceivesStaysWithTheServer() async throws {
+        try await withTestOrigin { origin in
+            origin.webSocket("/") { socket in
+                let piece = WebSocketMessage.data(Data(repeating: 1, count: 1 << 20))
+                for _ in 0..<100 { try await socket.send(piece) }
+            }
+            let session = Session(.patient)
+            let socket = session.webSocketTask(origin.webSocketURL("/"))
+            socket.resume()
+            _ = try await socket.opened
+            // The keeper looks twice.
+            try await Task.sleep(for: .milliseconds(2_200))
+            #expect(socket.snapshot.received < 1 << 20)
+            #expect(socket.load.input.map { $0.held <= 128 * 1024 } ?? false)
+            var count = 0
+            while count < 100 {
+                guard case .data(let data) = try await socket.receive() else { break }
+                #expect(data.count == 1 << 20)
+                count += 1
+            }
+            #expect(count == 100)
+            socket.cancel()
+            await expectEmpty(session)
+        }
+    }
+}
+
+extension TestOrigin {
+    /// With the scheme of WebSockets.
+    func webSocketURL(_ path: String) -> URL { URL(string: "ws" + url(path).absoluteString.dropFirst(4)) ?? url(path) }
+}
