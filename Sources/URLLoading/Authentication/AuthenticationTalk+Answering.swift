@@ -54,8 +54,9 @@ extension AuthenticationTalk {
 
     private func mayTake(_ offer: AuthenticationOffer, at place: Authenticator.Place) -> Bool {
         guard case .ntlm = offer else { return true }
-        // It opens a connection of HTTP/1.1 with nobody in between.
-        return !place.isProxy && load.core.configuration.httpVersions != .http2PriorKnowledge
+        // It opens a connection of HTTP/1.1 with nobody in between: a proxy that forwards may send others' requests over
+        // the one that was opened.
+        return !place.isProxy && !hasForwarder && load.core.configuration.httpVersions != .http2PriorKnowledge
     }
 
     private func choose(

@@ -34,6 +34,8 @@ final class AuthenticationTalk: @unchecked Sendable {
     /// From the URL.
     let given: Credential?
     var rounds = 0
+    /// A proxy gets the requests themselves.
+    var hasForwarder = false
     /// Of answers to challenges, whatever they are: more than any server needs, and what a decision that never gives
     /// up comes to.
     static let mostRounds = 12
@@ -166,13 +168,15 @@ final class AuthenticationTalk: @unchecked Sendable {
     /// Whether the request is to be sent again, with what is known now.
     func hear(_ exchange: any NetworkExchange, _ head: HTTPHead, _ request: PreparedRequest) async throws(LoadError) -> Bool {
         (knowsBody, knowsBytes) = (request.knowsBody, request.bodyBytes != nil)
+        hasForwarder = exchange.forwarder != nil
         if let forwarder = exchange.forwarder {
             if head.status == .proxyAuthenticationRequired {
                 return try await challenged(by: forwarder, head, exchange.response) { exchange.setResting($0) }
             }
             forwarder.login?.learn(from: head)
         }
-        await accepted(&proxy)
+        // Kept: the same request may have to be sent again.
+        if let login = proxy.login { await remember(login) }
         guard !isCallers else { return false }
         if try await hearTicket(head) { return true }
         guard head.status == .unauthorized else {

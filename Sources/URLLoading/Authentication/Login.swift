@@ -136,7 +136,9 @@ final class Login: Sendable {
         for case .digest(let challenge) in offers where challenge.isStale && challenge.realm == space.realm {
             let isSame = digest.withLock { use in
                 guard let old = use?.challenge, old.hash == challenge.hash else { return false }
-                if old.nonce != challenge.nonce { use = DigestUse(challenge: challenge) }
+                // The same nonce once more is no new one.
+                guard old.nonce != challenge.nonce else { return false }
+                use = DigestUse(challenge: challenge)
                 return true
             }
             if isSame { return true }

@@ -62,7 +62,7 @@ final class ProofLegs: @unchecked Sendable {
             channel: (transport as? TLSTransport)?.endPointBinding ?? [])
         let message = NTLMAuthenticate(user: credential.user, password: credential.password, hashes: hashes).bytes(challenge, circumstances)
         guard let message else {
-            throw LoadError(.authenticationFailed, phase: .waiting, party: .local, detail: "a user too long for NTLM")
+            throw LoadError(.authenticationFailed, phase: .waiting, party: .local, detail: "a user or a target too long for NTLM")
         }
         return message
     }

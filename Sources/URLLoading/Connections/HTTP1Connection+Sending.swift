@@ -136,6 +136,7 @@ extension HTTP1Connection {
             await Poller.shared.park(transport.slot, interest, control)
         case .waitsForPiece:
             if hearsReads, try !listen(control) { return }
+            if try await answerQuestion(control) { return transport.slot.hearReadsWhileWriting(false) }
             defer { transport.slot.hearReadsWhileWriting(false) }
             // It is the caller who is slow.
             await Poller.shared.parkAside(transport.slot, control)
@@ -171,10 +172,12 @@ extension HTTP1Connection {
             if control.isSuspended { await pause(control) }
             if let reason = control.stopReason { throw LoadError(reason, phase: .waiting) }
             if let interest = try flush(control) {
+                if try await answerQuestion(control) { continue }
                 await Poller.shared.park(transport.slot, interest, control)
                 continue
             }
             if let goesOn = try hasContinue(control) { return goesOn }
+            if try await answerQuestion(control) { continue }
             guard control.clock.now() < deadline else { return true }
             await Poller.shared.park(transport.slot, .read, control)
         }

@@ -314,7 +314,7 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
 
     /// Whether both go to the same proxy, which gets the requests themselves, with the same credentials and trust.
     func isForwarded(as other: Route) -> Bool {
-        way == other.way && trust == other.trust && forwarder != nil && other.forwarder != nil
+        identity == nil && other.identity == nil && way == other.way && trust == other.trust && forwarder != nil && other.forwarder != nil
     }
 
     var description: String { way.isDirect ? "\(origin)" : "\(origin) through \(way)" }

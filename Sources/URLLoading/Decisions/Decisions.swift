@@ -36,7 +36,8 @@ public struct Decision<Question: Sendable, Answer: Sendable>: Sendable {
 }
 
 /// The decisions a caller wants to take itself. What is `nil` is decided by default; a load's own
-/// decision goes before its session's. What is not given costs nothing.
+/// decision goes before its session's, but for trust, client certificates and NTLM, which open connections that all loads
+/// may use. What is not given costs nothing.
 ///
 /// ```swift
 /// var decisions = Decisions()

@@ -104,7 +104,8 @@ struct FTPDialling {
     func data(beside control: any Transport, _ port: UInt16) async throws(LoadError) -> any Transport {
         if !route.way.isDirect {
             let (host, _) = connector.configuration.addressOverrides.target(of: route.origin)
-            return try await connector.tunnel(through: route.way, to: host, port, forwarded: false, load, access, nil, nil)
+            let plan = Connector.TunnelPlan(way: route.way, host: host, port: port, access: access, record: nil, tap: nil)
+            return try await connector.tunnel(plan, load)
         }
         let origin: Origin
         do throws(WireViolation) { origin = try Origin(scheme: route.origin.scheme, host: route.origin.host, port: port) } catch {

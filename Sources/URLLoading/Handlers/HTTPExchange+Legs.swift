@@ -6,8 +6,8 @@ import URLLoadingIO
 import URLLoadingWire
 
 extension HTTPExchange {
-    /// More of a refusal than this is not waited for.
-    private static var mostDrained: Int { 64 * 1024 }
+    /// More of a refusal than this is not waited for. There is no other connection to go on with.
+    private static var mostDrained: Int { 4 << 20 }
 
     func open(with legs: ProofLegs, _ request: PreparedRequest) async throws(LoadError) {
         guard !connection.isOpened else {
@@ -78,7 +78,7 @@ extension HTTPExchange {
             case nil: try await connection.fill(owner)
             }
         }
-        throw .proofBroken("the refusal has no end")
+        throw .proofBroken("the refusal is too large")
     }
 }
 

@@ -147,7 +147,9 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         if !hasEnded { discardBuffered() }
         hasEnded = true
         endRecord()
-        owner.core.pool.giveBack(connection, reusable: connection.isReusable)
+        // What was proved for this load alone proves nothing to the next.
+        let isLastUse = connection.route.identity.map { $0.login.credential.persistence == .none && !$0.login.isOfURL } ?? false
+        owner.core.pool.giveBack(connection, reusable: connection.isReusable && !isLastUse)
     }
 
     /// Gives the connection away, with what was received behind the head; `nil` if it is released already.

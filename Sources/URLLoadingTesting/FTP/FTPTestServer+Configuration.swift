@@ -1,5 +1,5 @@
-public import FoundationEssentials
-public import URLLoading
+import FoundationEssentials
+import URLLoading
 
 extension FTPTestServer {
     /// How a server listens, and whom it lets in.

@@ -28,18 +28,22 @@ struct CacheGuideTests {
 
     @Test func policies() async throws {
         try await origin { origin, url in
-            try await withSession(.ephemeral) { session in
-                var request = Request(url: url)
-                request.cachePolicy = .storedElseLoad
-                let (data, _) = try await session.data(for: request)
-                request.cachePolicy = .storedOnly
-                do throws(LoadError) {
-                    let (again, _) = try await session.data(for: request)
-                    #expect(again == data)
-                } catch where error.reason == .notInCache {
-                    print("offline, and never seen")
-                }
-            }
+            let session = Session(.ephemeral)
+            try await offline(session, url)
+            session.invalidateAndCancel()
+        }
+    }
+
+    private func offline(_ session: Session, _ url: URL) async throws {
+        var request = Request(url: url)
+        request.cachePolicy = .storedElseLoad
+        let (data, _) = try await session.data(for: request)
+        request.cachePolicy = .storedOnly
+        do {
+            let (again, _) = try await session.data(for: request)
+            #expect(again == data)
+        } catch let error where error.reason == .notInCache {
+            print("offline, and never seen")
         }
     }
 
@@ -47,11 +51,11 @@ struct CacheGuideTests {
         try await origin { origin, url in
             var decisions = Decisions()
             decisions.cache = Decision { entry in
-                guard entry.data.count < 1 << 20 else { return .skip }
-                var entry = entry
+                guard entry.data.count < 1_000_000 else { return CacheDecision.skip }
+                var entry: CachedResponse = entry
                 entry.userInfo = Data("first seen today".utf8)
                 entry.storagePolicy = .allowedInMemoryOnly
-                return .instead(entry)
+                return CacheDecision.instead(entry)
             }
             var configuration = Configuration.ephemeral
             let cache = ResponseCache(memoryCapacity: 16 << 20)
@@ -81,17 +85,21 @@ struct CacheGuideTests {
 
     @Test func source() async throws {
         try await origin { _, url in
-            try await withSession(.ephemeral) { session in
-                _ = try await session.data(from: url)
-                let task = session.dataTask(Request(url: url))
-                let events = task.events
-                task.resume()
-                var types: [LoadMetrics.Transaction.FetchType] = []
-                for await event in events {
-                    if case .metrics(let metrics) = event { types = metrics.transactions.map(\.fetchType) }
-                }
-                #expect(types == [.cache])
-            }
+            let session = Session(.ephemeral)
+            _ = try await session.data(from: url)
+            let types = await sources(session.dataTask(Request(url: url)))
+            #expect(types == [.cache])
+            session.invalidateAndCancel()
         }
+    }
+
+    private func sources(_ task: LoadTask<Data>) async -> [LoadMetrics.Transaction.FetchType] {
+        let events = task.events
+        task.resume()
+        var types: [LoadMetrics.Transaction.FetchType] = []
+        for await event in events {
+            if case .metrics(let metrics) = event { types = metrics.transactions.map(\.fetchType) }
+        }
+        return types
     }
 }

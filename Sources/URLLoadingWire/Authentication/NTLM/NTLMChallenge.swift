@@ -42,7 +42,10 @@ package struct NTLMTargetInformation: Sendable, Hashable {
     static let targetName: UInt16 = 9
     static let channelBindings: UInt16 = 10
 
-    /// `nil` if its lengths are wrong, or a name occurs twice. Empty is right.
+    /// There are about ten kinds.
+    private static let mostPairs = 64
+
+    /// `nil` if its lengths are wrong, a name occurs twice, or there are too many. Empty is right.
     init?(_ bytes: [UInt8]) {
         let reader = NTLMReader(bytes: bytes)
         var position = 0
@@ -54,7 +57,7 @@ package struct NTLMTargetInformation: Sendable, Hashable {
                 guard count == 0 else { return nil }
                 return
             }
-            guard let kind = UInt16(exactly: kind), !pairs.contains(where: { $0.kind == kind }) else { return nil }
+            guard let kind = UInt16(exactly: kind), pairs.count < Self.mostPairs, !pairs.contains(where: { $0.kind == kind }) else { return nil }
             pairs.append(Pair(kind: kind, value: value))
             position += 4 + count
         }
