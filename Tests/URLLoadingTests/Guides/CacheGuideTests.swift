@@ -74,12 +74,12 @@ struct CacheGuideTests {
         try await origin { origin, url in
             var configuration = Configuration.ephemeral
             configuration.sharesEqualFetches = true
-            try await withSession(configuration) { session in
-                async let first = session.data(from: url)
-                async let second = session.data(from: url)
-                _ = try await (first, second)
-                #expect(origin.counts.requests == 1)
-            }
+            let session = Session(configuration)
+            let first = Task { try await session.data(from: url) }, second = Task { try await session.data(from: url) }
+            _ = try await first.value
+            _ = try await second.value
+            #expect(origin.counts.requests == 1)
+            session.invalidateAndCancel()
         }
     }
 
