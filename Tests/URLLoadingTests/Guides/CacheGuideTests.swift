@@ -39,12 +39,8 @@ struct CacheGuideTests {
         request.cachePolicy = .storedElseLoad
         let (data, _) = try await session.data(for: request)
         request.cachePolicy = .storedOnly
-        do {
-            let (again, _) = try await session.data(for: request)
-            #expect(again == data)
-        } catch let error where error.reason == .notInCache {
-            print("offline, and never seen")
-        }
+        guard let (again, _) = try? await session.data(for: request) else { return print("offline, and never seen") }
+        #expect(again == data)
     }
 
     @Test func decision() async throws {
