@@ -25,6 +25,18 @@ open class URLSession: NSObject, @unchecked Sendable {
         case allow = 1
     }
 
+    /// What is to be done about a challenge.
+    public enum AuthChallengeDisposition: Int, Sendable {
+        /// The credential beside it is used; `nil` goes on without one.
+        case useCredential = 0
+        /// As if nobody had been asked.
+        case performDefaultHandling = 1
+        /// The load ends with `URLError.userCancelledAuthentication`.
+        case cancelAuthenticationChallenge = 2
+        /// Another of the methods that the server offers is asked for next; if there is none, its response is the result.
+        case rejectProtectionSpace = 3
+    }
+
     let core: Session
     let lane: DelegateLane
     private let settings: URLSessionConfiguration
