@@ -4,9 +4,9 @@ public import Foundation
 
 extension URLRequest: ReferenceConvertible {
     public typealias ReferenceType = NSURLRequest
+}
 
-    public static func _getObjectiveCType() -> Any.Type { NSURLRequest.self }
-
+extension URLRequest: _ObjectiveCBridgeable {
     public func _bridgeToObjectiveC() -> NSURLRequest { NSURLRequest(self) }
 
     public static func _forceBridgeFromObjectiveC(_ request: NSURLRequest, result: inout URLRequest?) {
