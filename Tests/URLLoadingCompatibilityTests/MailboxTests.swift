@@ -13,7 +13,12 @@ struct MailboxTests {
         while let (call, _) = mailbox.next() {
             switch call {
             case .sent(let bytes): words.append("\(bytes)")
-            case .redirect: words.append("redirect")
+            case .question: words.append("question")
+            case .waiting: words.append("waiting")
+            case .informational(let response): words.append("informational \(response.statusCode)")
+            case .resumed(let offset, _): words.append("resumed \(offset)")
+            case .written(let bytes): words.append("written \(bytes)")
+            case .metrics: words.append("metrics")
             case .response: words.append("response")
             case .data(let data): words.append("data \(data.count)")
             case .finished(let error): words.append("finished \(error.map { "\($0.reason)" } ?? "")")
@@ -27,11 +32,11 @@ struct MailboxTests {
     @Test("counts of a body sent are put together, and begin anew when it is sent again")
     func sent() {
         var mailbox = Mailbox(collects: false)
-        mailbox.put(ByteCount(count: 10, total: 10, expected: 20))
-        mailbox.put(ByteCount(count: 10, total: 20, expected: 20))
+        mailbox.put(sent: ByteCount(count: 10, total: 10, expected: 20))
+        mailbox.put(sent: ByteCount(count: 10, total: 20, expected: 20))
         #expect(Self.words(&mailbox) == ["+20 20/20"])
-        mailbox.put(ByteCount(count: 10, total: 10, expected: 20))
-        mailbox.put(ByteCount(count: 5, total: 5, expected: 20))
+        mailbox.put(sent: ByteCount(count: 10, total: 10, expected: 20))
+        mailbox.put(sent: ByteCount(count: 5, total: 5, expected: 20))
         #expect(Self.words(&mailbox) == ["+5 5/20"])
     }
 
@@ -54,7 +59,7 @@ struct MailboxTests {
     @Test("what fails is heard of no more but its end, also if the load had succeeded", arguments: [false, true])
     func failed(_ hasEnded: Bool) {
         var mailbox = Mailbox(collects: false)
-        mailbox.put(ByteCount(count: 1, total: 1, expected: 1))
+        mailbox.put(sent: ByteCount(count: 1, total: 1, expected: 1))
         mailbox.put(Self.response, isHeard: true)
         if hasEnded { mailbox.finish(nil) }
         _ = mailbox.fail(Self.failure)

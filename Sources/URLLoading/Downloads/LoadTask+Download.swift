@@ -2,6 +2,9 @@ import Synchronization
 import URLLoadingIO
 
 extension LoadTask where Output == DownloadedFile {
+    /// The file, if the download is complete.
+    package var result: DownloadedFile? { load.download?.result }
+
     /// The complete file. May be awaited by any number of tasks, at any time; waits for ever if nobody
     /// resumes the task.
     /// - Throws: ``LoadError`` of the load, with a ``LoadError/resumeToken`` if it can go on later;

@@ -75,7 +75,7 @@ public struct LoadError: Error, Sendable, CustomStringConvertible {
             reason, phase: phase, party: party, url: url, detail: detail, underlying: underlying, resumeToken: resumeToken)
     }
 
-    func with(_ resumeToken: ResumeToken?) -> LoadError {
+    package func with(_ resumeToken: ResumeToken?) -> LoadError {
         LoadError(reason, phase: phase, party: party, url: url, detail: detail, underlying: underlying, resumeToken: resumeToken)
     }
 

@@ -129,6 +129,23 @@ extension Session {
         return LoadTask(load, self)
     }
 
+    /// For the classic shape, which holds its session and hears of everything.
+    package nonisolated func downloadTask(
+        _ request: Request, decisions: Decisions?, sink: any LoadSink
+    ) -> LoadTask<DownloadedFile> {
+        let work = DownloadWork(DownloadOptions(), nil, core.configuration)
+        return LoadTask(
+            TaskLoad(core, DownloadWork.request(request), decisions, sink: sink, download: work, holdsSession: true), self)
+    }
+
+    package nonisolated func downloadTask(
+        resuming token: ResumeToken, decisions: Decisions?, sink: any LoadSink
+    ) -> LoadTask<DownloadedFile> {
+        let work = DownloadWork(DownloadOptions(), token, core.configuration)
+        let request = DownloadWork.request(token.request)
+        return LoadTask(TaskLoad(core, request, decisions, sink: sink, download: work, holdsSession: true), self)
+    }
+
     /// Runs a task as its caller: cancelling one ends the other.
     @concurrent
     private nonisolated func complete(_ task: LoadTask<DownloadedFile>) async throws(LoadError) -> DownloadedFile {

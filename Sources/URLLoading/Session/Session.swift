@@ -57,6 +57,9 @@ public actor Session {
     /// One line about the connections, such as `https://example.org 0 connecting 1 leased 2 idle 0 waiting`,
     /// or `empty`.
     public nonisolated var connectionsDescription: String { core.pool.description }
+
+    /// The ways to others at this moment.
+    package nonisolated var networkPath: NetworkPath { core.configuration.networkMonitor.current }
 }
 
 /// Makes a session for the length of a scope. At its end the session is invalidated and its last

@@ -25,34 +25,3 @@ final class Answer<Value: Sendable>: Sendable {
         deliver(isGiven.exchange(true, ordering: .acquiringAndReleasing) ? .givenAgain : .given(value))
     }
 }
-
-/// A load that waits to hear what to do with a redirect.
-final class RedirectQuestion: Sendable {
-    enum Reply: Sendable {
-        case request(URLRequest?)
-        /// The handler was dropped.
-        case none
-        /// The load has ended; nobody waits for an answer.
-        case withdrawn
-    }
-    let response: HTTPURLResponse
-    let proposed: URLRequest
-    private let isAnswered = Atomic<Bool>(false)
-    private let continuation: UnsafeContinuation<Reply, Never>
-
-    init(_ response: HTTPURLResponse, _ proposed: URLRequest, _ continuation: UnsafeContinuation<Reply, Never>) {
-        self.response = response
-        self.proposed = proposed
-        self.continuation = continuation
-    }
-
-    /// Returns whether the load has waited for it.
-    @discardableResult
-    func answer(_ reply: Reply) -> Bool {
-        guard !isAnswered.exchange(true, ordering: .acquiringAndReleasing) else { return false }
-        continuation.resume(returning: reply)
-        return true
-    }
-
-    func withdraw() { answer(.withdrawn) }
-}

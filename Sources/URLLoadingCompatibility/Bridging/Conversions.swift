@@ -13,14 +13,31 @@ extension Request {
         var made = Request(url: url)
         if let method = request.httpMethod, method != "GET" { made.method = Method(method) }
         if let fields = request.allHTTPHeaderFields, !fields.isEmpty { made.headers = Headers(fields) }
-        if let body = request.httpBody { made.body = .data(body) }
-        if made.method == .post, made.body != nil, !made.headers.contains(.contentType) {
-            made.headers[.contentType] = "application/x-www-form-urlencoded"
+        if request.httpBodyStream != nil {
+            made.setBody(.demanded)
+        } else if let body = request.httpBody {
+            made.setBody(.data(body))
         }
+        made.handlesCookies = request.httpShouldHandleCookies
+        made.mainDocumentURL = request.mainDocumentURL
+        made.allowsCellularAccess = request.allowsCellularAccess ? nil : false
+        made.allowsExpensiveNetworkAccess = request.allowsExpensiveNetworkAccess ? nil : false
+        made.allowsConstrainedNetworkAccess = request.allowsConstrainedNetworkAccess ? nil : false
         if let timeout = request.ownTimeout { made.idleTimeout = Duration(timeout: timeout) ?? .seconds(Int64.max) }
         let own = request.cachePolicy == .useProtocolCachePolicy ? policy : request.cachePolicy
         if own != .useProtocolCachePolicy { made.cachePolicy = Request.CachePolicy(own) }
         return .success(made)
+    }
+}
+
+extension Request {
+    /// A POST that does not say what it sends sends a form, as this shape always did; others say nothing.
+    mutating func setBody(_ body: RequestBody) {
+        var body = body
+        body.contentType = nil
+        self.body = body
+        // The stream is chunked, or as long as this says: either is the core's to write.
+        if method == .post, !headers.contains(.contentType) { headers[.contentType] = "application/x-www-form-urlencoded" }
     }
 }
 
@@ -69,6 +86,12 @@ extension Configuration {
         let fields = (values.headers ?? [:]).map { ("\($0.key.base)", "\($0.value)") }
         headers = Headers(Dictionary(fields) { first, _ in first })
         if let policy = ProxyPolicy(values.proxies) { proxies = policy }
+        (allowsCellularAccess, allowsExpensiveNetworkAccess) = (values.allowsCellular, values.allowsExpensive)
+        allowsConstrainedNetworkAccess = values.allowsConstrained
+        waitsForConnectivity = values.waitsForConnectivity
+        tls.minimumVersion = values.minimumTLS == .TLSv13 ? .tls13 : .tls12
+        tls.maximumVersion = values.maximumTLS == .TLSv12 ? .tls12 : .tls13
+        authentication.credentials = values.credentials?.store
     }
 }
 
@@ -99,6 +122,7 @@ extension URLError {
             // NSURLErrorFailingURLStringErrorKey: deprecated, and read by old programs.
             information["NSErrorFailingURLStringKey"] = url.absoluteString
         }
+        if let token = error.resumeToken { information[URLSessionDownloadTaskResumeData] = token.data }
         self.init(_nsError: NSError(domain: NSURLErrorDomain, code: error.code, userInfo: information))
     }
 }

@@ -10,10 +10,15 @@ import URLLoading
 
 struct Mailbox: Sendable {
     enum Call: Sendable {
+        case waiting
+        case informational(HTTPURLResponse)
         case sent(ByteCount)
-        case redirect(RedirectQuestion)
+        case question(any Question)
         case response(URLResponse)
+        case resumed(offset: Int64, expected: Int64?)
         case data(Data)
+        case written(ByteCount)
+        case metrics(LoadMetrics)
         case finished(LoadError?)
     }
 
@@ -22,11 +27,16 @@ struct Mailbox: Sendable {
 
     /// A completion handler takes the whole body at the end, and hears of nothing before.
     private let collects: Bool
+    private var isWaiting = false
+    private var informational: [HTTPURLResponse] = []
     private var sent: ByteCount?
-    private var redirect: RedirectQuestion?
+    private var question: (any Question)?
     /// The delegate has been asked.
-    private var asked: RedirectQuestion?
+    private var asked: (any Question)?
     private var response: URLResponse?
+    private var resumed: (offset: Int64, expected: Int64?)?
+    private var written: ByteCount?
+    private var metrics: LoadMetrics?
     private var body = Data()
     private var outcome: LoadError??
     /// Outweighs how the load ended.
@@ -50,16 +60,35 @@ struct Mailbox: Sendable {
 
     // MARK: What comes in
 
-    mutating func put(_ bytes: ByteCount) {
-        let restarted = bytes.total < sent?.total ?? 0
-        let count = bytes.count + (restarted ? 0 : sent?.count ?? 0)
-        sent = ByteCount(count: count, total: bytes.total, expected: bytes.expected)
+    mutating func putWaiting() { isWaiting = failure == nil }
+
+    /// Peers may send only so many.
+    mutating func put(informational response: HTTPURLResponse) {
+        if failure == nil { informational.append(response) }
     }
 
+    mutating func put(sent bytes: ByteCount) { sent = Self.together(sent, bytes) }
+
+    mutating func put(written bytes: ByteCount) {
+        if failure == nil { written = Self.together(written, bytes) }
+    }
+
+    private static func together(_ before: ByteCount?, _ bytes: ByteCount) -> ByteCount {
+        let restarted = bytes.total < before?.total ?? 0
+        let count = bytes.count + (restarted ? 0 : before?.count ?? 0)
+        return ByteCount(count: count, total: bytes.total, expected: bytes.expected)
+    }
+
+    mutating func put(resumedAt offset: Int64, expected: Int64?) {
+        if failure == nil { resumed = (offset, expected) }
+    }
+
+    mutating func put(_ metrics: LoadMetrics) { self.metrics = metrics }
+
     /// Returns false if nobody will answer any more.
-    mutating func put(_ question: RedirectQuestion) -> Bool {
+    mutating func put(_ question: any Question) -> Bool {
         guard failure == nil, outcome == nil, !isStopped else { return false }
-        redirect = question
+        self.question = question
         return true
     }
 
@@ -99,7 +128,8 @@ struct Mailbox: Sendable {
         guard !isOver else { return Released() }
         failure = failure ?? error
         if outcome != nil { outcome = .some(failure) }
-        (sent, response, body, isHeld) = (nil, nil, Data(), false)
+        (isWaiting, informational, sent, response, resumed, written) = (false, [], nil, nil, nil, nil)
+        (body, isHeld) = (Data(), false)
         return release()
     }
 
@@ -119,13 +149,13 @@ struct Mailbox: Sendable {
     }
 
     private mutating func release() -> Released {
-        defer { (waiter, redirect, asked) = (nil, nil, nil) }
-        return Released(waiter: waiter, question: redirect ?? asked)
+        defer { (waiter, question, asked) = (nil, nil, nil) }
+        return Released(waiter: waiter, question: question ?? asked)
     }
 
     struct Released: Sendable {
         var waiter: UnsafeContinuation<Void, Never>?
-        var question: RedirectQuestion?
+        var question: (any Question)?
 
         /// Outside of the lock.
         func settle() {
@@ -157,21 +187,29 @@ struct Mailbox: Sendable {
 
     private mutating func nextCall() -> Call? {
         guard !isOver else { return nil }
+        if isWaiting {
+            isWaiting = false
+            return .waiting
+        }
+        if !informational.isEmpty { return .informational(informational.removeFirst()) }
         if let sent = sent.take() { return .sent(sent) }
-        if let redirect = redirect.take() {
-            asked = redirect
-            return .redirect(redirect)
+        if let question = question.take() {
+            asked = question
+            return .question(question)
         }
         guard !isHeld else { return nil }
         if let response = response.take() {
             isHeld = true
             return .response(response)
         }
+        if let (offset, expected) = resumed.take() { return .resumed(offset: offset, expected: expected) }
+        if let written = written.take() { return .written(written) }
         if !collects, !body.isEmpty {
             defer { body = Data() }
             return .data(body)
         }
         guard let outcome else { return nil }
+        if let metrics = metrics.take() { return .metrics(metrics) }
         isOver = true
         return .finished(outcome)
     }

@@ -1,5 +1,5 @@
-// What a load waits for its delegate to answer. A redirect is a decision of the core, which waits for
-// the answer; a response is held back in the mailbox, so that one that is simply allowed costs no wait.
+// What a load waits for its delegate to answer. Most are decisions of the core, which waits for the answer; a response
+// is held back in the mailbox, so that one that is simply allowed costs no wait.
 
 import Foundation
 import Synchronization
@@ -7,58 +7,100 @@ import URLLoading
 import URLLoadingIO
 
 extension TaskBridge {
-    /// The decision upon redirects, for the load.
+    /// Who resumes the load that a decision of the session is about.
+    @TaskLocal static var current: TaskBridge?
+
+    /// The decisions of this load.
     var decisions: Decisions {
         var decisions = Decisions()
         decisions.redirect = Decision { [self] redirect in try await decide(redirect) }
+        decisions.newBody = Decision { [self] demand in try await makeBody(demand) }
+        decisions.challenge = URLSession.decisions.challenge
         return decisions
     }
+
+    // MARK: Redirects
 
     private func decide(_ redirect: Redirect) async throws -> RedirectDecision {
         guard taskDelegate != nil, let head = redirect.response.http else { return .follow }
         let response = HTTPURLResponse(redirect.response, head)
         let proposed = state.withLock { URLRequest(redirect.request, like: $0.current) }
-        let reply = await withUnsafeContinuation { continuation in
-            let question = RedirectQuestion(response, proposed, continuation)
-            guard state.withLock({ $0.mailbox.put(question) }) else { return question.withdraw() }
-            schedule()
+        let outcome: Inquiry<URLRequest?>.Outcome = await inquire("willPerformHTTPRedirection") { [self] session, task, answer in
+            guard let delegate = taskDelegate else { return answer.give(proposed) }
+            delegate.urlSession(session, task: task, willPerformHTTPRedirection: response, newRequest: proposed) {
+                answer.give($0)
+            }
         }
-        switch reply {
+        switch outcome {
         case .withdrawn: return .cancel
-        case .none: throw DroppedAnswer()
-        case .request(nil): return .deliver
-        case .request(proposed?): return .follow
-        case .request(let other?):
+        case .dropped: throw DroppedAnswer()
+        case .reply(nil): return .deliver
+        case .reply(let other?):
+            if other == proposed { return .follow }
             let request = try Request.make(other).get()
             state.withLock { $0.chosen = other }
             return .instead(request)
         }
     }
 
-    func ask(_ question: RedirectQuestion, _ session: URLSession, _ task: URLSessionDataTask) {
-        guard let delegate = taskDelegate else { return _ = question.answer(.request(question.proposed)) }
-        let answer = Answer<URLRequest?> { [self] fate in
-            switch fate {
-            case .given(let request): question.answer(.request(request))
-            case .givenAgain: report(.completionHandlerCalledAgain, "willPerformHTTPRedirection", task)
-            case .dropped: if question.answer(.none) { report(.completionHandlerDropped, "willPerformHTTPRedirection", task) }
-            }
+    // MARK: Bodies
+
+    /// The request's own stream is good for one sending.
+    private func makeBody(_ demand: BodyDemand) async throws -> RequestBody {
+        let (stream, request) = state.withLock { ($0.stream.take(), $0.current) }
+        let length = request.value(forHTTPHeaderField: "Content-Length").flatMap { Int64($0) }
+        if let stream { return .stream(stream, length: length) }
+        let outcome: Inquiry<StreamBox>.Outcome = await inquire("needNewBodyStream") { [self] session, task, answer in
+            guard let delegate = taskDelegate else { return answer.give(StreamBox(stream: nil)) }
+            delegate.urlSession(session, task: task, needNewBodyStream: { answer.give(StreamBox(stream: $0)) })
         }
-        delegate.urlSession(
-            session, task: task, willPerformHTTPRedirection: question.response, newRequest: question.proposed
-        ) { answer.give($0) }
+        switch outcome {
+        case .reply(let box):
+            guard let stream = box.stream else { throw NoStream() }
+            return .stream(stream, length: length)
+        case .dropped: throw DroppedAnswer()
+        case .withdrawn: throw CancellationError()
+        }
     }
 
-    func ask(_ response: URLResponse, _ session: URLSession, _ task: URLSessionDataTask) {
-        guard let delegate = dataDelegate else { return allow() }
+    // MARK: Challenges
+
+    /// By the order of checklist 66 to 69.
+    func decide(_ challenge: Challenge) async throws -> ChallengeDecision {
+        guard sessionDelegate != nil || taskDelegate != nil else { return .performDefaultHandling }
+        let request = state.withLock { $0.current }
+        let outcome: Inquiry<Verdict>.Outcome = await inquire("didReceive challenge") { [self] session, task, answer in
+            let give: ChallengeSender.Reply = { answer.give(Verdict(disposition: $0, credential: $1)) }
+            let asked = URLAuthenticationChallenge(challenge, request, sender: ChallengeSender(give))
+            let askTask: @Sendable () -> Void = { [self] in
+                guard let delegate = taskDelegate else { return give(.performDefaultHandling, nil) }
+                delegate.urlSession(session, task: task, didReceive: asked, completionHandler: give)
+            }
+            guard challenge.space.method.isConnections, let delegate = sessionDelegate else { return askTask() }
+            _ = DefaultMark.take()
+            delegate.urlSession(session, didReceive: asked) { disposition, credential in
+                if DefaultMark.take() { askTask() } else { give(disposition, credential) }
+            }
+        }
+        switch outcome {
+        case .reply(let verdict): return verdict.decision
+        case .dropped: throw DroppedAnswer()
+        case .withdrawn: return .cancel
+        }
+    }
+
+    // MARK: Responses
+
+    func ask(_ response: URLResponse, _ session: URLSession, _ task: URLSessionTask) {
+        guard let delegate = dataDelegate, let task = task as? URLSessionDataTask else { return allow() }
         let answer = Answer<URLSession.ResponseDisposition> { [self] fate in
             switch fate {
             case .given(.allow): allow()
             case .given(.cancel): if isHeld { cancel() }
-            case .givenAgain: report(.completionHandlerCalledAgain, "didReceive response", task)
+            case .givenAgain: task.report(.completionHandlerCalledAgain, "didReceive response")
             case .dropped:
                 guard isHeld else { return }
-                report(.completionHandlerDropped, "didReceive response", task)
+                task.report(.completionHandlerDropped, "didReceive response")
                 cancel(LoadError(
                     .decisionFailed, phase: .deciding, party: .local, url: response.url, underlying: DroppedAnswer()))
             }
@@ -72,13 +114,40 @@ extension TaskBridge {
         state.withLock { $0.mailbox.answered() }
         schedule()
     }
+}
 
-    private func report(_ kind: URLSessionMisuse.Kind, _ method: String, _ task: URLSessionTask) {
-        URLSession.misuseHandler(URLSessionMisuse(kind: kind, method: method, task: task))
+/// What a delegate makes of a challenge.
+private struct Verdict: Sendable {
+    let disposition: URLSession.AuthChallengeDisposition
+    let credential: URLCredential?
+
+    var decision: ChallengeDecision {
+        switch disposition {
+        // Without a credential the response that asked is the result (checklist 83).
+        case .useCredential: credential?.decision ?? .rejectProtectionSpace
+        case .performDefaultHandling: .performDefaultHandling
+        case .cancelAuthenticationChallenge: .cancel
+        case .rejectProtectionSpace: .rejectProtectionSpace
+        }
     }
+}
+
+/// Given away by the delegate: nobody else reads it.
+private struct StreamBox: @unchecked Sendable {
+    let stream: InputStream?
+}
+
+extension Challenge.Method {
+    /// Asked of the session first (checklist 66).
+    fileprivate var isConnections: Bool { [.ntlm, .negotiate, .serverTrust, .clientCertificate].contains(self) }
 }
 
 /// A delegate has dropped a completion handler.
 struct DroppedAnswer: Error, CustomStringConvertible {
     var description: String { "the delegate dropped the completion handler without calling it" }
+}
+
+/// A body must be sent again, and nobody has one.
+struct NoStream: Error, CustomStringConvertible {
+    var description: String { "the delegate gave no new body stream" }
 }

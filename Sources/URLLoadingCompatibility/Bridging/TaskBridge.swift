@@ -8,12 +8,17 @@ import URLLoading
 import URLLoadingIO
 
 final class TaskBridge: LoadSink, Sendable {
-    typealias Handler = @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    /// What a task without delegate calls gives its result to.
+    enum Handler: Sendable {
+        case data(@Sendable (Data?, URLResponse?, (any Error)?) -> Void)
+        case file(@Sendable (URL?, URLResponse?, (any Error)?) -> Void)
+    }
 
     let identifier: Int
     let original: URLRequest
     private let lane: DelegateLane
     private let hasHandler: Bool
+    private let isDownload: Bool
     /// Bytes that a handler gets at most.
     private let limit: Int
     let state: Lock<State>
@@ -22,10 +27,10 @@ final class TaskBridge: LoadSink, Sendable {
         var mailbox: Mailbox
         /// Until the last call is made: whoever has a task that goes on has its session.
         var session: URLSession?
-        var task: URLSessionDataTask?
+        var task: URLSessionTask?
         var handler: Handler?
         /// Until the last call is made; `nil` also for a load that cannot begin.
-        var load: LoadTask<Data>?
+        var load: BridgedLoad?
         /// How it stood at the end.
         var last: LoadSnapshot?
         /// Why the load cannot begin.
@@ -35,22 +40,26 @@ final class TaskBridge: LoadSink, Sendable {
         /// What the delegate has chosen to send next.
         var chosen: URLRequest?
         var response: URLResponse?
+        /// The body of the request as it was made; taken by the first sending.
+        nonisolated(unsafe) var stream: InputStream?
     }
 
-    init(_ session: URLSession, _ identifier: Int, _ request: URLRequest, _ handler: Handler?) {
+    init(_ session: URLSession, _ identifier: Int, _ request: URLRequest, _ handler: Handler?, isDownload: Bool) {
+        self.isDownload = isDownload
         self.identifier = identifier
         original = request
         lane = session.lane.isSerial ? session.lane : DelegateLane(session.lane.queue)
         limit = session.core.configuration.limits.collectedBodySize
         hasHandler = handler != nil
         let mailbox = Mailbox(collects: hasHandler)
-        state = Lock(State(mailbox: mailbox, session: session, handler: handler, current: request))
+        state = Lock(State(
+            mailbox: mailbox, session: session, handler: handler, current: request, stream: request.httpBodyStream))
     }
 
     // MARK: The controls
 
-    func begin(_ load: Result<LoadTask<Data>, LoadError>) {
-        let stopped = state.withLock { state -> LoadTask<Data>? in
+    func begin(_ load: Result<BridgedLoad, LoadError>) {
+        let stopped = state.withLock { state -> BridgedLoad? in
             guard !state.mailbox.isOver else { return nil }
             switch load {
             case .success(let load): state.load = load
@@ -64,7 +73,8 @@ final class TaskBridge: LoadSink, Sendable {
 
     func resume(_ priority: Float) {
         let (load, fate) = state.withLock { ($0.load, $0.fate) }
-        load?.resume(priority: TaskPriority(priority))
+        // Decisions of the session know by it whose load they are about.
+        Self.$current.withValue(self) { load?.resume(TaskPriority(priority)) }
         if let fate { finish(fate) }
     }
 
@@ -100,14 +110,25 @@ final class TaskBridge: LoadSink, Sendable {
 
     func emit(_ event: LoadEvent) {
         switch event {
-        case .canonicalized, .informational, .challenged, .retrying, .waitingForConnectivity, .becameDownload, .becameStream, .resumed,
-            .stored, .received, .metrics: return
+        case .canonicalized, .challenged, .retrying, .stored, .becameDownload, .becameStream: return
+        case .received(let bytes):
+            guard isDownload, downloadDelegate != nil else { return }
+            state.withLock { $0.mailbox.put(written: bytes) }
+        case .resumed(let offset, let expected): state.withLock { $0.mailbox.put(resumedAt: offset, expected: expected) }
+        case .metrics(let metrics):
+            guard taskDelegate != nil else { return }
+            return state.withLock { $0.mailbox.put(metrics) }
+        case .waitingForConnectivity: state.withLock { $0.mailbox.putWaiting() }
+        case .informational(let head):
+            guard taskDelegate != nil, let url = state.withLock({ $0.current.url }) else { return }
+            let response = HTTPURLResponse(Response(url: url, http: head), head)
+            state.withLock { $0.mailbox.put(informational: response) }
         case .redirected(let redirect):
             return state.withLock { state in
                 state.current = state.chosen.take() ?? URLRequest(redirect.request, like: state.current)
             }
         case .responded(let response): return respond(response)
-        case .bodySent(let bytes): state.withLock { $0.mailbox.put(bytes) }
+        case .bodySent(let bytes): state.withLock { $0.mailbox.put(sent: bytes) }
         case .completed(let error): state.withLock { $0.mailbox.finish(error) }
         }
         schedule()
@@ -115,7 +136,7 @@ final class TaskBridge: LoadSink, Sendable {
 
     /// Heard with what comes next: mostly the body is already here.
     private func respond(_ response: Response) {
-        let isHeard = hasHandler || dataDelegate != nil
+        let isHeard = !isDownload && (hasHandler || dataDelegate != nil)
         let response = URLResponse.make(response, to: state.withLock { $0.current.httpMethod })
         state.withLock { state in
             state.response = response
@@ -156,13 +177,29 @@ final class TaskBridge: LoadSink, Sendable {
         let (session, task) = state.withLock { ($0.session, $0.task) }
         guard let session, let task else { return }
         switch call {
+        case .waiting: taskDelegate?.urlSession(session, taskIsWaitingForConnectivity: task)
+        case .informational(let response): taskDelegate?.urlSession(session, task: task, didReceiveInformationalResponse: response)
         case .sent(let bytes):
             taskDelegate?.urlSession(
                 session, task: task, didSendBodyData: Int64(bytes.count), totalBytesSent: bytes.total,
                 totalBytesExpectedToSend: bytes.expected ?? -1)
-        case .redirect(let question): ask(question, session, task)
+        case .question(let question): question.put(to: session, task)
         case .response(let response): ask(response, session, task)
-        case .data(let data): dataDelegate?.urlSession(session, dataTask: task, didReceive: data)
+        case .resumed(let offset, let expected):
+            guard let task = task as? URLSessionDownloadTask else { return }
+            downloadDelegate?.urlSession(
+                session, downloadTask: task, didResumeAtOffset: offset, expectedTotalBytes: expected ?? -1)
+        case .data(let data):
+            guard let task = task as? URLSessionDataTask else { return }
+            dataDelegate?.urlSession(session, dataTask: task, didReceive: data)
+        case .written(let bytes):
+            guard let task = task as? URLSessionDownloadTask else { return }
+            downloadDelegate?.urlSession(
+                session, downloadTask: task, didWriteData: Int64(bytes.count), totalBytesWritten: bytes.total,
+                totalBytesExpectedToWrite: bytes.expected ?? -1)
+        case .metrics(let metrics):
+            let path = session.core.networkPath
+            taskDelegate?.urlSession(session, task: task, didFinishCollecting: URLSessionTaskMetrics(metrics, original, path))
         case .finished(let error): end(error, session, task)
         }
     }
@@ -170,20 +207,28 @@ final class TaskBridge: LoadSink, Sendable {
     /// Known from the moment on at which the task is over, and its delegate about to hear so.
     var error: URLError? { state.withLock { $0.mailbox.error }.map { URLError($0) } }
 
-    private func end(_ error: LoadError?, _ session: URLSession, _ task: URLSessionDataTask) {
+    private func end(_ error: LoadError?, _ session: URLSession, _ task: URLSessionTask) {
         let error = error.map { URLError($0) }
-        let (handler, response, body) = state.withLock { state in
+        let (handler, load, response, body) = state.withLock { state in
             defer { state.handler = nil }
-            return (state.handler, state.response, state.mailbox.takeCollected())
+            return (state.handler, state.load, state.response, state.mailbox.takeCollected())
         }
-        if let handler {
-            handler(error == nil ? body : nil, response, error)
-        } else {
+        // Removed, unless somebody moves it, when this returns.
+        var file: DownloadedFile?
+        if error == nil, case .download(let load)? = load { file = load.result }
+        switch handler {
+        case .data(let handler)?: handler(error == nil ? body : nil, response, error)
+        case .file(let handler)?: handler(file?.url, response, error)
+        case nil:
+            if let file, let task = task as? URLSessionDownloadTask {
+                downloadDelegate?.urlSession(session, downloadTask: task, didFinishDownloadingTo: file.url)
+            }
             taskDelegate?.urlSession(session, task: task, didCompleteWithError: error)
         }
+        withExtendedLifetime(file) {}
         state.withLock { state in
             state.last = state.load?.snapshot
-            (state.load, state.task, state.session) = (nil, nil, nil)
+            (state.load, state.task, state.session, state.stream) = (nil, nil, nil, nil)
         }
         task.forgetDelegate()
         session.left(identifier)
@@ -195,6 +240,15 @@ final class TaskBridge: LoadSink, Sendable {
     var taskDelegate: (any URLSessionTaskDelegate)? {
         let (session, task) = state.withLock { ($0.session, $0.task) }
         return task?.ownDelegate ?? session?.delegates.task
+    }
+
+    /// Its connections ask the session's.
+    var sessionDelegate: (any URLSessionDelegate)? { state.withLock { $0.session }?.delegates.session }
+
+    var downloadDelegate: (any URLSessionDownloadDelegate)? {
+        let (session, task) = state.withLock { ($0.session, $0.task) }
+        if let own = task?.ownDelegate as? any URLSessionDownloadDelegate { return own }
+        return session?.delegates.download
     }
 
     var dataDelegate: (any URLSessionDataDelegate)? {

@@ -25,6 +25,18 @@ open class URLSession: NSObject, @unchecked Sendable {
         case allow = 1
     }
 
+    /// What is to be done about a challenge.
+    public enum AuthChallengeDisposition: Int, Sendable {
+        /// The credential beside it is used; `nil` goes on without one.
+        case useCredential = 0
+        /// As if nobody had been asked.
+        case performDefaultHandling = 1
+        /// The load ends with `URLError.userCancelledAuthentication`.
+        case cancelAuthenticationChallenge = 2
+        /// Another of the methods that the server offers is asked for next; if there is none, its response is the result.
+        case rejectProtectionSpace = 3
+    }
+
     let core: Session
     let lane: DelegateLane
     private let settings: URLSessionConfiguration
@@ -34,7 +46,7 @@ open class URLSession: NSObject, @unchecked Sendable {
     private struct Members: Sendable {
         var delegates: Delegates
         var description: String?
-        var tasks: [Int: URLSessionDataTask] = [:]
+        var tasks: [Int: URLSessionTask] = [:]
         var lastIdentifier = 0
         var isInvalid = false
         var isEmptied = false
@@ -45,11 +57,13 @@ open class URLSession: NSObject, @unchecked Sendable {
         let session: (any URLSessionDelegate)?
         let task: (any URLSessionTaskDelegate)?
         let data: (any URLSessionDataDelegate)?
+        let download: (any URLSessionDownloadDelegate)?
 
         init(_ delegate: (any URLSessionDelegate)?) {
             session = delegate
             task = delegate as? any URLSessionTaskDelegate
             data = delegate as? any URLSessionDataDelegate
+            download = delegate as? any URLSessionDownloadDelegate
         }
     }
 
@@ -78,7 +92,7 @@ open class URLSession: NSObject, @unchecked Sendable {
         configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?, delegateQueue queue: OperationQueue?
     ) {
         settings = configuration.ownCopy
-        core = Session(Configuration(settings.values))
+        core = Session(Configuration(settings.values), decisions: delegate == nil ? nil : Self.decisions)
         isShared = false
         lane = DelegateLane(queue ?? Self.makeQueue())
         members = Lock(Members(delegates: Delegates(delegate)))
@@ -91,6 +105,15 @@ open class URLSession: NSObject, @unchecked Sendable {
         lane = DelegateLane(Self.makeQueue())
         members = Lock(Members(delegates: Delegates(nil)))
     }
+
+    /// Asks the delegates of the load that wants to know. One for all: connections that it has let through serve all tasks.
+    static let decisions: Decisions = {
+        var decisions = Decisions()
+        decisions.challenge = Decision { challenge in
+            try await TaskBridge.current?.decide(challenge) ?? .performDefaultHandling
+        }
+        return decisions
+    }()
 
     private static func makeQueue() -> OperationQueue {
         let queue = OperationQueue()
@@ -121,10 +144,10 @@ open class URLSession: NSObject, @unchecked Sendable {
     /// sent and its answer dropped.
     ///
     /// A task of a session that was invalidated fails with `URLError.cancelled` when it is resumed.
-    open func dataTask(with request: URLRequest) -> URLSessionDataTask { makeTask(request, nil) }
+    open func dataTask(with request: URLRequest) -> URLSessionDataTask { makeDataTask(request, nil) }
 
     /// A suspended task that loads a URL with GET; see ``dataTask(with:)-(URLRequest)``.
-    open func dataTask(with url: URL) -> URLSessionDataTask { makeTask(URLRequest(url: url), nil) }
+    open func dataTask(with url: URL) -> URLSessionDataTask { makeDataTask(URLRequest(url: url), nil) }
 
     /// A suspended task that gives its result to a closure. The delegate does not hear of its response and
     /// body, but is asked about redirects.
@@ -132,27 +155,98 @@ open class URLSession: NSObject, @unchecked Sendable {
     ///   and the response; or with a `URLError`, and the response if there was one.
     open func dataTask(
         with request: URLRequest, completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
-    ) -> URLSessionDataTask { makeTask(request, completionHandler) }
+    ) -> URLSessionDataTask { makeDataTask(request, .data(completionHandler)) }
 
     /// The same for a URL, loaded with GET.
     open func dataTask(
         with url: URL, completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
-    ) -> URLSessionDataTask { makeTask(URLRequest(url: url), completionHandler) }
+    ) -> URLSessionDataTask { makeDataTask(URLRequest(url: url), .data(completionHandler)) }
 
-    private func makeTask(_ request: URLRequest, _ handler: TaskBridge.Handler?) -> URLSessionDataTask {
+    // MARK: Uploads
+
+    /// A suspended task that sends a file; the file is not held in memory. The request's own body does not count.
+    open func uploadTask(with request: URLRequest, fromFile fileURL: URL) -> URLSessionUploadTask {
+        makeUpload(request, .file(fileURL), nil)
+    }
+
+    /// A suspended task that sends these bytes. The request's own body does not count.
+    open func uploadTask(with request: URLRequest, from bodyData: Data) -> URLSessionUploadTask {
+        makeUpload(request, .data(bodyData), nil)
+    }
+
+    /// A suspended task that asks its delegate for the stream to send (`needNewBodyStream`).
+    open func uploadTask(withStreamedRequest request: URLRequest) -> URLSessionUploadTask {
+        makeUpload(request, .demanded, nil)
+    }
+
+    /// The same as with a delegate, the result given to a closure, once, on the ``delegateQueue``.
+    open func uploadTask(
+        with request: URLRequest, fromFile fileURL: URL,
+        completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) -> URLSessionUploadTask { makeUpload(request, .file(fileURL), .data(completionHandler)) }
+
+    /// The same as with a delegate, the result given to a closure, once, on the ``delegateQueue``.
+    open func uploadTask(
+        with request: URLRequest, from bodyData: Data?,
+        completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) -> URLSessionUploadTask { makeUpload(request, .data(bodyData ?? Data()), .data(completionHandler)) }
+
+    // MARK: Downloads
+
+    /// A suspended task that loads into a file.
+    open func downloadTask(with request: URLRequest) -> URLSessionDownloadTask { makeDownload(request, nil) }
+
+    /// A suspended task that loads into a file, with GET.
+    open func downloadTask(with url: URL) -> URLSessionDownloadTask { makeDownload(URLRequest(url: url), nil) }
+
+    /// A suspended task that goes on with a download that was cancelled or failed. One whose data makes no sense fails
+    /// with `URLError.cannotOpenFile` when it is resumed.
+    open func downloadTask(withResumeData resumeData: Data) -> URLSessionDownloadTask { makeResumed(resumeData, nil) }
+
+    /// A suspended task that loads into a file.
+    /// - Parameter completionHandler: called once, on the ``delegateQueue``. The file is removed when it returns, unless
+    ///   it was moved by then.
+    open func downloadTask(
+        with request: URLRequest, completionHandler: @escaping @Sendable (URL?, URLResponse?, (any Error)?) -> Void
+    ) -> URLSessionDownloadTask { makeDownload(request, .file(completionHandler)) }
+
+    /// The same for a URL, loaded with GET.
+    open func downloadTask(
+        with url: URL, completionHandler: @escaping @Sendable (URL?, URLResponse?, (any Error)?) -> Void
+    ) -> URLSessionDownloadTask { makeDownload(URLRequest(url: url), .file(completionHandler)) }
+
+    /// The same for a download that is gone on with.
+    open func downloadTask(
+        withResumeData resumeData: Data, completionHandler: @escaping @Sendable (URL?, URLResponse?, (any Error)?) -> Void
+    ) -> URLSessionDownloadTask { makeResumed(resumeData, .file(completionHandler)) }
+
+    private func makeDataTask(_ request: URLRequest, _ handler: TaskBridge.Handler?) -> URLSessionDataTask {
+        makeTask(request, handler, { URLSessionDataTask($0) }, pushed)
+    }
+
+    /// A load whose body goes to its bridge.
+    final func pushed(_ request: Request, _ bridge: TaskBridge) -> Result<BridgedLoad, LoadError> {
+        .success(.data(core.dataTask(request, decisions: bridge.decisions, sink: bridge, holdsSession: true)))
+    }
+
+    /// - Parameter load: makes the load of a request that can be sent; suspended.
+    final func makeTask<Kind: URLSessionTask>(
+        _ request: URLRequest, _ handler: TaskBridge.Handler?, _ make: (TaskBridge) -> Kind,
+        _ load: (Request, TaskBridge) -> Result<BridgedLoad, LoadError>
+    ) -> Kind {
         let identifier = members.withLock { members in
             members.lastIdentifier += 1
             return members.lastIdentifier
         }
-        let bridge = TaskBridge(self, identifier, request, handler)
-        let task = URLSessionDataTask(bridge)
+        let bridge = TaskBridge(self, identifier, request, handler, isDownload: Kind.self == URLSessionDownloadTask.self)
+        let task = make(bridge)
         bridge.state.withLock { $0.task = task }
         let isLate = members.withLock { members in
             if !members.isInvalid { members.tasks[identifier] = task }
             return members.isInvalid
         }
-        bridge.begin(isLate ? .failure(.tooLate(request)) : Request.make(request, settings.requestCachePolicy).map {
-            core.dataTask($0, decisions: bridge.decisions, sink: bridge, holdsSession: true)
+        bridge.begin(isLate ? .failure(.tooLate(request)) : Request.make(request, settings.requestCachePolicy).flatMap {
+            load($0, bridge)
         })
         return task
     }
@@ -161,6 +255,27 @@ open class URLSession: NSObject, @unchecked Sendable {
     open func getAllTasks(completionHandler: @escaping @Sendable ([URLSessionTask]) -> Void) {
         let tasks = currentTasks
         lane.append(.call { completionHandler(tasks) })
+    }
+
+    /// Gives the tasks that are not over to a closure, on the ``delegateQueue``, by kind.
+    open func getTasksWithCompletionHandler(
+        _ completionHandler: @escaping @Sendable ([URLSessionDataTask], [URLSessionUploadTask], [URLSessionDownloadTask]) -> Void
+    ) {
+        let tasks = Self.byKind(currentTasks)
+        lane.append(.call { completionHandler(tasks.0, tasks.1, tasks.2) })
+    }
+
+    /// The tasks that are not over, by kind: data, upload, download.
+    public var tasks: ([URLSessionDataTask], [URLSessionUploadTask], [URLSessionDownloadTask]) {
+        get async { Self.byKind(currentTasks) }
+    }
+
+    private static func byKind(
+        _ tasks: [URLSessionTask]
+    ) -> ([URLSessionDataTask], [URLSessionUploadTask], [URLSessionDownloadTask]) {
+        let uploads = tasks.compactMap { $0 as? URLSessionUploadTask }
+        let others = tasks.filter { !($0 is URLSessionUploadTask) }
+        return (others.compactMap { $0 as? URLSessionDataTask }, uploads, tasks.compactMap { $0 as? URLSessionDownloadTask })
     }
 
     /// All tasks that are not over.

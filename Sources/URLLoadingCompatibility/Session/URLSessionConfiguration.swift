@@ -21,24 +21,41 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         nonisolated(unsafe) var headers: [AnyHashable: Any]?
         nonisolated(unsafe) var proxies: [AnyHashable: Any]?
         var pipelines = false
+        var serviceType = URLRequest.NetworkServiceType.default
+        var allowsCellular = true
+        var allowsExpensive = true
+        var allowsConstrained = true
+        var waitsForConnectivity = false
+        var minimumTLS = tls_protocol_version_t.TLSv12
+        var maximumTLS = tls_protocol_version_t.TLSv13
+        var credentials: URLCredentialStorage?
     }
     private let state: Lock<Values>
 
     /// The same as ``default``.
     @available(*, deprecated, message: "Use URLSessionConfiguration.default")
-    public override init() { state = Lock(Values()) }
+    public override init() {
+        var values = Values()
+        values.credentials = .shared
+        state = Lock(values)
+    }
 
     init(_ values: Values) { state = Lock(values) }
 
     var values: Values { state.withLock { $0 } }
 
     /// A new configuration with the usual behaviour.
-    open class var `default`: URLSessionConfiguration { URLSessionConfiguration(Values()) }
+    open class var `default`: URLSessionConfiguration {
+        var values = Values()
+        values.credentials = .shared
+        return URLSessionConfiguration(values)
+    }
 
     /// A new configuration with which nothing is ever written to a file.
     open class var ephemeral: URLSessionConfiguration {
         var values = Values()
         values.isEphemeral = true
+        values.credentials = URLCredentialStorage()
         return URLSessionConfiguration(values)
     }
 
@@ -105,5 +122,54 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     open var httpMaximumConnectionsPerHost: Int {
         get { values.connectionsPerHost }
         set { state.withLock { $0.connectionsPerHost = newValue } }
+    }
+
+    /// What the requests of the session are for, unless they say so themselves.
+    open var networkServiceType: URLRequest.NetworkServiceType {
+        get { values.serviceType }
+        set { state.withLock { $0.serviceType = newValue } }
+    }
+
+    /// Whether loads may go over a mobile network.
+    open var allowsCellularAccess: Bool {
+        get { values.allowsCellular }
+        set { state.withLock { $0.allowsCellular = newValue } }
+    }
+
+    /// Whether loads may go over a network that costs by volume.
+    open var allowsExpensiveNetworkAccess: Bool {
+        get { values.allowsExpensive }
+        set { state.withLock { $0.allowsExpensive = newValue } }
+    }
+
+    /// Whether loads may go over a network on which the user wants little traffic.
+    open var allowsConstrainedNetworkAccess: Bool {
+        get { values.allowsConstrained }
+        set { state.withLock { $0.allowsConstrained = newValue } }
+    }
+
+    /// Whether a task that finds no network waits for one; its delegate hears of it (`taskIsWaitingForConnectivity`).
+    open var waitsForConnectivity: Bool {
+        get { values.waitsForConnectivity }
+        set { state.withLock { $0.waitsForConnectivity = newValue } }
+    }
+
+    /// The lowest version of TLS accepted; TLS 1.2, and nothing below it.
+    open var tlsMinimumSupportedProtocolVersion: tls_protocol_version_t {
+        get { values.minimumTLS }
+        set { state.withLock { $0.minimumTLS = newValue } }
+    }
+
+    /// The highest version of TLS offered; TLS 1.3.
+    open var tlsMaximumSupportedProtocolVersion: tls_protocol_version_t {
+        get { values.maximumTLS }
+        set { state.withLock { $0.maximumTLS = newValue } }
+    }
+
+    /// Where credentials are looked for and kept: the user's own for ``default``, one of its own for ``ephemeral``,
+    /// nowhere if it is `nil`.
+    open var urlCredentialStorage: URLCredentialStorage? {
+        get { values.credentials }
+        set { state.withLock { $0.credentials = newValue } }
     }
 }

@@ -124,6 +124,27 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
 /// A task that loads a body into memory, whole or in pieces.
 open class URLSessionDataTask: URLSessionTask, @unchecked Sendable {}
 
+/// A task that sends a body and loads the answer into memory.
+open class URLSessionUploadTask: URLSessionDataTask, @unchecked Sendable {}
+
+/// A task that loads a body into a file.
+open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {
+    /// Ends the download, and gives what is needed to go on with it later: to
+    /// ``URLSession/downloadTask(withResumeData:)``.
+    /// - Parameter completionHandler: called once, on any thread; with `nil` if the download is over, or its server
+    ///   cannot go on with it.
+    open func cancel(byProducingResumeData completionHandler: @escaping (Data?) -> Void) {
+        guard let bridge else { return completionHandler(nil) }
+        nonisolated(unsafe) let completionHandler = completionHandler
+        bridge.cancel { completionHandler($0) }
+    }
+
+    /// The same, awaited.
+    open func cancelByProducingResumeData() async -> Data? {
+        await withCheckedContinuation { continuation in cancel { continuation.resume(returning: $0) } }
+    }
+}
+
 /// The length nobody knows.
 public let NSURLSessionTransferSizeUnknown: Int64 = -1
 

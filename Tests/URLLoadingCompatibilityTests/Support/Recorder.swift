@@ -45,7 +45,7 @@ final class Box<Value: Sendable>: Sendable {
 
 /// A delegate that writes down every call, checks the queue it comes on and the order (checklist 45, 170),
 /// and does in each what the test says.
-final class Recorder: NSObject, URLSessionDataDelegate, @unchecked Sendable {
+final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, @unchecked Sendable {
     typealias Disposer = @Sendable (URLSessionDataTask, URLResponse, @escaping @Sendable (URLSession.ResponseDisposition) -> Void) -> Void
     typealias Redirecter = @Sendable (URLSessionTask, HTTPURLResponse, URLRequest, @escaping @Sendable (URLRequest?) -> Void) -> Void
 
@@ -64,6 +64,13 @@ final class Recorder: NSObject, URLSessionDataDelegate, @unchecked Sendable {
 
     var onResponse: Disposer = { $2(.allow) }
     var onRedirect: Redirecter = { $3($2) }
+    typealias Challenger = @Sendable (
+        URLAuthenticationChallenge, @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) -> Void
+    var onChallenge: Challenger = { $1(.performDefaultHandling, nil) }
+    var onBody: @Sendable (URLSessionTask, @escaping @Sendable (InputStream?) -> Void) -> Void = { $1(nil) }
+    var onFile: @Sendable (URLSessionDownloadTask, URL) -> Void = { _, _ in }
+    var onMetrics: @Sendable (URLSessionTaskMetrics) -> Void = { _ in }
     var onData: @Sendable (URLSessionDataTask, Data) -> Void = { _, _ in }
     var onComplete: @Sendable (URLSession, URLSessionTask) -> Void = { _, _ in }
     var onInvalid: @Sendable (URLSession) -> Void = { _ in }
@@ -112,6 +119,50 @@ final class Recorder: NSObject, URLSessionDataDelegate, @unchecked Sendable {
     }
 
     func urlSession(
+        _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        note("challenge", session, task, after: 0...0, to: 0) { onChallenge(challenge, completionHandler) }
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask,
+        needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
+    ) {
+        note("body", session, task, after: 0...0, to: 0) { onBody(task, completionHandler) }
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse) {
+        note("informational", session, task, after: 0...0, to: 0) {}
+    }
+
+    func urlSession(
+        _ session: URLSession, downloadTask: URLSessionDownloadTask, didResumeAtOffset fileOffset: Int64,
+        expectedTotalBytes: Int64
+    ) {
+        note("resumed", session, downloadTask, after: 0...0, to: 0) {
+            if fileOffset <= 0 || expectedTotalBytes < fileOffset { violations.add("resumed \(fileOffset) \(expectedTotalBytes)") }
+        }
+    }
+
+    func urlSession(
+        _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64,
+        totalBytesWritten: Int64, totalBytesExpectedToWrite: Int64
+    ) {
+        note("written", session, downloadTask, after: 0...3, to: 3) {
+            if bytesWritten <= 0 || totalBytesWritten < bytesWritten { violations.add("written \(bytesWritten) \(totalBytesWritten)") }
+        }
+    }
+
+    func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {
+        note("file", session, downloadTask, after: 0...3, to: 4) { onFile(downloadTask, location) }
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
+        note("metrics", session, task, after: 0...4, to: 4, { $0.words.removeLast() }) { onMetrics(metrics) }
+    }
+
+    func urlSession(
         _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
         totalBytesExpectedToSend: Int64
     ) {
@@ -143,7 +194,7 @@ final class Recorder: NSObject, URLSessionDataDelegate, @unchecked Sendable {
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-        note("complete", session, task, after: 0...3, to: 4, { $0.errors.append(error as? URLError) }) {
+        note("complete", session, task, after: 0...4, to: 5, { $0.errors.append(error as? URLError) }) {
             if task.state != .completed { violations.add("complete, but \(task.state)") }
             if (error as? URLError)?.code != (task.error as? URLError)?.code { violations.add("another error") }
             onComplete(session, task)

@@ -1,0 +1,18 @@
+// The sender that delegates get: its answers are those of the completion handler beside it, and whichever comes first
+// counts.
+
+import Foundation
+import URLLoading
+
+final class ChallengeSender: NSObject, URLAuthenticationChallengeSender, Sendable {
+    typealias Reply = @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    private let reply: Reply
+
+    init(_ reply: @escaping Reply) { self.reply = reply }
+
+    func use(_ credential: URLCredential, for challenge: URLAuthenticationChallenge) { reply(.useCredential, credential) }
+    func continueWithoutCredential(for challenge: URLAuthenticationChallenge) { reply(.useCredential, nil) }
+    func cancel(_ challenge: URLAuthenticationChallenge) { reply(.cancelAuthenticationChallenge, nil) }
+    func performDefaultHandling(for challenge: URLAuthenticationChallenge) { reply(.performDefaultHandling, nil) }
+    func rejectProtectionSpaceAndContinue(with challenge: URLAuthenticationChallenge) { reply(.rejectProtectionSpace, nil) }
+}

@@ -1,0 +1,116 @@
+public import Foundation
+import Synchronization
+import URLLoading
+import URLLoadingIO
+
+/// The option of ``URLCredentialStorage/remove(_:for:options:)``; it changes nothing here.
+public let NSURLCredentialStorageRemoveSynchronizableCredentials = "NSURLCredentialStorageRemoveSynchronizableCredentials"
+
+extension NSNotification.Name {
+    /// A ``URLCredentialStorage`` was changed through itself; it is the object.
+    public static let NSURLCredentialStorageChanged = NSNotification.Name("NSURLCredentialStorageChangedNotification")
+}
+
+/// Credentials by protection space; those that are permanent in a file of this user (0600).
+///
+/// ```swift
+/// let space = URLProtectionSpace(host: "example.org", port: 443, protocol: "https", realm: "staff",
+///                                authenticationMethod: NSURLAuthenticationMethodHTTPDigest)
+/// URLCredentialStorage.shared.setDefaultCredential(
+///     URLCredential(user: "ada", password: "secret", persistence: .permanent), for: space)
+/// ```
+/// A view of the core's `CredentialStore`, which says who looks for what.
+open class URLCredentialStorage: NSObject, @unchecked Sendable {
+    private static let standard = URLCredentialStorage(.standard)
+    /// The user's, with a file.
+    open class var shared: URLCredentialStorage { standard }
+
+    final let store: CredentialStore
+    /// The users that were made the default of a space.
+    private let defaults = Lock<[ProtectionSpace: String]>([:])
+
+    /// One in memory alone.
+    public override init() { store = CredentialStore() }
+
+    init(_ store: CredentialStore) { self.store = store }
+
+    // MARK: Reading
+
+    /// All for exactly this space, by user; `nil` if there are none.
+    open func credentials(for space: URLProtectionSpace) -> [String: URLCredential]? {
+        let found = store.credentials(for: space.core)
+        return found.isEmpty ? nil : Self.byUser(found)
+    }
+
+    open var allCredentials: [URLProtectionSpace: [String: URLCredential]] {
+        var all: [URLProtectionSpace: [String: URLCredential]] = [:]
+        for (space, credentials) in store.all { all[URLProtectionSpace(space)] = Self.byUser(credentials) }
+        return all
+    }
+
+    /// The one that would be proposed: what was made the default, otherwise what was set last.
+    open func defaultCredential(for space: URLProtectionSpace) -> URLCredential? {
+        store.credential(for: space.core).map { URLCredential($0) }
+    }
+
+    private static func byUser(_ credentials: [Credential]) -> [String: URLCredential] {
+        Dictionary(credentials.filter { $0.token == nil }.map { ($0.user, URLCredential($0)) }) { first, _ in first }
+    }
+
+    // MARK: Changing
+
+    /// Keeps a credential in place of one of the same user; not one with ``URLCredential/Persistence/none``, and
+    /// nothing but passwords.
+    open func set(_ credential: URLCredential, for space: URLProtectionSpace) {
+        guard let stored = credential.stored else { return }
+        let space = space.core
+        store.set(stored, for: space)
+        // What is set last is proposed first: the default stays what it is.
+        if let user = defaults.withLock({ $0[space] }), user != stored.user,
+            let standard = store.credentials(for: space).first(where: { $0.user == user })
+        { store.set(standard, for: space) }
+        changed()
+    }
+
+    open func setDefaultCredential(_ credential: URLCredential, for space: URLProtectionSpace) {
+        guard let stored = credential.stored else { return }
+        defaults.withLock { $0[space.core] = stored.user }
+        store.set(stored, for: space.core)
+        changed()
+    }
+
+    open func remove(_ credential: URLCredential, for space: URLProtectionSpace) { remove(credential, for: space, options: nil) }
+
+    /// - Parameter options: without effect: nothing is shared with other machines.
+    open func remove(_ credential: URLCredential, for space: URLProtectionSpace, options: [String: AnyObject]? = [:]) {
+        guard let stored = credential.stored else { return }
+        defaults.withLock { if $0[space.core] == stored.user { $0[space.core] = nil } }
+        store.remove(stored, for: space.core)
+        changed()
+    }
+
+    private func changed() { NotificationCenter.default.post(name: .NSURLCredentialStorageChanged, object: self) }
+
+    // MARK: For a task: the same for every task
+
+    public func getCredentials(
+        for protectionSpace: URLProtectionSpace, task: URLSessionTask, completionHandler: ([String: URLCredential]?) -> Void
+    ) { completionHandler(credentials(for: protectionSpace)) }
+
+    public func set(_ credential: URLCredential, for protectionSpace: URLProtectionSpace, task: URLSessionTask) {
+        set(credential, for: protectionSpace)
+    }
+
+    public func remove(
+        _ credential: URLCredential, for protectionSpace: URLProtectionSpace, options: [String: AnyObject]? = [:],
+        task: URLSessionTask
+    ) { remove(credential, for: protectionSpace, options: options) }
+
+    public func getDefaultCredential(
+        for space: URLProtectionSpace, task: URLSessionTask, completionHandler: (URLCredential?) -> Void
+    ) { completionHandler(defaultCredential(for: space)) }
+
+    public func setDefaultCredential(
+        _ credential: URLCredential, for protectionSpace: URLProtectionSpace, task: URLSessionTask
+    ) { setDefaultCredential(credential, for: protectionSpace) }
+}

@@ -1,0 +1,156 @@
+public import Foundation
+public import URLLoading
+
+public let NSURLProtectionSpaceHTTP = "NSURLProtectionSpaceHTTP"
+public let NSURLProtectionSpaceHTTPS = "NSURLProtectionSpaceHTTPS"
+@available(*, deprecated, message: "Use NSURLProtectionSpaceHTTPS and a server that speaks it")
+public let NSURLProtectionSpaceFTP = "NSURLProtectionSpaceFTP"
+public let NSURLProtectionSpaceHTTPProxy = "NSURLProtectionSpaceHTTPProxy"
+public let NSURLProtectionSpaceHTTPSProxy = "NSURLProtectionSpaceHTTPSProxy"
+@available(*, deprecated, message: "Proxies of ftp are those of HTTP or SOCKS")
+public let NSURLProtectionSpaceFTPProxy = "NSURLProtectionSpaceFTPProxy"
+public let NSURLProtectionSpaceSOCKSProxy = "NSURLProtectionSpaceSOCKSProxy"
+
+/// Whatever the protocol takes: a credential for any method.
+public let NSURLAuthenticationMethodDefault = "NSURLAuthenticationMethodDefault"
+/// A form of a page. No load asks for it.
+public let NSURLAuthenticationMethodHTMLForm = "NSURLAuthenticationMethodHTMLForm"
+public let NSURLAuthenticationMethodHTTPBasic = "NSURLAuthenticationMethodHTTPBasic"
+public let NSURLAuthenticationMethodHTTPDigest = "NSURLAuthenticationMethodHTTPDigest"
+public let NSURLAuthenticationMethodNTLM = "NSURLAuthenticationMethodNTLM"
+public let NSURLAuthenticationMethodNegotiate = "NSURLAuthenticationMethodNegotiate"
+public let NSURLAuthenticationMethodClientCertificate = "NSURLAuthenticationMethodClientCertificate"
+public let NSURLAuthenticationMethodServerTrust = "NSURLAuthenticationMethodServerTrust"
+
+/// What a credential is for: a server or a proxy, its realm and its way to ask.
+open class URLProtectionSpace: NSObject, NSCopying, @unchecked Sendable {
+    private let space: Space
+    private let trust: ServerTrust?
+    private let issuers: [Data]?
+
+    private struct Space: Hashable, Sendable {
+        var host: String
+        var port: Int
+        /// `http`, `https`, `ftp`, or the type of a proxy.
+        var name: String?
+        var realm: String?
+        var method: String
+        var isProxy: Bool
+    }
+
+    /// A server's.
+    /// - Parameters:
+    ///   - host: a name or an address; compared without regard to case.
+    ///   - protocol: `http`, `https` or `ftp`.
+    ///   - authenticationMethod: one of the constants; `nil` for `NSURLAuthenticationMethodDefault`.
+    public init(host: String, port: Int, protocol: String?, realm: String?, authenticationMethod: String?) {
+        space = Space(
+            host: host, port: port, name: `protocol`, realm: realm,
+            method: authenticationMethod ?? NSURLAuthenticationMethodDefault, isProxy: false)
+        (trust, issuers) = (nil, nil)
+    }
+
+    /// A proxy's.
+    /// - Parameter type: one of the constants, such as `NSURLProtectionSpaceHTTPProxy`.
+    public init(proxyHost host: String, port: Int, type: String?, realm: String?, authenticationMethod: String?) {
+        space = Space(
+            host: host, port: port, name: type, realm: realm,
+            method: authenticationMethod ?? NSURLAuthenticationMethodDefault, isProxy: true)
+        (trust, issuers) = (nil, nil)
+    }
+
+    init(_ space: ProtectionSpace, trust: ServerTrust? = nil, issuers: [[UInt8]]? = nil) {
+        self.space = Space(
+            host: space.host, port: space.port, name: space.isProxy ? Self.proxyType(space.scheme) : space.scheme,
+            realm: space.realm, method: Self.method(space.method), isProxy: space.isProxy)
+        self.trust = trust
+        self.issuers = issuers.map { $0.map { Data($0) } }
+    }
+
+    open var host: String { space.host }
+    open var port: Int { space.port }
+    open var realm: String? { space.realm }
+    /// One of the constants, or what a server called it.
+    open var authenticationMethod: String { space.method }
+    /// The scheme of a server; `nil` for a proxy.
+    open var `protocol`: String? { space.isProxy ? nil : space.name }
+    /// The type of a proxy; `nil` for a server.
+    open var proxyType: String? { space.isProxy ? space.name : nil }
+    open override func isProxy() -> Bool { space.isProxy }
+
+    /// Whether a credential can be given without others being able to read or use it: over TLS, or by a method that does
+    /// not show it.
+    open var receivesCredentialSecurely: Bool {
+        switch space.name {
+        case "https", NSURLProtectionSpaceHTTPS, "ftps", NSURLProtectionSpaceHTTPSProxy: return true
+        default: break
+        }
+        switch space.method {
+        case NSURLAuthenticationMethodHTTPDigest, NSURLAuthenticationMethodNTLM, NSURLAuthenticationMethodNegotiate,
+            NSURLAuthenticationMethodClientCertificate, NSURLAuthenticationMethodServerTrust: return true
+        default: return false
+        }
+    }
+
+    /// The server's certificates and what was found of them, where those are in question.
+    public final var serverTrust: ServerTrust? { trust }
+
+    /// Whose certificates a server takes, where one is in question: names in DER. Empty if it did not say.
+    public var distinguishedNames: [Data]? { issuers }
+
+    /// One line: `<URLProtectionSpace https://example.org:443 "staff" NSURLAuthenticationMethodHTTPDigest>`.
+    open override var description: String {
+        "<URLProtectionSpace \(space.isProxy ? "proxy " : "")\(space.name ?? "-")://\(host):\(port)\(realm.map { " \"\($0)\"" } ?? "") \(authenticationMethod)>"
+    }
+
+    // MARK: Copying, comparing
+
+    /// The same object: a space does not change.
+    open override func copy() -> Any { self }
+    /// The same object: a space does not change.
+    open func copy(with zone: NSZone? = nil) -> Any { self }
+
+    open override func isEqual(_ object: Any?) -> Bool { (object as? URLProtectionSpace).map { $0.space == space } ?? false }
+    open override var hash: Int { space.hashValue }
+
+    // MARK: The core's names
+
+    final var core: ProtectionSpace {
+        ProtectionSpace(
+            host: host.lowercased(), port: port, scheme: Self.scheme(space.name, isProxy: space.isProxy), realm: realm,
+            method: Self.method(authenticationMethod), isProxy: space.isProxy)
+    }
+
+    private static let methods: [(Challenge.Method, String)] = [
+        (.any, NSURLAuthenticationMethodDefault), (.default, NSURLAuthenticationMethodDefault), (.basic, NSURLAuthenticationMethodHTTPBasic),
+        (.digest, NSURLAuthenticationMethodHTTPDigest), (.ntlm, NSURLAuthenticationMethodNTLM),
+        (.negotiate, NSURLAuthenticationMethodNegotiate), (.serverTrust, NSURLAuthenticationMethodServerTrust),
+        (.clientCertificate, NSURLAuthenticationMethodClientCertificate),
+    ]
+
+    private static func method(_ method: Challenge.Method) -> String {
+        methods.first { $0.0 == method }?.1 ?? method.name
+    }
+
+    private static func method(_ name: String) -> Challenge.Method {
+        methods.first { $0.1 == name }?.0 ?? Challenge.Method(name)
+    }
+
+    private static func proxyType(_ scheme: String) -> String {
+        switch scheme {
+        case "https": NSURLProtectionSpaceHTTPSProxy
+        case "http": NSURLProtectionSpaceHTTPProxy
+        default: NSURLProtectionSpaceSOCKSProxy
+        }
+    }
+
+    private static func scheme(_ name: String?, isProxy: Bool) -> String {
+        switch name {
+        case NSURLProtectionSpaceHTTPS, NSURLProtectionSpaceHTTPSProxy: "https"
+        case NSURLProtectionSpaceHTTP, NSURLProtectionSpaceHTTPProxy: "http"
+        case "NSURLProtectionSpaceFTP", "NSURLProtectionSpaceFTPProxy": "ftp"
+        case NSURLProtectionSpaceSOCKSProxy: "socks5"
+        default: name?.lowercased() ?? "http"
+        }
+    }
+}

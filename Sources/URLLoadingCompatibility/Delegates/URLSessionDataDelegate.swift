@@ -1,0 +1,30 @@
+public import Foundation
+
+/// Hears of the responses and bodies of data and upload tasks; not of those with a completion handler.
+public protocol URLSessionDataDelegate: URLSessionTaskDelegate {
+    /// The response has come. The body waits for the answer: no more of it is read than came with its
+    /// first piece, and none delivered. By default it is allowed.
+    /// - Parameter completionHandler: to be called once, from any thread, now or later. If it is dropped
+    ///   without a call the task is cancelled, and ``URLSession/misuseHandler`` told.
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+        completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void)
+
+    /// A piece of the body, decoded. All pieces in their order are the body. They are not kept: at most
+    /// 1 MiB waits for a slow delegate, then the peer does.
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data)
+}
+
+extension URLSessionDataDelegate {
+    public func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+        completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
+    ) {
+        guard let next = next(in: session, dataTask) as? any URLSessionDataDelegate else { return completionHandler(.allow) }
+        next.urlSession(session, dataTask: dataTask, didReceive: response, completionHandler: completionHandler)
+    }
+
+    public func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        (next(in: session, dataTask) as? any URLSessionDataDelegate)?.urlSession(session, dataTask: dataTask, didReceive: data)
+    }
+}

@@ -1,0 +1,126 @@
+public import Foundation
+import URLLoading
+import URLLoadingWire
+
+/// What one request and its response took. A date is `nil` where that did not happen: nothing is looked up or connected
+/// for a connection that was kept.
+open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
+    private let transaction: LoadMetrics.Transaction
+    /// What was sent.
+    public let request: URLRequest
+    /// What was answered; `nil` if nothing was.
+    public let response: URLResponse?
+
+    private let path: NetworkPath
+
+    init(_ transaction: LoadMetrics.Transaction, _ original: URLRequest, _ path: NetworkPath) {
+        self.transaction = transaction
+        self.path = path
+        request = URLRequest(transaction.request, like: original)
+        response = transaction.response.map { URLResponse.make($0, to: transaction.request.method.rawValue) }
+    }
+
+    // MARK: Time
+
+    public var fetchStartDate: Date? { transaction.fetchStart.date }
+    public var domainLookupStartDate: Date? { transaction.lookupStart?.date }
+    public var domainLookupEndDate: Date? { transaction.lookupEnd?.date }
+    public var connectStartDate: Date? { transaction.connectStart?.date }
+    public var secureConnectionStartDate: Date? { transaction.secureStart?.date }
+    public var secureConnectionEndDate: Date? { transaction.secureEnd?.date }
+    public var connectEndDate: Date? { transaction.connectEnd?.date }
+    public var requestStartDate: Date? { transaction.requestStart?.date }
+    public var requestEndDate: Date? { transaction.requestEnd?.date }
+    public var responseStartDate: Date? { transaction.responseStart?.date }
+    public var responseEndDate: Date? { transaction.responseEnd?.date }
+
+    // MARK: Bytes, before TLS
+
+    public var countOfRequestHeaderBytesSent: Int64 { transaction.requestHeadBytes }
+    public var countOfRequestBodyBytesSent: Int64 { transaction.requestBodyBytes }
+    public var countOfRequestBodyBytesBeforeEncoding: Int64 { transaction.requestContentBytes }
+    public var countOfResponseHeaderBytesReceived: Int64 { transaction.responseHeadBytes }
+    public var countOfResponseBodyBytesReceived: Int64 { transaction.responseBodyBytes }
+    public var countOfResponseBodyBytesAfterDecoding: Int64 { transaction.responseContentBytes }
+
+    // MARK: The connection
+
+    /// `http/1.1`, `h2`; `nil` for what came from elsewhere.
+    public var networkProtocolName: String? { transaction.protocolName }
+    public var remoteAddress: String? { transaction.remoteAddress }
+    public var remotePort: String? { transaction.remotePort.map { "\($0)" } }
+    public var localAddress: String? { transaction.localAddress }
+    public var localPort: String? { transaction.localPort.map { "\($0)" } }
+    public var isProxyConnection: Bool { transaction.isProxyConnection }
+    public var isReusedConnection: Bool { transaction.isReusedConnection }
+    /// Whether the way to others was a mobile network, cost by volume, or was to be spared, when the task ended.
+    public var isCellular: Bool { path.usesCellular }
+    public var isExpensive: Bool { path.isExpensive }
+    public var isConstrained: Bool { path.isConstrained }
+    /// Connections have one path.
+    public var isMultipath: Bool { false }
+
+    /// `nil` without TLS, and for suites that have no name here.
+    public var negotiatedTLSCipherSuite: tls_ciphersuite_t? {
+        transaction.cipherSuiteNumber.flatMap { tls_ciphersuite_t(rawValue: $0) }
+    }
+
+    public var negotiatedTLSProtocolVersion: tls_protocol_version_t? {
+        switch transaction.tlsVersion {
+        case .tls12?: .TLSv12
+        case .tls13?: .TLSv13
+        case nil: nil
+        }
+    }
+
+    public var resourceFetchType: URLSessionTaskMetrics.ResourceFetchType {
+        switch transaction.fetchType {
+        case .network: .networkLoad
+        case .local: .unknown
+        case .cache: .localCache
+        }
+    }
+
+    /// Nobody knows: the system's resolver does not tell.
+    public var domainResolutionProtocol: URLSessionTaskMetrics.DomainResolutionProtocol { .unknown }
+}
+
+/// Versions of TLS, by their numbers on the wire.
+public enum tls_protocol_version_t: UInt16, Sendable {
+    case TLSv10 = 0x0301
+    case TLSv11 = 0x0302
+    case TLSv12 = 0x0303
+    case TLSv13 = 0x0304
+    case DTLSv10 = 0xFEFF
+    case DTLSv12 = 0xFEFD
+}
+
+/// Cipher suites of TLS, by their numbers in IANA's registry.
+public enum tls_ciphersuite_t: UInt16, Sendable {
+    case RSA_WITH_3DES_EDE_CBC_SHA = 0x000A
+    case RSA_WITH_AES_128_CBC_SHA = 0x002F
+    case RSA_WITH_AES_256_CBC_SHA = 0x0035
+    case RSA_WITH_AES_128_CBC_SHA256 = 0x003C
+    case RSA_WITH_AES_256_CBC_SHA256 = 0x003D
+    case RSA_WITH_AES_128_GCM_SHA256 = 0x009C
+    case RSA_WITH_AES_256_GCM_SHA384 = 0x009D
+    case AES_128_GCM_SHA256 = 0x1301
+    case AES_256_GCM_SHA384 = 0x1302
+    case CHACHA20_POLY1305_SHA256 = 0x1303
+    case ECDHE_ECDSA_WITH_3DES_EDE_CBC_SHA = 0xC008
+    case ECDHE_ECDSA_WITH_AES_128_CBC_SHA = 0xC009
+    case ECDHE_ECDSA_WITH_AES_256_CBC_SHA = 0xC00A
+    case ECDHE_RSA_WITH_3DES_EDE_CBC_SHA = 0xC012
+    case ECDHE_RSA_WITH_AES_128_CBC_SHA = 0xC013
+    case ECDHE_RSA_WITH_AES_256_CBC_SHA = 0xC014
+    case ECDHE_ECDSA_WITH_AES_128_CBC_SHA256 = 0xC023
+    case ECDHE_ECDSA_WITH_AES_256_CBC_SHA384 = 0xC024
+    case ECDHE_RSA_WITH_AES_128_CBC_SHA256 = 0xC027
+    case ECDHE_RSA_WITH_AES_256_CBC_SHA384 = 0xC028
+    case ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 = 0xC02B
+    case ECDHE_ECDSA_WITH_AES_256_GCM_SHA384 = 0xC02C
+    case ECDHE_RSA_WITH_AES_128_GCM_SHA256 = 0xC02F
+    case ECDHE_RSA_WITH_AES_256_GCM_SHA384 = 0xC030
+    case ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256 = 0xCCA8
+    case ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256 = 0xCCA9
+}

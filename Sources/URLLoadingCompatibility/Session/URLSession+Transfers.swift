@@ -1,0 +1,48 @@
+// How tasks are made that send bodies, and those that load files.
+
+import Foundation
+import Synchronization
+import URLLoading
+import URLLoadingIO
+
+extension URLSession {
+    final func makeUpload(_ request: URLRequest, _ body: RequestBody, _ handler: TaskBridge.Handler?) -> URLSessionUploadTask {
+        makeTask(request, handler, { URLSessionUploadTask($0) }) { made, bridge in
+            var made = made
+            made.setBody(body)
+            return pushed(made, bridge)
+        }
+    }
+
+    final func makeDownload(_ request: URLRequest, _ handler: TaskBridge.Handler?) -> URLSessionDownloadTask {
+        makeTask(request, handler, { URLSessionDownloadTask($0) }) { made, bridge in
+            .success(.download(core.downloadTask(made, decisions: bridge.decisions, sink: bridge)))
+        }
+    }
+
+    final func makeResumed(_ data: Data, _ handler: TaskBridge.Handler?) -> URLSessionDownloadTask {
+        let token = Result { () throws(LoadError) in try ResumeToken(data) }
+        var request = URLRequest()
+        if case .success(let token) = token { request = URLRequest(url: token.url) }
+        return makeTask(request, handler, { URLSessionDownloadTask($0) }) { _, bridge in
+            token.map { .download(core.downloadTask(resuming: $0, decisions: bridge.decisions, sink: bridge)) }
+        }
+    }
+}
+
+/// In the `userInfo` of the error of a download that can be gone on with: `Data`.
+public let URLSessionDownloadTaskResumeData = "NSURLSessionDownloadTaskResumeData"
+/// Apple's newer name of ``URLSessionDownloadTaskResumeData``.
+public let NSURLSessionDownloadTaskResumeData = URLSessionDownloadTaskResumeData
+
+extension TaskBridge {
+    /// Ends the load; `then` hears what is needed to go on with it.
+    func cancel(_ then: @escaping @Sendable (Data?) -> Void) {
+        guard case .download(let load)? = state.withLock({ $0.load }) else { return then(nil) }
+        Task {
+            let token = await load.cancelProducingResumeToken()
+            cancel(LoadError(.cancelled, phase: .deciding, party: .local, url: original.url).with(token))
+            then(token?.data)
+        }
+    }
+}

@@ -1,0 +1,80 @@
+import Foundation
+import Testing
+import URLLoadingCompatibility
+
+/// NSURLRequest and its kin: casts, copies, archives.
+struct RequestTests {
+    private var request: URLRequest {
+        get throws {
+            var request = URLRequest(url: try url("http://example.org/a"), cachePolicy: .returnCacheDataElseLoad, timeoutInterval: 7)
+            request.httpMethod = "post"
+            request.httpBody = Data("body".utf8)
+            request.setValue("text/plain", forHTTPHeaderField: "Content-Type")
+            request.mainDocumentURL = try url("http://example.org/")
+            request.networkServiceType = .background
+            request.allowsCellularAccess = false
+            request.httpShouldHandleCookies = false
+            return request
+        }
+    }
+
+    @Test("a value and an object are cast into each other")
+    func casts() throws {
+        let request = try request
+        let object = request as NSURLRequest
+        #expect(object.url == request.url && object.httpMethod == "POST" && object.timeoutInterval == 7)
+        #expect(object as URLRequest == request)
+        #expect(object.value(forHTTPHeaderField: "content-type") == "text/plain")
+        let any: Any = object
+        #expect(any as? URLRequest == request)
+    }
+
+    @Test("checklist 31: a copy of a mutable request does not change with it")
+    func copies() throws {
+        let mutable = NSMutableURLRequest(url: try url("http://example.org/"))
+        mutable.setValue("1", forHTTPHeaderField: "X")
+        mutable.addValue("2", forHTTPHeaderField: "x")
+        let copy = try #require(mutable.copy() as? NSURLRequest), second = try #require(mutable.mutableCopy() as? NSMutableURLRequest)
+        mutable.httpMethod = "PUT"
+        mutable.setValue(nil, forHTTPHeaderField: "X")
+        #expect(copy.httpMethod == "GET" && copy.value(forHTTPHeaderField: "X") == "1,2" && !(copy is NSMutableURLRequest))
+        second.url = try url("http://example.org/other")
+        #expect(mutable.url?.path == "/" && second.value(forHTTPHeaderField: "X") == "1,2")
+        #expect(copy.copy() as? NSURLRequest === copy)
+        #expect(copy.isEqual(copy.mutableCopy()) && copy.hash == (copy.mutableCopy() as? NSURLRequest)?.hash)
+        #expect(copy != mutable)
+    }
+
+    @Test("an archive has all but a stream")
+    func archives() throws {
+        let object = try request as NSURLRequest
+        let data = try NSKeyedArchiver.archivedData(withRootObject: object, requiringSecureCoding: true)
+        let back = try #require(try NSKeyedUnarchiver.unarchivedObject(ofClass: NSURLRequest.self, from: data))
+        #expect(back == object)
+    }
+
+    @Test("a stream and bytes put each other away; requests with different streams differ")
+    func streams() throws {
+        var request = try request
+        request.httpBodyStream = InputStream(data: Data("x".utf8))
+        #expect(request.httpBody == nil)
+        let copy = request
+        request.httpBody = Data()
+        #expect(request.httpBodyStream == nil && copy.httpBodyStream != nil && copy != request)
+    }
+
+    @Test("credentials and spaces: equality, archives, and no password in words")
+    func credentials() throws {
+        let credential = URLCredential(user: "ada", password: "secret", persistence: .forSession)
+        #expect(credential == URLCredential(user: "ada", password: "secret", persistence: .forSession))
+        #expect(credential != URLCredential(user: "ada", password: "other", persistence: .forSession))
+        #expect(!"\(credential)".contains("secret") && credential.hasPassword)
+        let data = try NSKeyedArchiver.archivedData(withRootObject: credential, requiringSecureCoding: true)
+        #expect(try NSKeyedUnarchiver.unarchivedObject(ofClass: URLCredential.self, from: data) == credential)
+        let a = URLProtectionSpace(host: "h", port: 80, protocol: "http", realm: "r", authenticationMethod: nil)
+        let b = URLProtectionSpace(host: "h", port: 80, protocol: "http", realm: "r", authenticationMethod: NSURLAuthenticationMethodDefault)
+        #expect(a == b && a.hash == b.hash && a.proxyType == nil && !a.isProxy())
+        let proxy = URLProtectionSpace(proxyHost: "p", port: 1, type: NSURLProtectionSpaceHTTPSProxy, realm: nil, authenticationMethod: nil)
+        #expect(proxy.isProxy() && proxy.protocol == nil && proxy.receivesCredentialSecurely && proxy != a)
+    }
+}

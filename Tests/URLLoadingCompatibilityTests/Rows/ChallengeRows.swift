@@ -1,0 +1,247 @@
+import Foundation
+import Testing
+import URLLoading
+import URLLoadingCompatibility
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Checklist 66 to 88 in the delegate shape.
+@Suite(.timeLimit(.minutes(1)))
+struct ChallengeRows {
+    /// Wants ada and secret.
+    private func guarded(_ origin: TestOrigin, offers: [String] = ["Basic realm=\"staff\""]) {
+        let right = "Basic " + Data("ada:secret".utf8).base64EncodedString()
+        origin.route("/") { request in
+            guard request.headers[.authorization] != right else { return .ok("in") }
+            var headers = Headers()
+            for offer in offers { headers.append(.wwwAuthenticate, offer) }
+            return .status(.unauthorized, headers: headers, body: .bytes(Array("who?".utf8)))
+        }
+    }
+
+    @Test("checklist 68, 71-74, 78: Basic is the task's to answer; what was wrong is proposed again")
+    func basic() async throws {
+        try await withTestOrigin { origin in
+            guarded(origin)
+            let recorder = Recorder(), seen = Box<URLAuthenticationChallenge>()
+            recorder.onChallenge = { challenge, answer in
+                seen.add(challenge)
+                let password = challenge.previousFailureCount == 0 ? "wrong" : "secret"
+                answer(.useCredential, URLCredential(user: "ada", password: password, persistence: .none))
+            }
+            let session = recorder.session()
+            let task = session.dataTask(with: origin.url())
+            task.resume()
+            await recorder.completed.reaches(1)
+            #expect(recorder.words(task) == "challenge response data complete" && recorder.record(task).data == Data("in".utf8))
+            let challenges = seen.all
+            #expect(challenges.map(\.previousFailureCount) == [0, 1])
+            let space = try #require(challenges.first).protectionSpace
+            #expect(space.authenticationMethod == NSURLAuthenticationMethodHTTPBasic && space.realm == "staff")
+            #expect(space.host == "127.0.0.1" && space.protocol == "http" && !space.isProxy() && !space.receivesCredentialSecurely)
+            #expect(challenges[0].proposedCredential == nil && challenges[1].proposedCredential?.password == "wrong")
+            #expect((challenges[0].failureResponse as? HTTPURLResponse)?.statusCode == 401)
+            await recorder.expectOrder(session)
+        }
+    }
+
+    @Test("checklist 71: the sender answers as well as the handler, and whichever is first counts")
+    func sender() async throws {
+        try await withTestOrigin { origin in
+            guarded(origin)
+            let recorder = Recorder()
+            recorder.onChallenge = { challenge, answer in
+                challenge.sender?.use(URLCredential(user: "ada", password: "secret", persistence: .none), for: challenge)
+            }
+            let session = recorder.session()
+            let task = session.dataTask(with: origin.url())
+            task.resume()
+            await recorder.completed.reaches(1)
+            #expect(recorder.record(task).data == Data("in".utf8))
+            await recorder.expectOrder(session)
+        }
+    }
+
+    @Test("checklist 75, 77, 83: default handling and no credential take the 401; cancelling ends the task", arguments: [0, 1, 2])
+    func otherAnswers(_ which: Int) async throws {
+        try await withTestOrigin { origin in
+            guarded(origin)
+            let recorder = Recorder()
+            recorder.onChallenge = { challenge, answer in
+                switch which {
+                case 0: answer(.performDefaultHandling, nil)
+                case 1: answer(.useCredential, nil)
+                default: answer(.cancelAuthenticationChallenge, nil)
+                }
+            }
+            let session = recorder.session()
+            let task = session.dataTask(with: origin.url())
+            task.resume()
+            await recorder.completed.reaches(1)
+            if which == 2 {
+                #expect(recorder.record(task).errors.first??.code == .userCancelledAuthentication)
+            } else {
+                #expect((task.response as? HTTPURLResponse)?.statusCode == 401 && recorder.record(task).data == Data("who?".utf8))
+            }
+            await recorder.expectOrder(session)
+        }
+    }
+
+    @Test("checklist 76: a space that is rejected is followed by the next of the same response")
+    func rejected() async throws {
+        try await withTestOrigin { origin in
+            guarded(origin, offers: ["Digest realm=\"staff\", nonce=\"n\", qop=\"auth\"", "Basic realm=\"staff\""])
+            let recorder = Recorder(), methods = Box<String>()
+            recorder.onChallenge = { challenge, answer in
+                methods.add(challenge.protectionSpace.authenticationMethod)
+                guard challenge.protectionSpace.authenticationMethod == NSURLAuthenticationMethodHTTPBasic else {
+                    return answer(.rejectProtectionSpace, nil)
+                }
+                answer(.useCredential, URLCredential(user: "ada", password: "secret", persistence: .none))
+            }
+            let session = recorder.session()
+            let task = session.dataTask(with: origin.url())
+            task.resume()
+            await recorder.completed.reaches(1)
+            #expect(methods.all == [NSURLAuthenticationMethodHTTPDigest, NSURLAuthenticationMethodHTTPBasic])
+            #expect(recorder.record(task).data == Data("in".utf8))
+            await recorder.expectOrder(session)
+        }
+    }
+
+    @Test("checklist 55: a handler that is dropped ends the task, and is reported")
+    func dropped() async throws {
+        try await withTestOrigin { origin in
+            guarded(origin)
+            let recorder = Recorder()
+            recorder.onChallenge = { _, _ in }
+            let session = recorder.session()
+            let task = session.dataTask(with: origin.url()), reports = MisuseReports(task)
+            task.resume()
+            await recorder.completed.reaches(1)
+            #expect(recorder.record(task).errors.first??.code != nil)
+            #expect(reports.all.count == 1 && reports.all[0].contains("didReceive challenge"))
+            await recorder.expectOrder(session)
+        }
+    }
+
+    // MARK: Connections
+
+    /// Answers for the session.
+    final class Trusting: NSObject, URLSessionDataDelegate, @unchecked Sendable {
+        let asked = Box<String>(), ended = Counter()
+        let trusts: Bool
+        init(trusts: Bool) { self.trusts = trusts }
+
+        func urlSession(
+            _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
+            completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+        ) {
+            asked.add("session \(challenge.protectionSpace.authenticationMethod)")
+            answer(challenge, completionHandler)
+        }
+
+        func answer(
+            _ challenge: URLAuthenticationChallenge,
+            _ completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+        ) {
+            guard trusts, let trust = challenge.protectionSpace.serverTrust else { return completionHandler(.cancelAuthenticationChallenge, nil) }
+            completionHandler(.useCredential, URLCredential(trust: trust))
+        }
+
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { ended.add() }
+    }
+
+    /// Answers for tasks.
+    final class TaskTrusting: NSObject, URLSessionTaskDelegate, @unchecked Sendable {
+        let asked = Box<String>(), ended = Counter()
+
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+            completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+        ) {
+            asked.add("task \(challenge.protectionSpace.authenticationMethod)")
+            guard let trust = challenge.protectionSpace.serverTrust else { return completionHandler(.performDefaultHandling, nil) }
+            completionHandler(.useCredential, URLCredential(trust: trust))
+        }
+
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { ended.add() }
+    }
+
+    private func withSecureOrigin(_ use: (TestOrigin) async throws -> Void) async throws {
+        let authority = try TestCertificateAuthority(commonName: "Nobody's root")
+        try await withTestOrigin(.init(tls: .init(try authority.issue()))) { origin in
+            origin.route("/") { _ in .ok("in") }
+            try await use(origin)
+        }
+    }
+
+    @Test("checklist 66, 81, 82: whether a server is trusted is the session's to say, once for a connection", arguments: [true, false])
+    func trust(_ trusts: Bool) async throws {
+        try await withSecureOrigin { origin in
+            let delegate = Trusting(trusts: trusts)
+            let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
+            let result = await session.result(URLRequest(url: origin.url()))
+            #expect(result.data == (trusts ? Data("in".utf8) : nil))
+            if trusts {
+                let again = await session.result(URLRequest(url: origin.url()))
+                #expect(again.data == Data("in".utf8))
+                #expect(delegate.asked.all == ["session \(NSURLAuthenticationMethodServerTrust)"])
+            } else {
+                #expect(result.error != nil)
+            }
+            session.invalidateAndCancel()
+        }
+    }
+
+    @Test("checklist 67, 69: a session's delegate without the method leaves it to the task's")
+    func taskTrust() async throws {
+        try await withSecureOrigin { origin in
+            let delegate = TaskTrusting()
+            let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
+            let result = await session.result(URLRequest(url: origin.url()))
+            #expect(result.data == Data("in".utf8) && delegate.asked.all == ["task \(NSURLAuthenticationMethodServerTrust)"])
+            session.invalidateAndCancel()
+            // A task's own, in a session without one.
+            let own = TaskTrusting(), plain = URLSession(configuration: .ephemeral)
+            let (data, _) = try await plain.data(from: origin.url(), delegate: own)
+            #expect(data == Data("in".utf8) && own.asked.all.count == 1)
+            plain.invalidateAndCancel()
+        }
+    }
+
+    @Test("without a delegate an unknown issuer is refused")
+    func untrusted() async throws {
+        try await withSecureOrigin { origin in
+            let session = URLSession(configuration: .ephemeral)
+            let result = await session.result(URLRequest(url: origin.url()))
+            #expect(result.error?.code == .serverCertificateUntrusted || result.error?.code == .serverCertificateHasUnknownRoot)
+            session.invalidateAndCancel()
+        }
+    }
+
+    // MARK: Storage
+
+    @Test("checklist 83, 86, 87: the session's storage is searched; a credential that worked is kept")
+    func storage() async throws {
+        try await withTestOrigin { origin in
+            guarded(origin)
+            let port = try #require(origin.url().port)
+            let space = URLProtectionSpace(
+                host: "127.0.0.1", port: port, protocol: "http", realm: "staff", authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
+            let storage = URLCredentialStorage()
+            storage.setDefaultCredential(URLCredential(user: "ada", password: "secret", persistence: .forSession), for: space)
+            storage.set(URLCredential(user: "bob", password: "other", persistence: .forSession), for: space)
+            #expect(storage.defaultCredential(for: space)?.user == "ada")
+            #expect(Set((storage.credentials(for: space) ?? [:]).keys) == ["ada", "bob"])
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.urlCredentialStorage = storage
+            let session = URLSession(configuration: configuration)
+            let result = await session.result(URLRequest(url: origin.url()))
+            #expect(result.data == Data("in".utf8))
+            storage.remove(URLCredential(user: "ada", password: "secret", persistence: .forSession), for: space)
+            #expect(storage.allCredentials[space]?.keys.sorted() == ["bob"])
+            session.invalidateAndCancel()
+        }
+    }
+}

@@ -1,0 +1,214 @@
+import Foundation
+import Testing
+import URLLoadingCompatibility
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Upload and download tasks: what their delegates and handlers hear.
+@Suite(.timeLimit(.minutes(1)))
+struct TransferRows {
+    private static let content = Data((0..<600_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
+
+    private func post(_ url: URL) -> URLRequest {
+        var request = URLRequest(url: url)
+        request.httpMethod = "POST"
+        return request
+    }
+
+    /// Answers with the length of what it got, and its type.
+    private func count(_ origin: TestOrigin) {
+        origin.route("/count") { request in
+            .ok("\(request.body.count) \(request.headers[.contentType] ?? "-") \(request.headers[.contentLength] ?? "chunked")")
+        }
+    }
+
+    // MARK: Uploads
+
+    @Test("checklist 32, 49: upload tasks from bytes and files; they are data tasks")
+    func uploads() async throws {
+        try await withTestOrigin { origin in
+            count(origin)
+            let file = FileManager.default.temporaryDirectory.appendingPathComponent("up-\(UUID().uuidString)")
+            try Data("from a file".utf8).write(to: file)
+            defer { try? FileManager.default.removeItem(at: file) }
+            let recorder = Recorder()
+            let session = recorder.session()
+            let tasks: [URLSessionDataTask] = [
+                session.uploadTask(with: post(origin.url("/count")), from: Data("hello".utf8)),
+                session.uploadTask(with: post(origin.url("/count")), fromFile: file),
+            ]
+            for task in tasks { task.resume() }
+            await recorder.completed.reaches(2)
+            let type = "application/x-www-form-urlencoded"
+            #expect(recorder.record(tasks[0]).data == Data("5 \(type) 5".utf8))
+            #expect(recorder.record(tasks[1]).data == Data("11 \(type) 11".utf8))
+            for task in tasks { #expect(recorder.words(task) == "sent response data complete") }
+            #expect(tasks[0].countOfBytesSent == 5 && tasks[0].countOfBytesExpectedToSend == 5)
+            let (data, _) = try await session.upload(for: post(origin.url("/count")), from: Data(count: 7))
+            #expect(data == Data("7 \(type) 7".utf8))
+            await recorder.expectOrder(session)
+        }
+    }
+
+    @Test("checklist 42: a streamed upload asks for its stream, and again when a redirect sends it once more")
+    func streamed() async throws {
+        try await withTestOrigin { origin in
+            count(origin)
+            origin.route("/from") { _ in .redirect("/count", status: .temporaryRedirect) }
+            let recorder = Recorder()
+            recorder.onBody = { _, answer in answer(InputStream(data: Data("streamed".utf8))) }
+            let session = recorder.session()
+            let task = session.uploadTask(withStreamedRequest: post(origin.url("/from")))
+            task.resume()
+            await recorder.completed.reaches(1)
+            #expect(recorder.words(task).replacingOccurrences(of: "sent ", with: "") == "body redirect body response data complete")
+            #expect(recorder.record(task).data == Data("8 application/x-www-form-urlencoded chunked".utf8))
+            await recorder.expectOrder(session)
+        }
+    }
+
+    @Test("a request's own stream is sent once; without a new one a redirect that needs it fails")
+    func ownStream() async throws {
+        try await withTestOrigin { origin in
+            count(origin)
+            origin.route("/from") { _ in .redirect("/count", status: .temporaryRedirect) }
+            let session = URLSession(configuration: .ephemeral)
+            var request = post(origin.url("/count"))
+            request.httpBodyStream = InputStream(data: Data("stream".utf8))
+            let (data, _) = try await session.data(for: request)
+            #expect(data == Data("6 application/x-www-form-urlencoded chunked".utf8))
+            request.url = origin.url("/from")
+            request.httpBodyStream = InputStream(data: Data("stream".utf8))
+            let failing = request
+            await #expect(throws: URLError.self) { try await session.data(for: failing) }
+            session.invalidateAndCancel()
+        }
+    }
+
+    // MARK: Downloads
+
+    @Test("checklist 56: a download writes a file, which is gone when the delegate returns")
+    func download() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.bytes([UInt8](Self.content))) }
+            let recorder = Recorder(), files = Box<URL>(), contents = Box<Data>()
+            recorder.onFile = { _, url in
+                files.add(url)
+                if let data = try? Data(contentsOf: url) { contents.add(data) }
+            }
+            let session = recorder.session()
+            let task = session.downloadTask(with: origin.url())
+            task.resume()
+            await recorder.completed.reaches(1)
+            #expect(recorder.words(task) == "written file complete")
+            #expect(contents.all == [Self.content])
+            #expect(task.countOfBytesReceived == Int64(Self.content.count) && (task.response as? HTTPURLResponse)?.statusCode == 200)
+            await recorder.expectOrder(session)
+            #expect(!FileManager.default.fileExists(atPath: files.all[0].path))
+        }
+    }
+
+    @Test("a download with a handler; a file that is moved stays; the async verb's file is the caller's")
+    func handler() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.bytes([UInt8](Self.content))) }
+            let session = URLSession(configuration: .ephemeral)
+            let place = FileManager.default.temporaryDirectory.appendingPathComponent("moved-\(UUID().uuidString)")
+            defer { try? FileManager.default.removeItem(at: place) }
+            let error = await withCheckedContinuation { continuation in
+                session.downloadTask(with: origin.url()) { url, response, error in
+                    if let url { try? FileManager.default.moveItem(at: url, to: place) }
+                    continuation.resume(returning: error)
+                }.resume()
+            }
+            #expect(error == nil)
+            #expect(try Data(contentsOf: place) == Self.content)
+            let (file, response) = try await session.download(from: origin.url())
+            #expect(try Data(contentsOf: file) == Self.content)
+            #expect((response as? HTTPURLResponse)?.statusCode == 200)
+            try FileManager.default.removeItem(at: file)
+            session.invalidateAndCancel()
+        }
+    }
+
+    @Test("checklist 130-135: a download that was cancelled goes on where it was")
+    func resumes() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/", faults: [.init(.responseBody(after: 300_000), .stall)]) { request in
+                var headers: Headers = [.etag: "\"one\""]
+                guard let range = request.headers[.range], request.headers[.ifRange] == "\"one\"",
+                    let first = Int(range.dropFirst(6).dropLast())
+                else { return .ok(.bytes([UInt8](Self.content)), headers: headers) }
+                headers[.contentRange] = "bytes \(first)-\(Self.content.count - 1)/\(Self.content.count)"
+                return .status(.partialContent, headers: headers, body: .bytes([UInt8](Self.content[first...])))
+            }
+            let recorder = Recorder(), contents = Box<Data>()
+            recorder.onFile = { _, url in if let data = try? Data(contentsOf: url) { contents.add(data) } }
+            let session = recorder.session()
+            let first = session.downloadTask(with: origin.url())
+            first.resume()
+            try await origin.wait { $0.stalled == 1 }
+            while first.countOfBytesReceived == 0 { try await Task.sleep(for: .microseconds(200)) }
+            let data = try #require(await first.cancelByProducingResumeData())
+            await recorder.completed.reaches(1)
+            let error = recorder.record(first).errors.first ?? nil
+            #expect(error?.code == .cancelled)
+            #expect(error?.userInfo[NSURLSessionDownloadTaskResumeData] as? Data == data)
+            origin.removeFaults()
+            origin.releaseStalls()
+            let second = session.downloadTask(withResumeData: data)
+            second.resume()
+            await recorder.completed.reaches(2)
+            #expect(recorder.words(second) == "resumed written file complete")
+            #expect(contents.all == [Self.content])
+            await recorder.expectOrder(session)
+        }
+    }
+
+    @Test("resume data that is none fails the task, not the program")
+    func badResumeData() async throws {
+        let session = URLSession(configuration: .ephemeral)
+        await #expect(throws: URLError.self) { try await session.download(resumeFrom: Data("nonsense".utf8)) }
+        session.invalidateAndCancel()
+    }
+
+    @Test("metrics come before the end, with what was sent and received")
+    func metrics() async throws {
+        try await withTestOrigin { origin in
+            count(origin)
+            origin.route("/from") { _ in .redirect("/count", status: .temporaryRedirect) }
+            let recorder = Recorder(), heard = Box<URLSessionTaskMetrics>(), isEarly = Box<Bool>()
+            recorder.onMetrics = {
+                heard.add($0)
+                isEarly.add(recorder.completed.value == 0)
+            }
+            let session = recorder.session()
+            session.uploadTask(with: post(origin.url("/from")), from: Data("hello".utf8)).resume()
+            await recorder.completed.reaches(1)
+            let metrics = try #require(heard.all.first)
+            #expect(metrics.redirectCount == 1 && metrics.transactionMetrics.count == 2 && isEarly.all == [true])
+            let last = try #require(metrics.transactionMetrics.last)
+            #expect(last.networkProtocolName == "http/1.1" && last.resourceFetchType == .networkLoad && last.isReusedConnection)
+            #expect(last.countOfRequestBodyBytesSent == 5 && last.remoteAddress == "127.0.0.1" && last.remotePort != nil)
+            #expect((last.response as? HTTPURLResponse)?.statusCode == 200 && last.request.url == origin.url("/count"))
+            let (start, end) = (try #require(last.requestStartDate), try #require(last.responseEndDate))
+            #expect(start <= end && metrics.taskInterval.start <= start)
+            await recorder.expectOrder(session)
+        }
+    }
+
+    @Test("cancelling an async verb cancels its task")
+    func cancelled() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/", faults: [.init(.responseHead(), .stall)]) { _ in .ok("late") }
+            let session = URLSession(configuration: .ephemeral)
+            let url = origin.url()
+            let task = Task { try await session.data(from: url) }
+            try await origin.wait { $0.stalled == 1 }
+            task.cancel()
+            await #expect { try await task.value } throws: { ($0 as? URLError)?.code == .cancelled }
+            origin.releaseStalls()
+            session.invalidateAndCancel()
+        }
+    }
+}
