@@ -13,6 +13,13 @@ enum BridgedLoad: Sendable {
         }
     }
 
+    func prioritize(_ priority: TaskPriority) {
+        switch self {
+        case .data(let load): load.prioritize(priority)
+        case .download(let load): load.prioritize(priority)
+        }
+    }
+
     func suspend() {
         switch self {
         case .data(let load): load.suspend()
