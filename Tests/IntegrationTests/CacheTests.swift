@@ -24,6 +24,7 @@ struct CacheTests {
     ])
     func validation(_ server: String, _ path: String) async throws {
         var configuration = Servers.configuration
+        configuration.keepsResponses = true
         configuration.cache = ResponseCache(memoryCapacity: 64 << 20)
         try await withSession(configuration) { session in
             var request = Request(url: try Servers.url(server, path))
@@ -31,7 +32,10 @@ struct CacheTests {
             #expect(first.types == ["network 200"])
             request.cachePolicy = .revalidate
             let second = try await types(session, request)
-            #expect(second.types == ["network 304", "cache 200"] && second.body == first.body)
+            // Apache marks the tags of what it codes, and does not know them again.
+            let forgets = server == "APACHE" && second.types == ["network 200"]
+            #expect(forgets || second.types == ["network 304", "cache 200"])
+            #expect(second.body == first.body)
             request.cachePolicy = .storedOnly
             let third = try await types(session, request)
             #expect(third.types == ["cache 200"] && third.body == first.body)
@@ -41,6 +45,7 @@ struct CacheTests {
     @Test("RFC 9111 3.3, 3.4: a beginning is completed by a range", arguments: ["NGINX", "APACHE"])
     func completion(_ server: String) async throws {
         var configuration = Servers.configuration
+        configuration.keepsResponses = true
         configuration.cache = ResponseCache(memoryCapacity: 64 << 20)
         // A large one must not come in one piece.
         configuration.acceptEncoding = nil
@@ -64,6 +69,7 @@ struct CacheTests {
     @Test("checklist 92: redirects that are for good, from a real server")
     func redirect() async throws {
         var configuration = Servers.configuration
+        configuration.keepsResponses = true
         configuration.cache = ResponseCache(memoryCapacity: 64 << 20)
         try await withSession(configuration) { session in
             let request = Request(url: try Servers.url("NGINX", "/r301"))
