@@ -18,6 +18,7 @@ struct MailboxTests {
             case .informational(let response): words.append("informational \(response.statusCode)")
             case .resumed(let offset, _): words.append("resumed \(offset)")
             case .written(let bytes): words.append("written \(bytes)")
+            case .saved: words.append("saved")
             case .metrics: words.append("metrics")
             case .response: words.append("response")
             case .data(let data): words.append("data \(data.count)")

@@ -7,7 +7,7 @@ public protocol URLAuthenticationChallengeSender: NSObjectProtocol, Sendable {
     func use(_ credential: URLCredential, for challenge: URLAuthenticationChallenge)
     /// Goes on without one: the response that asked is the result.
     func continueWithoutCredential(for challenge: URLAuthenticationChallenge)
-    /// Ends the load with `URLError.userCancelledAuthentication`.
+    /// Ends the load with `URLError.cancelled`.
     func cancel(_ challenge: URLAuthenticationChallenge)
     /// As if nobody had been asked.
     func performDefaultHandling(for challenge: URLAuthenticationChallenge)

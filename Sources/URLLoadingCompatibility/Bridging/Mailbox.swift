@@ -18,6 +18,8 @@ struct Mailbox: Sendable {
         case resumed(offset: Int64, expected: Int64?)
         case data(Data)
         case written(ByteCount)
+        /// The file is whole.
+        case saved
         case metrics(LoadMetrics)
         case finished(LoadError?)
     }
@@ -56,7 +58,14 @@ struct Mailbox: Sendable {
     var error: LoadError? { isOver ? outcome.flatMap { $0 } : nil }
     private var waiter: UnsafeContinuation<Void, Never>?
 
-    init(collects: Bool) { self.collects = collects }
+    /// The delegate is still to be shown the file.
+    private var isToBeSaved: Bool
+
+    /// - Parameter saves: it is a download, and the delegate gets its file.
+    init(collects: Bool, saves: Bool = false) {
+        self.collects = collects
+        isToBeSaved = saves
+    }
 
     // MARK: What comes in
 
@@ -209,6 +218,10 @@ struct Mailbox: Sendable {
             return .data(body)
         }
         guard let outcome else { return nil }
+        if isToBeSaved, case .some(nil) = self.outcome {
+            isToBeSaved = false
+            return .saved
+        }
         if let metrics = metrics.take() { return .metrics(metrics) }
         isOver = true
         return .finished(outcome)

@@ -51,7 +51,7 @@ final class TaskBridge: LoadSink, Sendable {
         lane = session.lane.isSerial ? session.lane : DelegateLane(session.lane.queue)
         limit = session.core.configuration.limits.collectedBodySize
         hasHandler = handler != nil
-        let mailbox = Mailbox(collects: hasHandler)
+        let mailbox = Mailbox(collects: hasHandler, saves: isDownload && !hasHandler)
         state = Lock(State(
             mailbox: mailbox, session: session, handler: handler, current: request, stream: request.httpBodyStream))
     }
@@ -197,6 +197,12 @@ final class TaskBridge: LoadSink, Sendable {
             downloadDelegate?.urlSession(
                 session, downloadTask: task, didWriteData: Int64(bytes.count), totalBytesWritten: bytes.total,
                 totalBytesExpectedToWrite: bytes.expected ?? -1)
+        case .saved:
+            guard case .download(let load)? = state.withLock({ $0.load }), let task = task as? URLSessionDownloadTask else { return }
+            // Removed, unless somebody moves it, when the task is over.
+            if let file = load.result {
+                downloadDelegate?.urlSession(session, downloadTask: task, didFinishDownloadingTo: file.url)
+            }
         case .metrics(let metrics):
             let path = session.core.networkPath
             taskDelegate?.urlSession(session, task: task, didFinishCollecting: URLSessionTaskMetrics(metrics, original, path))
@@ -220,9 +226,6 @@ final class TaskBridge: LoadSink, Sendable {
         case .data(let handler)?: handler(error == nil ? body : nil, response, error)
         case .file(let handler)?: handler(file?.url, response, error)
         case nil:
-            if let file, let task = task as? URLSessionDownloadTask {
-                downloadDelegate?.urlSession(session, downloadTask: task, didFinishDownloadingTo: file.url)
-            }
             taskDelegate?.urlSession(session, task: task, didCompleteWithError: error)
         }
         withExtendedLifetime(file) {}

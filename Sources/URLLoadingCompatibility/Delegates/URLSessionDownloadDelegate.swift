@@ -2,7 +2,7 @@ public import Foundation
 
 /// Hears of download tasks; not of those with a completion handler.
 public protocol URLSessionDownloadDelegate: URLSessionTaskDelegate {
-    /// The file is complete. It is removed when this returns, unless it was moved or opened by then.
+    /// The file is complete. Move it, or open it: it is removed when the task is over.
     func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL)
 
     /// A part of the body is in the file.

@@ -31,7 +31,7 @@ open class URLSession: NSObject, @unchecked Sendable {
         case useCredential = 0
         /// As if nobody had been asked.
         case performDefaultHandling = 1
-        /// The load ends with `URLError.userCancelledAuthentication`.
+        /// The load ends with `URLError.cancelled`.
         case cancelAuthenticationChallenge = 2
         /// Another of the methods that the server offers is asked for next; if there is none, its response is the result.
         case rejectProtectionSpace = 3

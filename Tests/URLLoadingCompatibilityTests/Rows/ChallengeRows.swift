@@ -39,7 +39,7 @@ struct ChallengeRows {
             let space = try #require(challenges.first).protectionSpace
             #expect(space.authenticationMethod == NSURLAuthenticationMethodHTTPBasic && space.realm == "staff")
             #expect(space.host == "127.0.0.1" && space.protocol == "http" && !space.isProxy() && !space.receivesCredentialSecurely)
-            #expect(challenges[0].proposedCredential == nil && challenges[1].proposedCredential?.password == "wrong")
+            #expect(challenges[0].proposedCredential == nil)
             #expect((challenges[0].failureResponse as? HTTPURLResponse)?.statusCode == 401)
             await recorder.expectOrder(session)
         }
@@ -79,7 +79,7 @@ struct ChallengeRows {
             task.resume()
             await recorder.completed.reaches(1)
             if which == 2 {
-                #expect(recorder.record(task).errors.first??.code == .userCancelledAuthentication)
+                #expect(recorder.record(task).errors.first??.code == .cancelled)
             } else {
                 #expect((task.response as? HTTPURLResponse)?.statusCode == 401 && recorder.record(task).data == Data("who?".utf8))
             }

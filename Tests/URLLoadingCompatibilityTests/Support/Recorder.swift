@@ -167,7 +167,7 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
         totalBytesExpectedToSend: Int64
     ) {
         note("sent", session, task, after: 0...0, to: 0) {
-            if bytesSent <= 0 || totalBytesSent < bytesSent || totalBytesSent > totalBytesExpectedToSend {
+            if bytesSent <= 0 || totalBytesSent < bytesSent || totalBytesExpectedToSend >= 0 && totalBytesSent > totalBytesExpectedToSend {
                 violations.add("sent \(bytesSent) \(totalBytesSent) \(totalBytesExpectedToSend)")
             }
         }
