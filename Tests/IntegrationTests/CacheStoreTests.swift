@@ -117,6 +117,9 @@ struct CacheStoreTests {
         #expect(json.text.hasPrefix("{\"url\":\"http://exercise.test/1\",\"status\":200,\"bytes\":5000,\"whole\":true,\"age\":"))
         let show = try await run("show", "http://exercise.test/0")
         #expect(show.output == Array("HTTP/1.1 200 OK\r\nX-Number: 0\r\n\r\n".utf8) + expected(0))
+        let why = try await run("why", "http://exercise.test/0", "http://exercise.test/9")
+        #expect(why.text.hasPrefix("http://exercise.test/0: network ("), "\(why.text)\(why.errors)")
+        #expect(why.text.hasSuffix("http://exercise.test/9: network (nothing stored)\n"), "\(why.text)")
         let none = try await run("show", "http://exercise.test/9")
         #expect(none.code == 22)
         for (words, left) in [(["http://exercise.test/0"], 3), (["--older", "1000"], 3), (["http://exercise.test/*"], 0)] {

@@ -23,6 +23,13 @@ extension ResponseCache {
         package var received: Double { stored.responseTime }
     }
 
+    /// What a request would be answered with now, and why, in one line; `nil` if it is none of http. A field that the
+    /// request does not set fits whatever was stored. Blocks.
+    package func plan(for request: Request) -> String? {
+        guard let key = CacheKey(request) else { return nil }
+        return "\(CachePlan.make(CacheQuery(request), storage.variants(key), now: Date().timeIntervalSince1970))"
+    }
+
     /// Calls `each` with what is on disk, in the order it was stored in, until it says false. Blocks.
     package func forEachEntry(_ each: (Entry) -> Bool) {
         guard let disk else { return }

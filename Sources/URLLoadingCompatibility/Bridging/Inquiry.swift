@@ -2,6 +2,7 @@
 
 import Synchronization
 import URLLoading
+import URLLoadingIO
 
 /// A question as the mailbox keeps it.
 protocol Question: AnyObject, Sendable {

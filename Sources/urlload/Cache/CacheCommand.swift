@@ -7,11 +7,13 @@ enum CacheCommand {
     static let usage = """
         urlload cache ls   --cache DIR [--json] [URL…]
         urlload cache show --cache DIR URL…
+        urlload cache why  --cache DIR URL…
         urlload cache rm   --cache DIR [--all | --older SECONDS | URL…]
 
         ls lists what is stored: status, size, age, where the body is, and the URL; with --json an object on a line.
-        show writes head and body of what is stored for a URL to standard output. rm removes what is stored for a URL,
-        what came longer ago than SECONDS, or everything. A URL ending in * stands for all that begin so.
+        show writes head and body of what is stored for a URL to standard output. why says what a GET
+        would be answered with now, and for what reason. rm removes what is stored for a URL, what came longer ago than
+        SECONDS, or everything. A URL ending in * stands for all that begin so.
         Exit code 0; 22 if there was nothing of the kind; 23 if the cache cannot be used.
 
         """
@@ -44,6 +46,7 @@ enum CacheCommand {
         switch verb {
         case .list: try list(options, cache)
         case .show: try show(options, cache)
+        case .why: try why(options, cache)
         case .remove: remove(options, cache)
         case .exercise: try exercise(options, cache)
         }
@@ -78,6 +81,16 @@ enum CacheCommand {
                 do throws(OutputError) { try FileDescriptor.standardOutput.write(bytes) } catch { failure = error }
             }
             if let failure { throw failure }
+        }
+        return count
+    }
+
+    private static func why(_ options: CacheOptions, _ cache: ResponseCache) throws(OutputError) -> Int {
+        var count = 0
+        for text in options.urls {
+            guard let url = URL(string: text), let plan = cache.plan(for: Request(url: url)) else { continue }
+            count += 1
+            try FileDescriptor.standardOutput.write("\(text): \(plan)\n")
         }
         return count
     }

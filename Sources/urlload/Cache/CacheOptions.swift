@@ -3,7 +3,7 @@ import URLLoading
 /// What `urlload cache` was asked.
 struct CacheOptions: Sendable {
     enum Verb: String, Sendable {
-        case list = "ls", show, remove = "rm"
+        case list = "ls", show, why, remove = "rm"
         /// Not in the help: for tests.
         case exercise
     }
@@ -21,7 +21,7 @@ struct CacheOptions: Sendable {
         var words = arguments[...]
         if words.isEmpty || words.contains("--help") || words.contains("-h") { return }
         let word = words.removeFirst()
-        guard let verb = Verb(rawValue: word) else { throw UsageError("there is no cache \(word): ls, show or rm") }
+        guard let verb = Verb(rawValue: word) else { throw UsageError("there is no cache \(word): ls, show, why or rm") }
         self.verb = verb
         while let word = words.popFirst() { try take(word, &words) }
         guard !directory.isEmpty else { throw UsageError("cache \(verb.rawValue) needs --cache DIR") }
@@ -49,7 +49,7 @@ struct CacheOptions: Sendable {
     }
 
     private func check(_ verb: Verb) throws(UsageError) {
-        if verb == .show, urls.isEmpty { throw UsageError("cache show takes URLs") }
+        if verb == .show || verb == .why, urls.isEmpty { throw UsageError("cache \(verb.rawValue) takes URLs") }
         guard verb == .remove else { return }
         let count = (removesAll ? 1 : 0) + (olderThan != nil ? 1 : 0) + (urls.isEmpty ? 0 : 1)
         guard count == 1 else { throw UsageError("cache rm takes one of --all, --older and URLs") }

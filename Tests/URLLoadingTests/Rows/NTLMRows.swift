@@ -52,6 +52,23 @@ import URLLoadingWire
         }
     }
 
+    @Test func `security 12, 13: through a proxy that forwards, nobody has what another has opened`() async throws {
+        let gate = NTLMGate()
+        try await withTestOrigin { origin in
+            for path in ["/*", "http://origin.test/*", "http://other.test/*"] { origin.route(path) { gate.answer($0) } }
+            var configuration = Configuration.ephemeral
+            configuration.proxies = .fixed([try Proxy(.http, host: "127.0.0.1", port: origin.port)])
+            let session = Session(configuration)
+            for text in ["http://ada:s3cret@origin.test/", "http://origin.test/", "http://bob:pw@origin.test/", "http://other.test/"] {
+                let (_, response) = try await session.data(from: try url(text))
+                #expect(response.http?.status == .unauthorized, "\(text)")
+            }
+            // No leg of it goes to a proxy that may send it over another's connection.
+            #expect(!gate.seen.contains { $0.contains("authenticate") })
+            await expectEmpty(session)
+        }
+    }
+
     @Test func `security 12: a connection is one user's, and nobody else's`() async throws {
         let gate = NTLMGate()
         try await withGate(gate) { origin in
