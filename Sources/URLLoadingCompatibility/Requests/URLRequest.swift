@@ -57,7 +57,7 @@ public struct URLRequest: Equatable, Hashable, Sendable {
         set { mutable.mainDocumentURL = newValue }
     }
 
-    /// What it is for. Background and video traffic give way to other loads of their session.
+    /// What it is for. Carried, and of no effect yet.
     public var networkServiceType: NetworkServiceType {
         get { storage.serviceType }
         set { mutable.serviceType = newValue }

@@ -124,7 +124,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { state.withLock { $0.connectionsPerHost = newValue } }
     }
 
-    /// What the requests of the session are for, unless they say so themselves.
+    /// What the requests of the session are for. Carried, and of no effect yet.
     open var networkServiceType: URLRequest.NetworkServiceType {
         get { values.serviceType }
         set { state.withLock { $0.serviceType = newValue } }
