@@ -31,13 +31,13 @@ extension AuthenticationTalk {
                 .authenticationFailed, phase: .deciding, party: .local, detail: "auth-int needs the whole body before it is sent, and a stream's is not known")
         }
         var side = before
-        defer { if place.isProxy { proxy = side } else { origin = side } }
+        defer { if place.isProxy { proxies[place] = side } else { origin = side } }
         if let used = side.login {
             if used.renew(from: offers) { return used }
             side.login = nil
             side.failures += 1
             side.refused.append(used.credential)
-            if used.isTicket { hasTriedTicket = true }
+            if used.isTicket { side.hasTriedTicket = true }
             authenticator.forget(used)
         } else if let own = basicRefused {
             basicRefused = nil
@@ -52,11 +52,13 @@ extension AuthenticationTalk {
         return try await choose(offers, &side, place, response, own ?? (place.isProxy ? nil : given))
     }
 
+    /// What opens a connection has one of HTTP/1.1 for itself, with nobody in between who may send others' requests over it.
     private func mayTake(_ offer: AuthenticationOffer, at place: Authenticator.Place) -> Bool {
-        guard case .ntlm = offer else { return true }
-        // It opens a connection of HTTP/1.1 with nobody in between: a proxy that forwards may send others' requests over
-        // the one that was opened.
-        return !place.isProxy && !hasForwarder && load.core.configuration.httpVersions != .http2PriorKnowledge
+        switch offer {
+        case .basic, .digest, .bearer: true
+        case .negotiate: channel.mayBeOpened && TicketLibrary.shared != nil && place.isNamed
+        case .ntlm: channel.mayBeOpened && (place.isProxy || load.core.configuration.httpVersions != .http2PriorKnowledge)
+        }
     }
 
     private func choose(
@@ -67,7 +69,7 @@ extension AuthenticationTalk {
         for offer in offers {
             let space = place.space(offer)
             if case .negotiate = offer {
-                if let login = await ticket(space) { return login }
+                if let login = try await negotiate(space, &side, response, asks) { return noted(login) }
                 continue
             }
             var failure: LoadError?
@@ -89,10 +91,10 @@ extension AuthenticationTalk {
                     asks = false
                     guard let proposed else { break asking }
                     guard !isRefused, !authenticator.isWeaker(offer, at: place) else { return nil }
-                    if let login = Login(offer, space, proposed, isOfURL: proposed == given, path: path) { return login }
+                    if let login = Login(offer, space, proposed, isOfURL: proposed == given, path: path) { return noted(login) }
                     break asking
                 case .use(let credential):
-                    if let login = Login(offer, space, credential, isOfURL: false, path: path, isAnswer: true) { return login }
+                    if let login = Login(offer, space, credential, isOfURL: false, path: path, isAnswer: true) { return noted(login) }
                     rounds += 1
                     guard rounds < Self.mostRounds else { return nil }
                     side.failures += 1
@@ -102,6 +104,11 @@ extension AuthenticationTalk {
             }
         }
         return nil
+    }
+
+    private func noted(_ login: Login) -> Login {
+        if channel.keepsClientsApart { login.passForwarders() }
+        return login
     }
 
     private func propose(

@@ -19,11 +19,13 @@ final class AuthenticationTalk: @unchecked Sendable {
         var hasRenewedToken = false
         var failures = 0
         var refused: [Credential] = []
+        /// The tickets in this user's cache were tried, and who was no user of a KDC.
+        var hasTriedTicket = false
+        var unknownUsers: [Credential] = []
     }
     var origin = Side()
-    var proxy = Side()
-    /// Which proxy it was.
-    var proxyPlace: Authenticator.Place?
+    /// Each proxy on the way may ask.
+    var proxies: [Authenticator.Place: Side] = [:]
     let load: Load
     let authenticator: Authenticator
     /// The request has an Authorization of its caller's.
@@ -34,8 +36,18 @@ final class AuthenticationTalk: @unchecked Sendable {
     /// From the URL.
     let given: Credential?
     var rounds = 0
-    /// A proxy gets the requests themselves.
-    var hasForwarder = false
+    /// Over which connection the last question came.
+    var channel = Channel()
+
+    struct Channel {
+        /// A proxy gets the requests themselves, and perhaps says that it keeps the connections of its clients apart.
+        var isForwarded = false
+        var keepsClientsApart = false
+        /// What names it to a proof (RFC 5929).
+        var binding: [UInt8]?
+
+        var mayBeOpened: Bool { !isForwarded || keepsClientsApart }
+    }
     /// Of answers to challenges, whatever they are: more than any server needs, and what a decision that never gives
     /// up comes to.
     static let mostRounds = 12
@@ -83,84 +95,39 @@ final class AuthenticationTalk: @unchecked Sendable {
     /// Says who asks, in the words of this sending.
     func authorize(_ request: inout PreparedRequest) async {
         guard !isCallers else { return }
-        (request.identity, request.legs, ticket, digest) = (nil, nil, nil, nil)
+        (request.identity, request.legs, legs, digest) = (nil, nil, nil, nil)
         guard let login = origin.login, login.opensConnections else {
             guard let login = origin.login, let digest = login.digestAuthorization() else {
                 return request.setAuthorization(origin.login?.authorization(request.request.method.rawValue, [], body: nil))
             }
-            self.digest = digest
             let bodyHash = digest.challenge.needsBody ? await request.bodyHash(Login.kind(digest.challenge.hash), load) : nil
+            self.digest = digest
             return request.setAuthorization(digest.value(
                 method: request.request.method.rawValue, target: destination.target.originForm, bodyHash: bodyHash))
         }
         request.identity = Route.Identity(login: login, speaksHTTP1: login.takesLegs)
-        if login.takesLegs {
-            if login.isTicket { ticket = newTicket() }
-            request.legs = login.isTicket ? ProofLegs(ticket: ticket, host: place.host) : ProofLegs(ntlm: login.credential, host: place.host)
-            return request.setAuthorization(nil)
-        }
-        // A token is good for one request: servers remember those they have seen.
-        let begun: (TicketContext, [UInt8])?
-        if let made = begunTicket { begun = made } else { begun = await beginTicket() }
-        (begunTicket, ticket) = (nil, begun?.0)
-        request.setAuthorization(begun.map { "Negotiate " + Base64.encode($0.1) })
+        // What is said depends on the connection: see `HTTPExchange+Legs`.
+        legs = ProofLegs(login, within: authenticator.settings.ticketTimeout)
+        request.legs = legs
+        request.setAuthorization(nil)
     }
 
     /// What the request sent last said with Digest: its answer may prove the server.
     private var digest: DigestAuthorization?
 
-    /// RFC 7616 §3.5: a server that proves itself does so, or is another.
-    private func hearDigest(_ head: HTTPHead) throws(LoadError) {
-        guard let digest, let text = head.headers[.authenticationInfo], let information = AuthenticationChallenge.information(text),
-            !digest.isProved(by: information, target: destination.target.originForm)
-        else { return }
-        throw .proofBroken("rspauth of Authentication-Info is wrong: the server does not know the password")
+    /// RFC 7616 §3.5: a server that proves itself does so, or is another. What is said of a body is known at its end.
+    private func hearDigest(_ head: HTTPHead, _ exchange: any NetworkExchange) throws(LoadError) {
+        guard let digest else { return }
+        let proof = DigestProof(digest, destination.target.originForm, isProxy: false)
+        if try !proof.hear(head.headers) { exchange.prove(proof) }
     }
 
     /// The proof that the request sent last began: its answer may end it.
-    private var ticket: TicketContext?
-    private var begunTicket: (TicketContext, [UInt8])?
-
-    private func newTicket() -> TicketContext? {
-        guard case .name = destination.route.origin.host.kind else { return nil }
-        return TicketLibrary.shared?.context(for: "HTTP", on: place.host)
-    }
-
-    private func beginTicket() async -> (TicketContext, [UInt8])? {
-        guard let context = newTicket(), case .goesOn(let said, _) = await context.step([], load), !said.isEmpty else { return nil }
-        return (context, said)
-    }
-
-    /// Negotiate asks nobody: there is a ticket in this user's cache, or there is not (checklist 70).
-    func ticket(_ space: ProtectionSpace) async -> Login? {
-        guard !space.isProxy, !hasTriedTicket else { return nil }
-        hasTriedTicket = true
-        begunTicket = await beginTicket()
-        guard begunTicket != nil else { return nil }
-        return Login(.negotiate, space, Credential(user: "", password: ""), isOfURL: false, path: path)
-    }
-    var hasTriedTicket = false
-
-    /// What the server says to a ticket: that it is who we think it is, or that it wants to hear more.
-    /// - Returns: whether more is to be said.
-    private func hearTicket(_ head: HTTPHead) async throws(LoadError) -> Bool {
-        guard let ticket, let login = origin.login, let words = ProofLegs.words(of: "Negotiate", in: head.headers) else { return false }
-        self.ticket = nil
-        if head.status == .unauthorized {
-            guard !login.takesLegs, case .goesOn(_, isComplete: false) = await ticket.step(words, load) else { return false }
-            login.takeLegs()
-            return true
-        }
-        guard case .goesOn(_, isComplete: true) = await ticket.step(words, load) else {
-            if let reason = load.stopReason { throw LoadError(reason, phase: .waiting) }
-            throw .proofBroken("the server of a ticket does not prove that it is \(place.host)")
-        }
-        return false
-    }
+    private var legs: ProofLegs?
 
     /// The way with what is known to open its proxies: what this load was told goes before what is remembered.
     func opened(_ way: ProxyChain) -> ProxyChain {
-        authenticator.opened(way) { $0 == proxyPlace ? proxy.login : nil }
+        authenticator.opened(way) { proxies[$0]?.login }
     }
 
     // MARK: After an answer
@@ -168,33 +135,42 @@ final class AuthenticationTalk: @unchecked Sendable {
     /// Whether the request is to be sent again, with what is known now.
     func hear(_ exchange: any NetworkExchange, _ head: HTTPHead, _ request: PreparedRequest) async throws(LoadError) -> Bool {
         (knowsBody, knowsBytes) = (request.knowsBody, request.bodyBytes != nil)
-        hasForwarder = exchange.forwarder != nil
         if let forwarder = exchange.forwarder {
             if head.status == .proxyAuthenticationRequired {
+                if mayGoOn(exchange) { return true }
+                channel = Channel(binding: exchange.binding(toProxy: true))
                 return try await challenged(by: forwarder, head, exchange.response) { exchange.setResting($0) }
             }
             forwarder.login?.learn(from: head)
         }
         // Kept: the same request may have to be sent again.
-        if let login = proxy.login { await remember(login) }
+        for side in proxies.values { if let login = side.login { await remember(login) } }
         guard !isCallers else { return false }
-        if try await hearTicket(head) { return true }
+        if let legs, try await legs.hear(head, load) { return true }
         guard head.status == .unauthorized else {
-            try hearDigest(head)
+            try hearDigest(head, exchange)
             origin.login?.learn(from: head)
             // A 407 of somebody who is no proxy of ours says nothing.
             if head.status != .proxyAuthenticationRequired { await accepted(&origin) }
             return false
         }
-        if exchange.hasLostProof, rounds < Self.mostRounds {
-            rounds += 1
-            return true
-        }
+        if mayGoOn(exchange) { return true }
+        channel = Channel(
+            isForwarded: exchange.forwarder != nil,
+            keepsClientsApart: exchange.forwarder?.login?.opensConnections != true && head.keepsClientsApart,
+            binding: exchange.binding(toProxy: false))
         exchange.setResting(true)
         defer { exchange.setResting(false) }
         if let again = try await renewToken(exchange.response) { return again }
         guard let login = try await answer(origin, place, head, exchange.response) else { return false }
         origin.login = login
+        return true
+    }
+
+    /// The same login once more: its connection was not what it was thought to be.
+    private func mayGoOn(_ exchange: any NetworkExchange) -> Bool {
+        guard exchange.hasLostProof, rounds < Self.mostRounds else { return false }
+        rounds += 1
         return true
     }
 
@@ -209,6 +185,7 @@ final class AuthenticationTalk: @unchecked Sendable {
             let proxy = way.proxies.first(where: { $0.isHTTP && $0 == failure.proxy })
         else { return false }
         let response = Response(url: load.original.url, http: head)
+        channel = Channel(binding: load.refusedTunnel?.binding)
         return try await challenged(by: proxy, head, response) { _ in }
     }
 
@@ -218,15 +195,16 @@ final class AuthenticationTalk: @unchecked Sendable {
         // A field of the caller's is his to put right.
         guard proxy.authorization == nil else { return false }
         let place = Authenticator.Place(proxy)
-        if place != proxyPlace { (self.proxy, proxyPlace) = (Side(), place) }
-        self.proxy.login = proxy.login
+        var side = proxies[place] ?? Side()
+        side.login = proxy.login
+        proxies[place] = side
         let given = proxy.credential
         // Sent unasked as Basic already.
-        if proxy.login == nil, self.proxy.refused.isEmpty { basicRefused = given }
+        if proxy.login == nil, side.refused.isEmpty { basicRefused = given }
         rest(true)
         defer { rest(false) }
-        guard let login = try await answer(self.proxy, place, head, response, given) else { return false }
-        self.proxy.login = login
+        guard let login = try await answer(side, place, head, response, given) else { return false }
+        proxies[place]?.login = login
         return true
     }
     /// Of a proxy's own credential: refused as Basic, perhaps good for Digest.
@@ -244,5 +222,22 @@ final class AuthenticationTalk: @unchecked Sendable {
         guard authenticator.remember(login), persistence != .none, login.isAnswer else { return }
         let authenticator = authenticator
         _ = await BlockingThreads.files.call(load) { authenticator.keep(login.credential, for: login.space) }
+    }
+}
+
+extension HTTPHead {
+    /// Of a proxy: what is opened through it stays one client's (RFC 4559 §6).
+    fileprivate var keepsClientsApart: Bool {
+        headers.values(of: "Proxy-Support").contains { value in
+            value.split(separator: ",").contains { $0.trimmed.lowercased() == "session-based-authentication" }
+        }
+    }
+}
+
+extension Substring {
+    fileprivate var trimmed: Substring {
+        var text = drop { $0 == " " || $0 == "\t" }
+        while text.last == " " || text.last == "\t" { text.removeLast() }
+        return text
     }
 }

@@ -36,6 +36,12 @@ final class Authenticator: Sendable {
             (host, port, scheme, isProxy) = (space.host, space.port, space.scheme, space.isProxy)
         }
 
+        /// It has a name that a service can be registered by.
+        var isNamed: Bool {
+            guard case .name? = (try? Origin.Host(host))?.kind else { return false }
+            return !host.hasPrefix("/")
+        }
+
         func space(_ offer: AuthenticationOffer) -> ProtectionSpace {
             ProtectionSpace(host: host, port: port, scheme: scheme, realm: offer.realm, method: offer.method, isProxy: isProxy)
         }
@@ -121,6 +127,11 @@ final class Authenticator: Sendable {
     /// What is stored for a space. May read a file.
     func credential(for space: ProtectionSpace) -> Credential? {
         memory.credential(for: space) ?? permanent?.credential(for: space)
+    }
+
+    /// What is stored for exactly this space. May read a file.
+    func ownCredential(for space: ProtectionSpace) -> Credential? {
+        memory.credentials(for: space).first ?? permanent?.credentials(for: space).first
     }
 
     /// What the netrc file has for a host; `nil` without one. May read it.

@@ -43,8 +43,8 @@ final class BearerKeeper: Sendable {
                 state.refresh = refresh
                 refresh.start { [weak self] in
                     let result = await Result { try await work(refusal) }
-                    self?.finish(refresh, result)
-                    return result
+                    guard let self else { return .failure(CancellationError()) }
+                    return self.finish(refresh, result)
                 }
             }
             refresh.enter()
@@ -52,24 +52,31 @@ final class BearerKeeper: Sendable {
         }
         guard let refresh else { return issue }
         let outcome = await refresh.wait(for: load)
-        if refresh.leave() { state.withLock { if $0.refresh === refresh { $0.refresh = nil } } }
+        // In one step: nobody comes to what is given up.
+        let task = state.withLock { state -> Task<Void, Never>? in
+            let task = refresh.leave()
+            if task != nil, state.refresh === refresh { state.refresh = nil }
+            return task
+        }
+        task?.cancel()
         switch outcome {
         case nil: throw LoadError(load.stopReason ?? .cancelled, phase: .deciding)
         case .failure(let error)?:
             throw LoadError(.decisionFailed, phase: .deciding, party: .local, detail: "the refresh of a token", underlying: error)
-        case .success(let token)?:
-            let generation = state.withLock { $0.generation }
-            return (token, generation)
+        case .success(let issue)?: return issue
         }
     }
 
-    private func finish(_ refresh: Refresh, _ result: Result<String, any Error>) {
+    /// The token with the number it got: by the time that it is heard of there may be a newer one.
+    private func finish(_ refresh: Refresh, _ result: Result<String, any Error>) -> Result<Issue, any Error> {
         state.withLock { state in
-            guard state.refresh === refresh else { return }
+            guard state.refresh === refresh else { return .failure(CancellationError()) }
             state.refresh = nil
-            guard case .success(let token) = result else { return }
-            state.token = token
-            state.generation += 1
+            return result.map { token in
+                state.token = token
+                state.generation += 1
+                return (token, state.generation)
+            }
         }
     }
 }
@@ -77,7 +84,7 @@ final class BearerKeeper: Sendable {
 /// A run of the closure, and those who wait for it.
 private final class Refresh: Sendable {
     private struct State: Sendable {
-        var result: Result<String, any Error>?
+        var result: Result<BearerKeeper.Issue, any Error>?
         var task: Task<Void, Never>?
         var slots: [PollSlot] = []
         var waiting = 0
@@ -88,7 +95,7 @@ private final class Refresh: Sendable {
 
     init(_ abandoned: AbandonedCount) { self.abandoned = abandoned }
 
-    func start(_ work: @escaping @Sendable () async -> Result<String, any Error>) {
+    func start(_ work: @escaping @Sendable () async -> Result<BearerKeeper.Issue, any Error>) {
         let task = Task {
             let result = await work()
             let (slots, isAbandoned) = self.state.withLock { state in
@@ -107,7 +114,7 @@ private final class Refresh: Sendable {
     func enter() { state.withLock { $0.waiting += 1 } }
 
     /// `nil` if the load was stopped first.
-    func wait(for load: LoadControl) async -> Result<String, any Error>? {
+    func wait(for load: LoadControl) async -> Result<BearerKeeper.Issue, any Error>? {
         let slot = Poller.shared.borrowSlot()
         load.attach(slot)
         state.withLock { $0.slots.append(slot) }
@@ -123,18 +130,16 @@ private final class Refresh: Sendable {
         return nil
     }
 
-    /// The last to leave cancels what still runs; true if so.
-    func leave() -> Bool {
+    /// What still runs when the last one leaves: it is to be cancelled, outside of every lock.
+    func leave() -> Task<Void, Never>? {
         let task = state.withLock { state -> Task<Void, Never>? in
             state.waiting -= 1
             guard state.waiting == 0, state.result == nil, let task = state.task else { return nil }
             state.isAbandoned = true
             return task
         }
-        guard let task else { return false }
-        abandoned.add(1)
-        task.cancel()
-        return true
+        if task != nil { abandoned.add(1) }
+        return task
     }
 }
 

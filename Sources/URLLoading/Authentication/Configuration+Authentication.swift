@@ -21,6 +21,12 @@ extension Configuration {
         public var netrc: Netrc?
         /// Tokens for some origins, and how to get new ones; `nil` for none.
         public var bearer: BearerTokens?
+        /// How long to wait for one answer of the Kerberos library, which may ask a KDC over the network; more than zero.
+        /// What takes longer is as if there were no ticket, and the next way that the server offers follows.
+        ///
+        /// 10 s by default: a KDC that is there answers in milliseconds, and the library's own patience with one that is
+        /// not lasts, with several KDCs, for minutes.
+        public var ticketTimeout: Duration = .seconds(10)
 
         public init() {}
     }

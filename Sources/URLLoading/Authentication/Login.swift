@@ -47,6 +47,7 @@ final class Login: Sendable {
             digest = Lock(DigestUse(challenge: challenge))
             paths = Self.paths(challenge.domain, space)
         case .negotiate:
+            guard credential.token == nil else { return nil }
             scheme = .negotiate
             digest = Lock(nil)
             paths = ["/"]
@@ -56,6 +57,8 @@ final class Login: Sendable {
             digest = Lock(nil)
             paths = ["/"]
         }
+        let makesTickets = if case .negotiate = offer { !credential.user.isEmpty } else { false }
+        ticketCredential = makesTickets ? TicketLibrary.shared?.credential(user: credential.user, password: credential.password) : nil
         self.space = space
         self.credential = credential
         self.isOfURL = isOfURL
@@ -93,6 +96,26 @@ final class Login: Sendable {
 
     /// The server of a ticket was not content with the first.
     func takeLegs() { needsMore.store(true, ordering: .relaxed) }
+
+    /// What the password of a ticket's user is good for; `nil` uses the tickets in this user's cache.
+    let ticketCredential: TicketCredential?
+
+    /// A ticket's first token, made to see whether there is one: whoever takes it says it.
+    func takeBegunTicket() -> TicketProof.Begun? { begunTicket.withLock { $0.take() } }
+    func keep(_ begun: TicketProof.Begun) { begunTicket.withLock { $0 = begun } }
+    private let begunTicket = Lock<TicketProof.Begun?>(nil)
+
+    /// What it opens stays open through a proxy that gets the requests themselves: it says that it keeps the connections of
+    /// its clients apart (RFC 4559 §6).
+    func mayPass(_ forwarder: Proxy?) -> Bool {
+        guard let forwarder else { return true }
+        return forwarding.load(ordering: .relaxed) && forwarder.login?.opensConnections != true
+    }
+    func passForwarders() { forwarding.store(true, ordering: .relaxed) }
+    private let forwarding = Atomic(false)
+
+    /// Good for one load; what it has opened is nobody else's.
+    var isForOneLoad: Bool { credential.persistence == .none && !isOfURL }
 
     /// The value of Authorization or Proxy-Authorization for one request.
     /// - Parameter body: of the request, if it is known before it is sent. Asked for only where it is proved too.

@@ -8,48 +8,70 @@ final class ProofLegs: @unchecked Sendable {
     // Unchecked: used by the load's own task.
     private enum Scheme {
         case ntlm(Credential)
-        case negotiate(TicketContext?)
+        case negotiate(TicketProof)
     }
     private let scheme: Scheme
-    private let host: String
+    let login: Login
+    let isProxy: Bool
 
-    /// The value of Authorization, and whether it goes with the request itself.
+    /// The value of Authorization or Proxy-Authorization, and whether it goes with the request itself.
     typealias Message = (value: String, isLast: Bool)
 
-    init(ntlm credential: Credential, host: String) {
-        scheme = .ntlm(credential)
-        self.host = host
+    /// `nil` for what needs no connection of its own.
+    /// - Parameter limit: how long one step of a ticket may take.
+    init?(_ login: Login, within limit: Duration) {
+        guard login.opensConnections else { return nil }
+        self.login = login
+        isProxy = login.space.isProxy
+        scheme = login.isTicket ? .negotiate(TicketProof(login, within: limit)) : .ntlm(login.credential)
     }
 
-    init(ticket context: TicketContext?, host: String) {
-        scheme = .negotiate(context)
-        self.host = host
-    }
-
-    func first(_ load: Load) async throws(LoadError) -> Message {
+    /// `nil` if there is nothing to say: the ticket there was is good no more.
+    /// - Parameter binding: of the channel to whoever hears it (RFC 5929).
+    func first(_ binding: [UInt8]?, _ load: LoadControl) async throws(LoadError) -> Message? {
         switch scheme {
-        case .ntlm: ("NTLM " + Base64.encode(NTLMNegotiate.bytes), false)
-        case .negotiate(let context): try await step(context, [], load)
+        case .ntlm: return ("NTLM " + Base64.encode(NTLMNegotiate.bytes), false)
+        case .negotiate(let proof):
+            guard let said = await proof.begin(binding, load) else { return nil }
+            return ("Negotiate " + Base64.encode(said.words), said.isComplete)
         }
     }
 
     /// The answer to what the server has said.
-    func next(_ words: [UInt8], over transport: any Transport, _ load: Load) async throws(LoadError) -> Message {
+    func next(_ words: [UInt8], _ binding: [UInt8]?, _ load: LoadControl) async throws(LoadError) -> Message {
         switch scheme {
-        case .ntlm(let credential): ("NTLM " + Base64.encode(try prove(credential, words, transport)), true)
-        case .negotiate(let context): try await step(context, words, load)
+        case .ntlm(let credential): return ("NTLM " + Base64.encode(try prove(credential, words, binding)), true)
+        case .negotiate(let proof):
+            guard case .goesOn(let said, let isComplete) = await proof.step(words, load), !said.isEmpty else {
+                if let reason = load.stopReason { throw LoadError(reason, phase: .waiting) }
+                throw .proofBroken("what the server says to a ticket is no answer to it")
+            }
+            return ("Negotiate " + Base64.encode(said), isComplete)
         }
     }
 
-    private func step(_ context: TicketContext?, _ words: [UInt8], _ load: Load) async throws(LoadError) -> Message {
-        guard case .goesOn(let said, let isComplete)? = await context?.step(words, load), !said.isEmpty else {
+    /// What is said to a single message: the end of the proof, or that the server wants to hear more.
+    /// - Returns: whether more is to be said.
+    func hear(_ head: HTTPHead, _ load: LoadControl) async throws(LoadError) -> Bool {
+        guard case .negotiate(let proof) = scheme, proof.isOpen else { return false }
+        if head.status == refusal {
+            guard !login.takesLegs, let words = words(in: head.headers),
+                case .goesOn(_, isComplete: false) = await proof.step(words, load)
+            else { return false }
+            login.takeLegs()
+            return true
+        }
+        guard let words = words(in: head.headers) ?? finalWords(in: head.headers) else { return false }
+        guard case .goesOn(_, isComplete: true) = await proof.step(words, load) else {
             if let reason = load.stopReason { throw LoadError(reason, phase: .waiting) }
-            throw .proofBroken("what the server says to a ticket is no answer to it")
+            throw .proofBroken("the server of a ticket does not prove that it is \(login.space.host)")
         }
-        return ("Negotiate " + Base64.encode(said), isComplete)
+        return false
     }
 
-    private func prove(_ credential: Credential, _ words: [UInt8], _ transport: any Transport) throws(LoadError) -> [UInt8] {
+    var refusal: Status { isProxy ? .proxyAuthenticationRequired : .unauthorized }
+
+    private func prove(_ credential: Credential, _ words: [UInt8], _ binding: [UInt8]?) throws(LoadError) -> [UInt8] {
         guard let digest = LegacyDigest.shared else {
             throw LoadError(
                 .authenticationFailed, phase: .waiting, party: .local, detail: "NTLM needs MD4, of OpenSSL's legacy provider, and it is not installed")
@@ -58,8 +80,8 @@ final class ProofLegs: @unchecked Sendable {
         guard let challenge = NTLMChallenge(words) else { throw .proofBroken("no challenge of NTLM, or none in Unicode") }
         let sinceFirstYear = Date.now.timeIntervalSince1970 + 11_644_473_600
         let circumstances = NTLMAuthenticate.Circumstances(
-            nonce: UInt64.random(in: .min ... .max).littleEndianBytes, time: UInt64(max(0, sinceFirstYear) * 1e7), service: "HTTP/" + host,
-            channel: (transport as? TLSTransport)?.endPointBinding ?? [])
+            nonce: UInt64.random(in: .min ... .max).littleEndianBytes, time: UInt64(max(0, sinceFirstYear) * 1e7), service: "HTTP/" + login.space.host,
+            channel: binding ?? [])
         let message = NTLMAuthenticate(user: credential.user, password: credential.password, hashes: hashes).bytes(challenge, circumstances)
         guard let message else {
             throw LoadError(.authenticationFailed, phase: .waiting, party: .local, detail: "a user or a target too long for NTLM")
@@ -68,14 +90,17 @@ final class ProofLegs: @unchecked Sendable {
     }
 
     /// What a server says in its answer to a message.
-    func words(in headers: Headers) -> [UInt8]? {
-        let name = if case .ntlm = scheme { "NTLM" } else { "Negotiate" }
-        return Self.words(of: name, in: headers)
+    func words(in headers: Headers) -> [UInt8]? { words(of: headers.values(of: isProxy ? .proxyAuthenticate : .wwwAuthenticate)) }
+
+    /// Squid says its last word there.
+    private func finalWords(in headers: Headers) -> [UInt8]? {
+        words(of: headers.values(of: isProxy ? .proxyAuthenticationInfo : .authenticationInfo))
     }
 
-    static func words(of scheme: String, in headers: Headers) -> [UInt8]? {
-        AuthenticationChallenge.parse(headers.values(of: .wwwAuthenticate))
-            .first { $0.isOf(scheme) && $0.token68 != nil }.flatMap { $0.token68 }.flatMap { Base64.decode($0) }
+    private func words(of values: [String]) -> [UInt8]? {
+        let name = if case .ntlm = scheme { "NTLM" } else { "Negotiate" }
+        return AuthenticationChallenge.parse(values)
+            .first { $0.isOf(name) && $0.token68 != nil }.flatMap { $0.token68 }.flatMap { Base64.decode($0) }
     }
 }
 

@@ -77,7 +77,11 @@ extension HTTP1Connection {
 
     /// Writes the request as far as it goes without waiting. Returns true if that was all of it.
     func begin(_ request: PreparedRequest, _ control: LoadControl) throws(LoadError) -> Bool {
-        if let forwarder { return try begin(written: request.forwarded(by: forwarder), control) }
+        if let forwarder {
+            let forwarded = request.forwarded(by: forwarder)
+            proxyDigest = forwarded.proxyDigest
+            return try begin(written: forwarded, control)
+        }
         return try begin(written: request, control)
     }
 

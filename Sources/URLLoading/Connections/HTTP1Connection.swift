@@ -32,6 +32,8 @@ final class HTTP1Connection: @unchecked Sendable {
 
     /// The login of its route has opened it.
     var isOpened = false
+    /// What the proxy was told last with Digest.
+    var proxyDigest: DigestAuthorization?
 
     /// Bytes of the exchange going on.
     var traffic = HTTP1Traffic()

@@ -297,6 +297,12 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
         let speaksHTTP1: Bool
     }
 
+    /// What opened its connections was said for one load alone, and proves nothing to the next.
+    var isForOneLoad: Bool {
+        identity?.login.isForOneLoad == true
+            || way.proxies.contains { $0.login?.opensConnections == true && $0.login?.isForOneLoad == true }
+    }
+
     /// Whether anybody on the way proves who he is.
     var isProven: Bool { origin.isSecure || way.proxies.contains { $0.kind == .https } }
 

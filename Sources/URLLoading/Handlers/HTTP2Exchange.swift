@@ -71,6 +71,11 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
 
     /// Sends the request and waits for the head of the answer.
     func start(_ request: PreparedRequest) async throws(LoadError) {
+        var request = request
+        if let legs = request.legs {
+            // A single message: what takes more is said in HTTP/1.1.
+            request.say(try await legs.first(binding(toProxy: false), owner)?.value, toProxy: false)
+        }
         record?.mark(.requestStart)
         let message = HTTP2Request(request, urgency: stream.urgency)
         traffic.headSize = message.size
@@ -216,6 +221,17 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     }
 
     private func piece() throws(LoadError) -> BodyPiece? {
+        let piece = try rawPiece()
+        if !proofs.isEmpty { try proofs.hear(piece) }
+        return piece
+    }
+
+    func prove(_ proof: DigestProof) { proofs.append(proof) }
+    private var proofs: [DigestProof] = []
+
+    func binding(toProxy: Bool) -> [UInt8]? { toProxy ? nil : (connection.transport as? TLSTransport)?.endPointBinding }
+
+    private func rawPiece() throws(LoadError) -> BodyPiece? {
         if nextChunk == chunks.count, end == nil, failure == nil { _ = takeNews() }
         if nextChunk < chunks.count {
             let chunk = chunks[nextChunk]

@@ -9,30 +9,56 @@ extension HTTPExchange {
     /// More of a refusal than this is not waited for. There is no other connection to go on with.
     private static var mostDrained: Int { 4 << 20 }
 
-    func open(with legs: ProofLegs, _ request: PreparedRequest) async throws(LoadError) {
-        guard !connection.isOpened else {
-            try await send(request)
-            if head?.status == .unauthorized { forgetProof() }
+    /// The request, with what opens its connection for whoever sends it.
+    func open(_ request: PreparedRequest) async throws(LoadError) {
+        let limit = owner.core.configuration.authentication.ticketTimeout
+        // Not both: a connection is the origin's, or the proxy's that stands in its place.
+        guard let legs = request.legs ?? connection.forwarder?.login.flatMap({ ProofLegs($0, within: limit) }) else {
+            return try await send(request)
+        }
+        let binding = binding(toProxy: legs.isProxy)
+        if legs.login.takesLegs { try await open(with: legs, binding, request) } else { try await sendOne(legs, binding, request) }
+    }
+
+    /// One message with the request itself. A proxy knows whose the connection is from then on; an origin is told each time.
+    private func sendOne(_ legs: ProofLegs, _ binding: [UInt8]?, _ request: PreparedRequest) async throws(LoadError) {
+        var request = request
+        if !legs.isProxy || !connection.isOpened { request.say(try await legs.first(binding, owner)?.value, toProxy: legs.isProxy) }
+        let wasOpened = connection.isOpened
+        try await send(request)
+        guard legs.isProxy, let head else { return }
+        guard head.status == legs.refusal else {
+            connection.isOpened = true
+            _ = try await legs.hear(head, owner)
             return
         }
-        var said = try await legs.first(owner)
+        if wasOpened { return forgetProof() }
+        connection.isCut = true
+        hasLostProof = try await legs.hear(head, owner)
+    }
+
+    private func open(with legs: ProofLegs, _ binding: [UInt8]?, _ request: PreparedRequest) async throws(LoadError) {
+        guard !connection.isOpened else {
+            try await send(request)
+            if head?.status == legs.refusal { forgetProof() }
+            return
+        }
+        guard var said = try await legs.first(binding, owner) else { return try await send(request) }
         while !said.isLast {
-            guard let answer = try await leg(request.leg(saying: said.value), request) else { return }
+            guard let answer = try await leg(request.leg(saying: said.value, toProxy: legs.isProxy), legs, request) else { return }
             guard let words = answer.words else {
                 // Nobody has to be proved here. What was answered is the result, unless a body is still to be sent.
                 return try await send(request)
             }
-            said = try await legs.next(words, over: connection.transport, owner)
+            said = try await legs.next(words, binding, owner)
         }
         var request = request
-        request.setAuthorization(said.value)
+        request.say(said.value, toProxy: legs.isProxy)
         try await send(request)
-        switch head?.status {
+        guard let head else { return }
         // What was refused here is not tried again with another.
-        case .unauthorized?: connection.isCut = true
-        case .proxyAuthenticationRequired?, nil: break
-        default: connection.isOpened = true
-        }
+        if head.status == legs.refusal { connection.isCut = true } else if !head.isRefusal { connection.isOpened = true }
+        if legs.isProxy { _ = try await legs.hear(head, owner) }
     }
 
     private func forgetProof() {
@@ -47,7 +73,7 @@ extension HTTPExchange {
     }
 
     /// One message without a body, and what the server says to it; `nil` if its answer is the result.
-    private func leg(_ leg: PreparedRequest, _ request: PreparedRequest) async throws(LoadError) -> Answer? {
+    private func leg(_ leg: PreparedRequest, _ legs: ProofLegs, _ request: PreparedRequest) async throws(LoadError) -> Answer? {
         let record = record
         (self.record, connection.record) = (nil, nil)
         defer { (self.record, connection.record) = (record, record) }
@@ -58,8 +84,8 @@ extension HTTPExchange {
             if found == nil { try await connection.fill(owner) }
         }
         guard let head = found else { return nil }
-        let words = head.status == .unauthorized ? request.legs?.words(in: head.headers) : nil
-        let isOver = [.unauthorized, .proxyAuthenticationRequired].contains(head.status) || request.body == nil
+        let words = head.status == legs.refusal ? legs.words(in: head.headers) : nil
+        let isOver = HTTPHead(head).isRefusal || request.body == nil
         guard words != nil || !isOver else {
             try receive(head, request)
             return nil
@@ -80,6 +106,10 @@ extension HTTPExchange {
         }
         throw .proofBroken("the refusal is too large")
     }
+}
+
+extension HTTPHead {
+    fileprivate var isRefusal: Bool { status == .unauthorized || status == .proxyAuthenticationRequired }
 }
 
 extension LoadError {

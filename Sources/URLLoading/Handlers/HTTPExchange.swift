@@ -49,7 +49,11 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
 
     /// Sends the request and waits for the head of the answer.
     func start(_ request: PreparedRequest) async throws(LoadError) {
-        if let legs = request.legs { try await open(with: legs, request) } else { try await send(request) }
+        if request.legs != nil || connection.forwarder?.login?.opensConnections == true {
+            try await open(request)
+        } else {
+            try await send(request)
+        }
     }
 
     /// See `HTTPExchange+Legs`.
@@ -70,6 +74,10 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         if request.decodesContent { decoding = try BodyDecoding(head.headers, owner.core.configuration.limits) }
         if decoding == nil { expectedLength = connection.expectedLength }
         self.head = HTTPHead(head)
+        if let digest = connection.proxyDigest, head.status != .proxyAuthenticationRequired {
+            let proof = DigestProof(digest, request.destination.target.absoluteForm, isProxy: true)
+            if try !proof.hear(head.headers) { prove(proof) }
+        }
         record?.response = response
     }
 
@@ -97,10 +105,10 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     }
 
     private func decoded() throws(LoadError) -> BodyPiece? {
-        guard let decoding else { return count(try connection.bufferedData()) }
+        guard let decoding else { return count(try raw()) }
         while true {
             if let chunk = try decoding.next() { return count(.chunk(chunk)) }
-            switch try connection.bufferedData() {
+            switch try raw() {
             case .chunk(let input)?: decoding.feed(input)
             case .end?:
                 try decoding.finish()
@@ -108,6 +116,21 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
             case nil: return nil
             }
         }
+    }
+
+    /// As it came.
+    private func raw() throws(LoadError) -> BodyPiece? {
+        let piece = try connection.bufferedData()
+        if !proofs.isEmpty { try proofs.hear(piece) }
+        return piece
+    }
+
+    func prove(_ proof: DigestProof) { proofs.append(proof) }
+    private var proofs: [DigestProof] = []
+
+    func binding(toProxy: Bool) -> [UInt8]? {
+        let hasOwnTLS = connection.forwarder.map { toProxy && $0.kind == .https } ?? !toProxy
+        return hasOwnTLS ? (connection.transport as? TLSTransport)?.endPointBinding : nil
     }
 
     private func count(_ piece: BodyPiece?) -> BodyPiece? {
@@ -148,8 +171,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         hasEnded = true
         endRecord()
         // What was proved for this load alone proves nothing to the next.
-        let isLastUse = connection.route.identity.map { $0.login.credential.persistence == .none && !$0.login.isOfURL } ?? false
-        owner.core.pool.giveBack(connection, reusable: connection.isReusable && !isLastUse)
+        owner.core.pool.giveBack(connection, reusable: connection.isReusable && !connection.route.isForOneLoad)
     }
 
     /// Gives the connection away, with what was received behind the head; `nil` if it is released already.

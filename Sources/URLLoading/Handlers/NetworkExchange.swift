@@ -21,6 +21,11 @@ protocol NetworkExchange: Exchange {
     func note(_ error: LoadError)
     /// It went over a connection that had been opened by a proof, and its server does not remember.
     var hasLostProof: Bool { get }
+    /// What names its connection to a proof for the origin, or for the proxy that gets the requests themselves (RFC 5929);
+    /// `nil` without TLS with just that one.
+    func binding(toProxy: Bool) -> [UInt8]?
+    /// The body is to end as the server has proved it.
+    func prove(_ proof: DigestProof)
     /// The proxy that answers in the origin's place; `nil` if the origin does.
     var forwarder: Proxy? { get }
     /// The content coding of the answer is undone.

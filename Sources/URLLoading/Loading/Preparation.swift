@@ -26,6 +26,10 @@ struct PreparedRequest: Sendable {
     var legs: ProofLegs?
     /// Said to a proxy, with the whole URL.
     private(set) var isForwarded = false
+    /// What opens its connection, in place of what it gets with every request.
+    var proxyWords: String?
+    /// What it got with Digest: its answer may prove it.
+    private(set) var proxyDigest: DigestAuthorization?
 
     /// The response's content coding was our idea, so it is ours to undo.
     let decodesContent: Bool
@@ -51,9 +55,12 @@ struct PreparedRequest: Sendable {
     func forwarded(by proxy: Proxy) -> PreparedRequest {
         var request = self
         request.isForwarded = true
-        guard let authorization = proxy.authorizationField(
-            self.request.method.rawValue, destination.target.absoluteForm, body: bodyBytes)
-        else { return request }
+        let (method, target) = (self.request.method.rawValue, destination.target.absoluteForm)
+        let digest = proxy.authorization == nil ? proxy.login?.digestAuthorization() : nil
+        request.proxyDigest = digest
+        let said = proxyWords ?? digest.map { $0.value(method: method, target: target, body: $0.challenge.needsBody ? bodyBytes : nil) }
+            ?? proxy.authorizationField(method, target)
+        guard let authorization = said else { return request }
         var headers = headers
         headers.append(.proxyAuthorization, authorization)
         request.fields = .own(headers)
@@ -114,16 +121,21 @@ struct PreparedRequest: Sendable {
         guard let body else { return [] }
         if case .data(let data) = body { return Array(data) } else { return nil }
     }
+    /// A sequence can be asked for once more; what a decision gave was asked for as it was needed.
     var knowsBody: Bool {
-        if case .stream? = body { false } else { true }
+        guard case .stream? = body else { return true }
+        if case .stream? = request.body?.content { return true } else { return false }
     }
 
-    /// Digits; `nil` if the body is not known before it is sent, or could not be read. Files are read once more for it.
+    /// Digits; `nil` if the body is not known before it is sent, or could not be read. Files are read once more for it, and
+    /// a sequence is asked for once more.
     func bodyHash(_ kind: DigestHash, _ load: Load) async -> String? {
         switch body {
         case nil: return kind.hex([])
         case .data(let data)?: return kind.hex(Array(data))
-        case .stream?: return nil
+        case .stream?:
+            guard case .stream(_, _, let make)? = request.body?.content else { return nil }
+            return await OutgoingBody.hash(of: make, kind, load)
         case .parts(let parts)?:
             return await BlockingThreads.files.call(load) { OutgoingBody.hash(of: parts, kind, load) } ?? nil
         }
@@ -145,12 +157,16 @@ struct PreparedRequest: Sendable {
     }
 
     /// What is sent before the request itself to open a connection: a body would be sent for nothing.
-    func leg(saying value: String) -> PreparedRequest {
+    func leg(saying value: String, toProxy: Bool) -> PreparedRequest {
         var leg = self
         if body != nil { leg.body = .data(Data()) }
         leg.dropExpectation()
-        leg.setAuthorization(value)
+        leg.say(value, toProxy: toProxy)
         return leg
+    }
+
+    mutating func say(_ value: String?, toProxy: Bool) {
+        if toProxy { proxyWords = value } else { setAuthorization(value) }
     }
 
     var framing: HTTP1BodyFraming {

@@ -95,6 +95,20 @@ enum OutgoingBody: Sendable {
         return running.finish()
     }
 
+    /// Of a sequence made for this alone; `nil` if it fails, or nobody waits any more.
+    static func hash(of make: @escaping @Sendable () -> AnyChunkIterator, _ kind: DigestHash, _ load: LoadControl) async -> String? {
+        let hashed = await Interruption<String?>.run(load) {
+            let (pieces, running) = (make(), BodyHash(kind))
+            while true {
+                guard let next = try? await pieces.next() as Chunk?? else { return nil }
+                guard let piece = next else { return running.finish() }
+                running.update(piece)
+            }
+        }
+        guard case .answered(let digits) = hashed else { return nil }
+        return digits
+    }
+
     static func fileChanged(_ missing: some BinaryInteger) -> LoadError {
         LoadError(.requestBodyFailed, phase: .sending, party: .system, detail: "the file became shorter: \(missing) bytes are missing")
     }
@@ -105,4 +119,14 @@ extension LoadError {
     fileprivate func naming(_ path: String) -> LoadError {
         LoadError(reason, phase: phase, party: party, url: url, detail: detail.map { "\(path): \($0)" } ?? path)
     }
+}
+
+/// A hash of pieces, for one task at a time.
+final class BodyHash {
+    private var running: DigestHash.Running
+
+    init(_ kind: DigestHash) { running = DigestHash.Running(kind) }
+
+    func update(_ piece: Chunk) { piece.withUnsafeBytes { running.update($0) } }
+    func finish() -> String? { running.finish() }
 }

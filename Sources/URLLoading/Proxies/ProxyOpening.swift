@@ -34,9 +34,11 @@ struct ProxyOpening {
         let error: LoadError
         fileprivate var codec: HTTP1Codec
         fileprivate var input: [UInt8]
+        /// It refused whom the connection was proved to be of.
+        fileprivate var isOfProof = false
 
         /// It wants credentials, and keeps the connection for whoever has them.
-        var mayBeAskedAgain: Bool { error.reason == .proxyAuthenticationRequired && codec.reuse != .never }
+        var mayBeAskedAgain: Bool { !isOfProof && error.reason == .proxyAuthenticationRequired && codec.reuse != .never }
     }
 
     /// - Parameters:
@@ -59,24 +61,65 @@ struct ProxyOpening {
     // MARK: HTTP
 
     private func connect(to host: Origin.Host, _ port: UInt16, _ isAgain: Bool) async throws(LoadError) -> Refusal? {
-        var codec = HTTP1Codec(role: .client, limits: HTTP1Limits(configuration.limits))
         let authority = Array("\(host.authority):\(port)".utf8)
+        if !isAgain, let tap { tap.tell(.connected(transport.description, connection: tap.connection)) }
+        if proxy.authorization == nil, let login = proxy.login,
+            let legs = ProofLegs(login, within: configuration.authentication.ticketTimeout)
+        {
+            return try await prove(legs, authority)
+        }
+        let digest = proxy.authorization == nil ? proxy.login?.digestAuthorization() : nil
+        let said = digest.map { $0.value(method: "CONNECT", target: authority, body: []) } ?? proxy.authorizationField("CONNECT", authority)
+        let (head, refusal) = try await ask(authority, said)
+        // Of a yes there is no body that could be proved.
+        if refusal == nil, let digest {
+            let proof = DigestProof(digest, authority, isProxy: true)
+            if try !proof.hear(head.headers) { try proof.end() }
+        }
+        return refusal
+    }
+
+    /// All messages go over this connection. One that refuses what they prove is not kept: it is somebody's who is not
+    /// let through.
+    private func prove(_ legs: ProofLegs, _ authority: [UInt8]) async throws(LoadError) -> Refusal? {
+        let binding = proxy.kind == .https ? (transport as? TLSTransport)?.endPointBinding : nil
+        var said = try await legs.first(binding, control)
+        while true {
+            let (head, refused) = try await ask(authority, said?.value)
+            guard var refusal = refused else {
+                _ = try await legs.hear(head, control)
+                return nil
+            }
+            guard let message = said, !message.isLast, head.status == legs.refusal, let words = legs.words(in: head.headers) else {
+                refusal.isOfProof = said != nil
+                return refusal
+            }
+            guard await finish(&refusal) else {
+                if let reason = control.stopReason { throw LoadError(reason, phase: .connecting) }
+                throw .proofBroken("the proxy's connection ends before the proof does")
+            }
+            said = try await legs.next(words, binding, control)
+        }
+    }
+
+    /// One CONNECT, and the head of its answer; a refusal, unless it is a yes.
+    private func ask(_ authority: [UInt8], _ authorization: String?) async throws(LoadError) -> (HTTPHead, Refusal?) {
+        var codec = HTTP1Codec(role: .client, limits: HTTP1Limits(configuration.limits))
         var headers = Headers()
-        if let authorization = proxy.authorizationField("CONNECT", authority) { headers.append(.proxyAuthorization, authorization) }
+        if let authorization { headers.append(.proxyAuthorization, authorization) }
         if let userAgent = configuration.userAgent { headers.append(.userAgent, userAgent) }
         var request: [UInt8] = []
         do throws(WireViolation) {
             try codec.sendRequest(method: .connect, target: authority, host: authority, headers: headers, framing: .none, into: &request)
         } catch { throw LoadError(error, .connecting) }
-        if !isAgain, let tap { tap.tell(.connected(transport.description, connection: tap.connection)) }
         try await send(request)
         if let tap { tap.tell(.sent(request, connection: tap.connection)) }
         var input: [UInt8] = []
         let head = HTTPHead(try await answer(&codec, &input))
-        guard head.status.kind != .successful else { return nil }
+        guard head.status.kind != .successful else { return (head, nil) }
         let reason: LoadError.Reason = head.status == .proxyAuthenticationRequired ? .proxyAuthenticationRequired : .proxyRefused
         let error = LoadError(reason, phase: .connecting, party: .peer, detail: "it answered \(head.status)").at(proxy, head: head)
-        return Refusal(error: error, codec: codec, input: input)
+        return (head, Refusal(error: error, codec: codec, input: input))
     }
 
     /// More of a refusal than this costs more to read than a new connection.

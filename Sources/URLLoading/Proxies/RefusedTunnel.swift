@@ -24,6 +24,9 @@ struct RefusedTunnel {
         return way.proxies[passed.count].isSamePlace(as: proxy)
     }
 
+    /// What names its connection to a proof for who refused (RFC 5929).
+    var binding: [UInt8]? { proxy.kind == .https ? (transport as? TLSTransport)?.endPointBinding : nil }
+
     func close() { transport.close() }
 }
 

@@ -26,29 +26,38 @@ package final class BlockingThreads: Sendable {
     }
 
     /// What `work` returns, once one of the threads has run it; `nil` as soon as the token is stopped:
-    /// the work then ends by itself, and must keep alive what it uses.
-    package func call<R: Sendable>(_ token: StopToken, _ work: @escaping @Sendable () -> R) async -> R? {
+    /// the work then ends by itself, and must keep alive what it uses. What nobody waits for any more when its turn
+    /// comes is not begun.
+    /// - Parameter deadline: of the token's clock; `nil` is returned then.
+    package func call<R: Sendable>(
+        _ token: StopToken, until deadline: Int64 = .max, _ work: @escaping @Sendable () -> R
+    ) async -> R? {
         let slot = Poller.shared.borrowSlot()
         token.attach(slot)
         defer {
             token.detach(slot)
             Poller.shared.returnSlot(slot)
         }
+        if deadline != .max { token.clock.schedule(slot, at: deadline) }
         let result = Outcome<R>()
         run {
+            guard !result.isLeft.load(ordering: .acquiring) else { return }
             let value = work()
             result.value.withLock { $0 = value }
             slot.wake()
         }
         while token.stopReason == nil {
             if let value = result.value.withLock({ $0 }) { return value }
+            if deadline != .max, token.clock.now() >= deadline { break }
             await Poller.shared.park(slot, until: token)
         }
+        result.isLeft.store(true, ordering: .releasing)
         return nil
     }
 
     private final class Outcome<R: Sendable>: Sendable {
         let value = Lock<R?>(nil)
+        let isLeft = Atomic(false)
     }
 
     /// Runs `work` on one of the threads, in order of arrival. Never blocks.

@@ -10,17 +10,24 @@ package final class TicketLibrary: @unchecked Sendable {
     private typealias Import = @convention(c) (UnsafeMutablePointer<UInt32>, UnsafeMutableRawPointer, UnsafeMutableRawPointer, UnsafeMutablePointer<OpaquePointer?>) -> UInt32
     private typealias Begin = @convention(c) (
         UnsafeMutablePointer<UInt32>, OpaquePointer?, UnsafeMutablePointer<OpaquePointer?>, OpaquePointer?, UnsafeMutableRawPointer, UInt32,
-        UInt32, OpaquePointer?, UnsafeMutableRawPointer?, OpaquePointer?, UnsafeMutableRawPointer, UnsafeMutablePointer<UInt32>?,
+        UInt32, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, OpaquePointer?, UnsafeMutableRawPointer, UnsafeMutablePointer<UInt32>?,
         UnsafeMutablePointer<UInt32>?
     ) -> UInt32
     private typealias ReleaseBuffer = @convention(c) (UnsafeMutablePointer<UInt32>, UnsafeMutableRawPointer) -> UInt32
     private typealias ReleaseName = @convention(c) (UnsafeMutablePointer<UInt32>, UnsafeMutablePointer<OpaquePointer?>) -> UInt32
     private typealias End = @convention(c) (UnsafeMutablePointer<UInt32>, UnsafeMutablePointer<OpaquePointer?>, OpaquePointer?) -> UInt32
+    private typealias Acquire = @convention(c) (
+        UnsafeMutablePointer<UInt32>, OpaquePointer?, UnsafeMutableRawPointer, UInt32, UnsafeMutableRawPointer, Int32,
+        UnsafeMutablePointer<OpaquePointer?>, OpaquePointer?, UnsafeMutablePointer<UInt32>?
+    ) -> UInt32
+    private typealias ReleaseCredential = @convention(c) (UnsafeMutablePointer<UInt32>, UnsafeMutablePointer<OpaquePointer?>) -> UInt32
     private let importName: Import
     private let begin: Begin
     private let releaseBuffer: ReleaseBuffer
     private let releaseName: ReleaseName
     private let end: End
+    private let acquire: Acquire
+    private let releaseCredential: ReleaseCredential
 
     /// A KDC that does not answer holds up nobody who needs none.
     private let threads = BlockingThreads(limit: 2)
@@ -34,15 +41,32 @@ package final class TicketLibrary: @unchecked Sendable {
             let begin = csys_library_symbol(handle, "gss_init_sec_context"),
             let releaseBuffer = csys_library_symbol(handle, "gss_release_buffer"),
             let releaseName = csys_library_symbol(handle, "gss_release_name"),
-            let end = csys_library_symbol(handle, "gss_delete_sec_context")
+            let end = csys_library_symbol(handle, "gss_delete_sec_context"),
+            let acquire = csys_library_symbol(handle, "gss_acquire_cred_with_password"),
+            let releaseCredential = csys_library_symbol(handle, "gss_release_cred")
         else { return nil }
         self.importName = unsafeBitCast(importName, to: Import.self)
         self.begin = unsafeBitCast(begin, to: Begin.self)
         self.releaseBuffer = unsafeBitCast(releaseBuffer, to: ReleaseBuffer.self)
         self.releaseName = unsafeBitCast(releaseName, to: ReleaseName.self)
         self.end = unsafeBitCast(end, to: End.self)
+        self.acquire = unsafeBitCast(acquire, to: Acquire.self)
+        self.releaseCredential = unsafeBitCast(releaseCredential, to: ReleaseCredential.self)
     }
 
+    /// `gss_channel_bindings_struct`, without addresses.
+    private struct Bindings {
+        var initiatorKind: UInt32 = 0
+        var initiator = Buffer()
+        var acceptorKind: UInt32 = 0
+        var acceptor = Buffer()
+        var data: Buffer
+    }
+    /// `gss_OID_set_desc`.
+    private struct IdentifierSet {
+        var count = 1
+        var first: UnsafeMutableRawPointer?
+    }
     /// `gss_buffer_desc`.
     private struct Buffer {
         var count = 0
@@ -57,22 +81,36 @@ package final class TicketLibrary: @unchecked Sendable {
     private static let negotiation: [UInt8] = [0x2B, 6, 1, 5, 5, 2]
     /// RFC 2743 §4.1: a service on a host.
     private static let serviceName: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x12, 1, 2, 1, 4]
+    /// RFC 2743 §4.2: a user.
+    private static let userName: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x12, 1, 2, 1, 1]
     /// The service proves itself too. Credentials are not delegated: that flag stays off.
     private static let mutual: UInt32 = 2
     /// The upper bits of a status are errors (RFC 2743 §1.2.1.1).
     private static let failed: UInt32 = 0xFFFF_0000
 
     /// A proof to a service on a host, such as `HTTP`.
-    package func context(for service: String, on host: String) -> TicketContext { TicketContext(self, service, host) }
-
-    fileprivate func call(_ token: StopToken, _ work: @escaping @Sendable () -> TicketContext.Step) async -> TicketContext.Step {
-        await threads.call(token, work) ?? .failed
+    /// - Parameters:
+    ///   - credential: in place of the tickets in this user's cache.
+    ///   - binding: what names the channel that it goes through (RFC 5929), so that nobody can pass it on to another.
+    package func context(
+        for service: String, on host: String, as credential: TicketCredential? = nil, bound binding: [UInt8]? = nil
+    ) -> TicketContext {
+        TicketContext(self, service, host, credential, binding)
     }
 
-    fileprivate func name(_ service: String, _ host: String) -> OpaquePointer? {
+    /// What a password is good for: asked of the KDC when it is first used, and kept in memory.
+    package func credential(user: String, password: String) -> TicketCredential { TicketCredential(self, user, password) }
+
+    func call(_ token: StopToken, until deadline: Int64, _ work: @escaping @Sendable () -> TicketContext.Step) async -> TicketContext.Step {
+        await threads.call(token, until: deadline, work) ?? .failed
+    }
+
+    func serviceName(_ service: String, _ host: String) -> OpaquePointer? { name("\(service)@\(host)", Self.serviceName) }
+
+    private func name(_ text: String, _ kind: [UInt8]) -> OpaquePointer? {
         var minor: UInt32 = 0
         var name: OpaquePointer?
-        var text = Array("\(service)@\(host)".utf8), kind = Self.serviceName
+        var text = Array(text.utf8), kind = kind
         let imported = text.withUnsafeMutableBytes { text in
             kind.withUnsafeMutableBytes { kind in
                 var buffer = Buffer(count: text.count, bytes: text.baseAddress)
@@ -83,16 +121,47 @@ package final class TicketLibrary: @unchecked Sendable {
         return imported & Self.failed == 0 ? name : nil
     }
 
-    fileprivate func step(_ context: inout OpaquePointer?, _ name: OpaquePointer, _ input: [UInt8]) -> TicketContext.Step {
+    /// `nil` for a user whom no KDC knows, with this password.
+    func acquire(_ user: String, _ password: String) -> OpaquePointer? {
+        var name = name(user, Self.userName)
+        guard name != nil else { return nil }
         var minor: UInt32 = 0
-        var mechanism = Self.negotiation, input = input
+        var credential: OpaquePointer?
+        var mechanism = Self.negotiation, word = Array(password.utf8)
+        let status = mechanism.withUnsafeMutableBytes { mechanism in
+            word.withUnsafeMutableBytes { word in
+                var identifier = Identifier(count: UInt32(mechanism.count), bytes: mechanism.baseAddress)
+                return withUnsafeMutableBytes(of: &identifier) { identifier in
+                    var set = IdentifierSet(first: identifier.baseAddress)
+                    var secret = Buffer(count: word.count, bytes: word.baseAddress)
+                    // 1: to begin proofs.
+                    return acquire(&minor, name, &secret, 0, &set, 1, &credential, nil, nil)
+                }
+            }
+        }
+        _ = releaseName(&minor, &name)
+        return status & Self.failed == 0 ? credential : nil
+    }
+
+    func step(
+        _ context: inout OpaquePointer?, _ name: OpaquePointer, _ credential: OpaquePointer?, _ binding: [UInt8]?, _ input: [UInt8]
+    ) -> TicketContext.Step {
+        var minor: UInt32 = 0
+        var mechanism = Self.negotiation, input = input, channel = binding ?? []
         var output = Buffer()
         defer { _ = releaseBuffer(&minor, &output) }
         let status = mechanism.withUnsafeMutableBytes { mechanism in
             input.withUnsafeMutableBytes { input in
-                var identifier = Identifier(count: UInt32(mechanism.count), bytes: mechanism.baseAddress)
-                var received = Buffer(count: input.count, bytes: input.baseAddress)
-                return begin(&minor, nil, &context, name, &identifier, Self.mutual, 0, nil, &received, nil, &output, nil, nil)
+                channel.withUnsafeMutableBytes { channel in
+                    var identifier = Identifier(count: UInt32(mechanism.count), bytes: mechanism.baseAddress)
+                    var received = Buffer(count: input.count, bytes: input.baseAddress)
+                    var bindings = Bindings(data: Buffer(count: channel.count, bytes: channel.baseAddress))
+                    return withUnsafeMutableBytes(of: &bindings) { bindings in
+                        begin(
+                            &minor, credential, &context, name, &identifier, Self.mutual, 0, binding == nil ? nil : bindings.baseAddress,
+                            &received, nil, &output, nil, nil)
+                    }
+                }
             }
         }
         guard status & Self.failed == 0 else { return .failed }
@@ -100,46 +169,13 @@ package final class TicketLibrary: @unchecked Sendable {
         return .goesOn(saying: bytes, isComplete: status == 0)
     }
 
-    fileprivate func release(_ context: inout OpaquePointer?, _ name: inout OpaquePointer?) {
+    func release(_ context: inout OpaquePointer?, _ name: inout OpaquePointer?) {
         var minor: UInt32 = 0
         if context != nil { _ = end(&minor, &context, nil) }
         if name != nil { _ = releaseName(&minor, &name) }
     }
-}
-
-/// One proof, from its first token to the one that proves the service to us. One step at a time.
-package final class TicketContext: @unchecked Sendable {
-    // Unchecked: what changes is touched under the lock.
-    package enum Step: Sendable, Hashable {
-        /// What is to be said; empty for nothing. Complete: each has proved himself to the other.
-        case goesOn(saying: [UInt8], isComplete: Bool)
-        /// No ticket that is good for it, a service that is another, or the wait was stopped.
-        case failed
-    }
-    private let library: TicketLibrary
-    private let service: String
-    private let host: String
-    private let lock = Lock<Void>(())
-    private var name: OpaquePointer?
-    private var context: OpaquePointer?
-
-    fileprivate init(_ library: TicketLibrary, _ service: String, _ host: String) {
-        self.library = library
-        self.service = service
-        self.host = host
-    }
-
-    deinit { library.release(&context, &name) }
-
-    /// The first token, or the answer to one of the service's. A wait that is stopped leaves the call to itself.
-    /// - Parameter input: empty for the first.
-    package func step(_ input: [UInt8], _ token: StopToken) async -> Step {
-        await library.call(token) { [self] in
-            lock.withLock { _ in
-                if name == nil { name = library.name(service, host) }
-                guard let name else { return .failed }
-                return library.step(&context, name, input)
-            }
-        }
+    func release(credential: inout OpaquePointer?) {
+        var minor: UInt32 = 0
+        if credential != nil { _ = releaseCredential(&minor, &credential) }
     }
 }

@@ -23,6 +23,14 @@ extension TestProxy {
         public var password: String
         /// How it misbehaves; `nil` for not at all.
         public var fault: Fault?
+        /// Of HTTP: who is let through, in place of ``user``. It hears every request, in order on each connection.
+        ///
+        /// ```swift
+        /// configuration.judge = { asked in
+        ///     asked.headers[.proxyAuthorization] == "Bearer t" ? .letThrough() : .refuse([.proxyAuthenticate: "Bearer"])
+        /// }
+        /// ```
+        public var judge: (@Sendable (Asked) -> Verdict)?
 
         public init(_ kind: Kind, tls: TestOrigin.TLS? = nil, user: String? = nil, password: String = "", fault: Fault? = nil) {
             self.kind = kind
@@ -63,6 +71,14 @@ extension TestProxy {
         case close(Point)
         /// Sends these bytes with its yes to a tunnel, as if they were the origin's.
         case extraBytes([UInt8])
+    }
+
+    /// What it thinks of who asks.
+    public enum Verdict: Sendable {
+        /// With these fields in its answer, besides those of the origin.
+        case letThrough(Headers = Headers())
+        /// With 407 and these fields.
+        case refuse(Headers)
     }
 
     /// One request to it.

@@ -24,14 +24,19 @@ extension TestProxyConnection {
             }
         }
         guard let request else { throw Over() }
-        record(request.method.rawValue, request.target, request.headers)
+        let asked = record(request.method.rawValue, request.target, request.headers)
         try await meet(.request)
-        if let refusal = refusal(request) { return try await refuse(refusal) }
-        guard request.method == .connect else { return try await forward(request, body) }
+        var said = Headers()
+        switch proxy.configuration.judge?(asked) {
+        case .refuse(let headers)?: return try await refuse(407, headers)
+        case .letThrough(let headers)?: said = headers
+        case nil: if let refusal = refusal(request) { return try await refuse(refusal) }
+        }
+        guard request.method == .connect else { return try await forward(request, body, said) }
         guard let origin = try? Target("http://" + request.target).origin, let address = try? SOCKSAddress(origin.host, port: origin.port)
         else { return try await refuse(400) }
         try await tunnel(
-            to: address.host, origin.port, yes: Array("HTTP/1.1 200 Connection established\r\n\r\n".utf8),
+            to: address.host, origin.port, yes: Array("HTTP/1.1 200 Connection established\r\n\(said.lines)\r\n".utf8),
             no: Array("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 4\r\n\r\nbad\n".utf8))
     }
 
@@ -54,9 +59,9 @@ extension TestProxyConnection {
         return request.headers[.proxyAuthorization] == wanted ? nil : 407
     }
 
-    private func refuse(_ status: Int) async throws(Over) {
+    private func refuse(_ status: Int, _ headers: Headers? = nil) async throws(Over) {
         var text = "HTTP/1.1 \(status) \(Status(status)?.reasonPhrase ?? "")\r\nContent-Length: 8\r\n"
-        if status == 407 { text += "Proxy-Authenticate: Basic realm=\"test\"\r\n" }
+        if status == 407 { text += headers?.lines ?? "Proxy-Authenticate: Basic realm=\"test\"\r\n" }
         try await answer(Array((text + "\r\nrefused\n").utf8))
         if case .closeAfterRefusal = fault { throw Over() }
     }
@@ -66,7 +71,7 @@ extension TestProxyConnection {
         .proxyAuthorization, .proxyConnection, .connection, .host, .contentLength, .transferEncoding, "Keep-Alive",
     ]
 
-    private func forward(_ head: HTTP1RequestHead, _ body: [UInt8]) async throws(Over) {
+    private func forward(_ head: HTTP1RequestHead, _ body: [UInt8], _ said: Headers) async throws(Over) {
         guard let url = URL(string: head.target), url.scheme == "http" else { return try await refuse(400) }
         var request = Request(url: url, method: head.method, headers: head.headers)
         for name in Self.ownFields { request.headers.remove(name) }
@@ -79,6 +84,7 @@ extension TestProxyConnection {
         guard let response = answered.1.http else { throw Over() }
         var codec = HTTP1Codec(role: .server), output: [UInt8] = [], headers = response.headers
         for name in Self.ownFields { headers.remove(name) }
+        for field in said { headers.append(field.name, field.value) }
         do throws(WireViolation) {
             // What was asked, so that the codec knows how the answer may end.
             try Self.ask(&codec, head.method)
@@ -102,4 +108,8 @@ extension TestProxyConnection {
             Result { () throws(WireViolation) in try codec.next(bytes, consumed: &consumed) }
         }.get()
     }
+}
+
+extension Headers {
+    fileprivate var lines: String { map { "\($0.name): \($0.value)\r\n" }.joined() }
 }

@@ -54,9 +54,12 @@ final class TestProxyConnection: ServedConnection, @unchecked Sendable {
         } catch { throw Over() }
     }
 
-    func record(_ method: String, _ target: String, _ headers: Headers = Headers(), credentials: String? = nil) {
-        proxy.record(TestProxy.Asked(
-            method: method, target: target, headers: headers, credentials: credentials, connection: number, serverName: serverName))
+    @discardableResult
+    func record(_ method: String, _ target: String, _ headers: Headers = Headers(), credentials: String? = nil) -> TestProxy.Asked {
+        let asked = TestProxy.Asked(
+            method: method, target: target, headers: headers, credentials: credentials, connection: number, serverName: serverName)
+        proxy.record(asked)
+        return asked
     }
 
     // MARK: Faults

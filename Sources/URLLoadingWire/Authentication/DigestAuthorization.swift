@@ -1,6 +1,6 @@
 // The answer to a challenge of Digest (RFC 7616 §3.4). What hashes and what is random comes from outside.
 
-package struct DigestAuthorization {
+package struct DigestAuthorization: Sendable {
     package let challenge: DigestChallenge
     package let user: String
     package let password: String
@@ -9,11 +9,11 @@ package struct DigestAuthorization {
     /// How often this nonce was used, this time included.
     package let count: UInt32
     /// The digits of a hash, in lower case.
-    package let hash: (DigestChallenge.Hash, [UInt8]) -> String
+    package let hash: @Sendable (DigestChallenge.Hash, [UInt8]) -> String
 
     package init(
         _ challenge: DigestChallenge, user: String, password: String, cnonce: String, count: UInt32,
-        hash: @escaping (DigestChallenge.Hash, [UInt8]) -> String
+        hash: @escaping @Sendable (DigestChallenge.Hash, [UInt8]) -> String
     ) {
         self.challenge = challenge
         self.user = user
@@ -62,22 +62,31 @@ package struct DigestAuthorization {
         return hashed("\(firstHash):\(challenge.nonce):\(digits):\(cnonce):\(protection.rawValue):\(secondHash)")
     }
 
-    /// Whether a server that says something of itself with its answer knows the password too (§3.5). What it says with
-    /// auth-int covers a body that is not here yet: of that only what else it says is looked at.
+    /// Whether what a server says of itself with its answer is about the body too, which is not here yet (§3.5).
+    package func coversBody(_ information: AuthenticationChallenge) -> Bool {
+        guard information["rspauth"] != nil else { return false }
+        return protection(said: information) == .integrity
+    }
+
+    /// Whether a server that says something of itself with its answer knows the password too (§3.5).
     /// - Parameters:
     ///   - information: of Authentication-Info.
     ///   - target: of the request that carried this authorization.
-    package func isProved(by information: AuthenticationChallenge, target: [UInt8]) -> Bool {
+    ///   - bodyHash: digits, of the answer's body as it came; `nil` where it is not covered.
+    package func isProved(by information: AuthenticationChallenge, target: [UInt8], bodyHash: String?) -> Bool {
         guard let proof = information["rspauth"] else { return true }
         if let theirs = information["cnonce"], theirs != cnonce { return false }
         if let theirs = information["nc"], theirs != digits { return false }
-        let word = information["qop"].map(\.lowercasedASCII)
-        if word == DigestChallenge.Protection.integrity.rawValue { return true }
-        let protection = word.flatMap { DigestChallenge.Protection(rawValue: $0) }
-        guard word == nil || protection != nil else { return false }
-        let own: DigestChallenge.Protection? = challenge.protections.isEmpty ? nil : challenge.protections.contains(.auth) ? .auth : .integrity
-        if own == .integrity, word == nil { return true }
-        return response("", target, nil, own).lowercasedASCII == proof.lowercasedASCII
+        guard let word = information["qop"], DigestChallenge.Protection(rawValue: word.lowercasedASCII) == nil else {
+            return response("", target, bodyHash, protection(said: information)).lowercasedASCII == proof.lowercasedASCII
+        }
+        return false
+    }
+
+    /// Without a word of its own it is that of the request.
+    private func protection(said information: AuthenticationChallenge) -> DigestChallenge.Protection? {
+        if let word = information["qop"] { return DigestChallenge.Protection(rawValue: word.lowercasedASCII) }
+        return challenge.protections.isEmpty ? nil : challenge.protections.contains(.auth) ? .auth : .integrity
     }
 
     /// §3.4.2.

@@ -31,33 +31,49 @@ final class NTLMGate: Sendable {
     func forget() { state.withLock { $0.opened = [:] } }
 
     func answer(_ request: TestOrigin.RecordedRequest) -> TestOrigin.Answer {
-        let said = request.headers[.authorization]
+        switch hear(request.connection, request.headers[.authorization], request.bodyCount) {
+        case .user(let user): return .ok("\(user) \(request.bodyCount)")
+        case .refused(let words):
+            var headers = Headers()
+            for word in words { headers.append(.wwwAuthenticate, word) }
+            return .status(.unauthorized, headers: headers, body: .bytes(Array("refused".utf8)))
+        }
+    }
+
+    /// The same of a proxy.
+    func judge(_ asked: TestProxy.Asked) -> TestProxy.Verdict {
+        switch hear(asked.connection, asked.headers[.proxyAuthorization], Int(asked.headers[.contentLength] ?? "") ?? 0) {
+        case .user: return .letThrough()
+        case .refused(let words):
+            var headers = Headers()
+            for word in words { headers.append(.proxyAuthenticate, word) }
+            return .refuse(headers)
+        }
+    }
+
+    private enum Heard: Sendable { case user(String), refused([String]) }
+
+    private func hear(_ connection: Int, _ said: String?, _ bodyCount: Int) -> Heard {
         let message = said.flatMap { $0.hasPrefix("NTLM ") ? Base64.decode(String($0.dropFirst(5))) : nil } ?? []
         let reader = NTLMReader(bytes: message), type = reader.number32(at: 8)
         return state.withLock { state in
             switch type {
             case 1?:
-                state.seen.append("\(request.connection) negotiate\(request.bodyCount > 0 ? " with a body" : "")")
-                state.asked.insert(request.connection)
-                return refusal(["NTLM " + words])
+                state.seen.append("\(connection) negotiate\(bodyCount > 0 ? " with a body" : "")")
+                state.asked.insert(connection)
+                return .refused(["NTLM " + words])
             case 3?:
                 let user = String(decoding: Self.units(reader.payload(36) ?? []), as: UTF16.self)
-                state.seen.append("\(request.connection) authenticate \(user)")
-                guard state.asked.remove(request.connection) != nil, proves(user, reader) else { return refusal(["NTLM"]) }
-                state.opened[request.connection] = user
-                return .ok("\(user) \(request.bodyCount)")
+                state.seen.append("\(connection) authenticate \(user)")
+                guard state.asked.remove(connection) != nil, proves(user, reader) else { return .refused(["NTLM"]) }
+                state.opened[connection] = user
+                return .user(user)
             default:
-                state.seen.append("\(request.connection) \(said == nil ? "-" : "?")")
-                if let user = state.opened[request.connection] { return .ok("\(user) \(request.bodyCount)") }
-                return refusal(others + ["NTLM"])
+                state.seen.append("\(connection) \(said == nil ? "-" : "?")")
+                if let user = state.opened[connection] { return .user(user) }
+                return .refused(others + ["NTLM"])
             }
         }
-    }
-
-    private func refusal(_ words: [String]) -> TestOrigin.Answer {
-        var headers = Headers()
-        for word in words { headers.append(.wwwAuthenticate, word) }
-        return .status(.unauthorized, headers: headers, body: .bytes(Array("refused".utf8)))
     }
 
     private func proves(_ user: String, _ reader: NTLMReader) -> Bool {

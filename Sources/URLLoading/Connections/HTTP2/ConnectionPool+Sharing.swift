@@ -111,9 +111,13 @@ extension ConnectionPool {
             guard connection.isAlike(route), let remote = connection.transport.remoteAddress, addresses.contains(remote) else { return false }
             return (connection.transport as? TLSTransport)?.covers(name) == true
         }
-        guard let other = candidates.first(where: { $0.enter() }) else { return nil }
-        wake(withSharing { $0.coalesced(other, of: other.route, route) })
-        return other
+        for other in candidates {
+            let woken = withSharing { sharing in other.enter() ? sharing.coalesced(other, of: other.route, route) : nil }
+            guard let woken else { continue }
+            wake(woken)
+            return other
+        }
+        return nil
     }
 
     /// The server of a route wants HTTP/1.1, in spite of its choice. Returns whether it can have it.
@@ -154,12 +158,15 @@ extension ConnectionPool {
 
     /// A place is given back.
     func leave(_ connection: HTTP2Connection) {
-        let isLast = connection.leave()
-        let closes = isLast && (connection.isRetired || !keepsConnections || withSharing { $0.isDraining })
-        wake(withSharing { sharing in
-            if connection.isRetired || closes { return sharing.remove(connection, connection.route) }
-            return sharing.placeIsFree(connection, connection.route)
-        })
+        // In one step: who takes a place takes it under the same lock, and finds no connection that is about to be closed.
+        let (isLast, closes, woken) = withSharing { sharing in
+            let isLast = connection.leave()
+            let closes = isLast && (connection.isRetired || !keepsConnections || sharing.isDraining)
+            let woken = connection.isRetired || closes
+                ? sharing.remove(connection, connection.route) : sharing.placeIsFree(connection, connection.route)
+            return (isLast, closes, woken)
+        }
+        wake(woken)
         if closes { return connection.close() }
         guard isLast else { return }
         evictSurplus()

@@ -112,7 +112,8 @@ final class HTTP2Connection: @unchecked Sendable {
     func retire() {
         if isOpen.exchange(false, ordering: .sequentiallyConsistent) { hasReport.store(true, ordering: .releasing) }
     }
-    var streamCount: Int { places.load(ordering: .relaxed) }
+    /// In one order with `isRetired`: of who leaves last and who retires it, at least one sees what the other did.
+    var streamCount: Int { places.load(ordering: .sequentiallyConsistent) }
     /// Streams that were begun so far.
     var streamsBegun: Int { begun.load(ordering: .relaxed) }
     /// When its last stream ended.

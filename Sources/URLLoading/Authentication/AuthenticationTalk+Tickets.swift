@@ -1,0 +1,66 @@
+// Negotiate (RFC 4559). A ticket in this user's cache is used without asking anybody (checklist 70). Where there is none, or
+// it was refused, the session's decision is asked who it is, the load's if there is none (66, 67): a password gets a ticket
+// from the KDC, and is said to nobody else.
+
+import URLLoadingIO
+import URLLoadingWire
+
+extension AuthenticationTalk {
+    /// `nil` if the next way is to be gone.
+    func negotiate(
+        _ space: ProtectionSpace, _ side: inout Side, _ response: Response, _ asks: Bool
+    ) async throws(LoadError) -> Login? {
+        if !side.hasTriedTicket {
+            side.hasTriedTicket = true
+            if let login = try await ticket(Login(.negotiate, space, Credential(user: "", password: ""), isOfURL: false, path: path)) {
+                return login
+            }
+        }
+        guard asks else { return nil }
+        let stored = try await stored(space).flatMap { stored in
+            side.refused.contains { $0.proves(sameAs: stored) } ? nil : stored
+        }
+        let decision = try await load.decide(Challenge(
+            space: space, proposedCredential: stored, previousFailureCount: side.failures, failureResponse: response))
+        switch decision {
+        case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
+        case .accept, .present: throw LoadError(.badDecision, phase: .deciding, party: .local, detail: "a credential is wanted")
+        case .rejectProtectionSpace: return nil
+        // Without a decision the next way would follow, and so it does: with a question of its own.
+        case .performDefaultHandling: return try await ticket(stored, space, &side, isAnswer: false)
+        case .use(let credential): return try await ticket(credential, space, &side, isAnswer: true)
+        }
+    }
+
+    private func ticket(
+        _ credential: Credential?, _ space: ProtectionSpace, _ side: inout Side, isAnswer: Bool
+    ) async throws(LoadError) -> Login? {
+        guard let credential, !credential.user.isEmpty, !side.unknownUsers.contains(where: { $0.proves(sameAs: credential) })
+        else { return nil }
+        let login = Login(.negotiate, space, credential, isOfURL: false, path: path, isAnswer: isAnswer)
+        if let login = try await ticket(login) { return login }
+        // Whoever asks has heard nothing of it: no failure there.
+        side.unknownUsers.append(credential)
+        return nil
+    }
+
+    /// Whether there is a ticket: the first token is made, and kept for the connection that it is bound to.
+    private func ticket(_ login: Login?) async throws(LoadError) -> Login? {
+        guard let login else { return nil }
+        let begun = await TicketProof.begin(
+            login.space.host, login.ticketCredential, channel.binding, within: authenticator.settings.ticketTimeout, load)
+        if let reason = load.stopReason { throw LoadError(reason, phase: .deciding) }
+        guard let begun else { return nil }
+        login.keep(begun)
+        return login
+    }
+
+    /// What is stored for this way alone: passwords for any way are not shown to a KDC unasked.
+    private func stored(_ space: ProtectionSpace) async throws(LoadError) -> Credential? {
+        let authenticator = authenticator
+        guard let found = await BlockingThreads.files.call(load, { authenticator.ownCredential(for: space) }) else {
+            throw LoadError(load.stopReason ?? .cancelled, phase: .deciding)
+        }
+        return found
+    }
+}

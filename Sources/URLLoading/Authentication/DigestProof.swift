@@ -1,0 +1,58 @@
+// What a server says of itself after a proof with Digest (RFC 7616 §3.5): that it knows the password too. With auth-int that
+// covers the body, and is known at its end.
+
+import URLLoadingIO
+import URLLoadingWire
+
+final class DigestProof {
+    private let authorization: DigestAuthorization
+    private let target: [UInt8]
+    private let field: FieldName
+    private var information: AuthenticationChallenge?
+    private let body: BodyHash
+
+    init(_ authorization: DigestAuthorization, _ target: [UInt8], isProxy: Bool) {
+        self.authorization = authorization
+        self.target = target
+        field = isProxy ? .proxyAuthenticationInfo : .authenticationInfo
+        body = BodyHash(Login.kind(authorization.challenge.hash))
+    }
+
+    /// - Returns: whether all is said: nothing covers the body.
+    func hear(_ headers: Headers) throws(LoadError) -> Bool {
+        guard let text = headers[field], let information = AuthenticationChallenge.information(text) else { return true }
+        if authorization.coversBody(information) {
+            self.information = information
+            return false
+        }
+        try check(authorization.isProved(by: information, target: target, bodyHash: nil))
+        return true
+    }
+
+    func hear(_ piece: Chunk) { body.update(piece) }
+
+    /// The body has ended.
+    func end() throws(LoadError) {
+        guard let information else { return }
+        self.information = nil
+        try check(authorization.isProved(by: information, target: target, bodyHash: body.finish()))
+    }
+
+    private func check(_ isProved: Bool) throws(LoadError) {
+        guard !isProved else { return }
+        throw .proofBroken("rspauth of \(field) is wrong: the server does not know the password")
+    }
+}
+
+extension [DigestProof] {
+    /// Of the origin's and a proxy's.
+    func hear(_ piece: BodyPiece?) throws(LoadError) {
+        for proof in self {
+            switch piece {
+            case .chunk(let chunk)?: proof.hear(chunk)
+            case .end?: try proof.end()
+            case nil: return
+            }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+// One proof by ticket, made when the channel that it goes through is known: it is bound to that (RFC 5929), so that nobody
+// in between can pass it on.
+
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+final class TicketProof: @unchecked Sendable {
+    // Unchecked: used by the load's own task.
+    private let login: Login
+    private let limit: Duration
+    private var context: TicketContext?
+
+    /// A first token that nobody has heard yet.
+    struct Begun: Sendable {
+        let context: TicketContext
+        let words: [UInt8]
+        let isComplete: Bool
+    }
+
+    init(_ login: Login, within limit: Duration) {
+        self.login = login
+        self.limit = limit
+    }
+
+    /// Something was said, and the answer may end it.
+    var isOpen: Bool { context != nil }
+
+    /// A token is good for one request: servers remember those they have seen.
+    func begin(_ binding: [UInt8]?, _ load: LoadControl) async -> Begun? {
+        var begun = login.takeBegunTicket()
+        if begun == nil || begun?.context.binding != binding {
+            begun = await Self.begin(login.space.host, login.ticketCredential, binding, within: limit, load)
+        }
+        context = begun?.context
+        return begun
+    }
+
+    /// - Returns: `nil` if there is no ticket, no name to get one for, no library, or no answer in time.
+    static func begin(
+        _ host: String, _ credential: TicketCredential?, _ binding: [UInt8]?, within limit: Duration, _ load: LoadControl
+    ) async -> Begun? {
+        guard let context = TicketLibrary.shared?.context(for: "HTTP", on: host, as: credential, bound: binding),
+            case .goesOn(let words, let isComplete) = await context.step([], load, until: deadline(limit, load)), !words.isEmpty
+        else { return nil }
+        return Begun(context: context, words: words, isComplete: isComplete)
+    }
+
+    func step(_ words: [UInt8], _ load: LoadControl) async -> TicketContext.Step {
+        await context?.step(words, load, until: Self.deadline(limit, load)) ?? .failed
+    }
+
+    private static func deadline(_ limit: Duration, _ load: LoadControl) -> Int64 {
+        load.clock.now().addingReportingOverflow(LoadControl.nanoseconds(limit)).partialValue
+    }
+}
