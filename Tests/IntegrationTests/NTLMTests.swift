@@ -49,4 +49,49 @@ struct NTLMTests {
         let other = try await Running.urlload(["-s", "-f", "-u", "DOM\\alice:s3cret", "--digest", target])
         #expect(other.code == 22)
     }
+
+    /// Over TLS the proxy wants the proof bound to its certificate.
+    @Test(arguments: ["NTLM_PROXY", "NTLM_PROXY_TLS"]) func `checklist 88: a proxy`(_ server: String) async throws {
+        let address = try Proxy(Servers.text(server, ""))
+        var configuration = Servers.configuration
+        configuration.proxies = .fixed([address])
+        var decisions = Decisions()
+        decisions.challenge = Decision { challenge in
+            guard challenge.space.isProxy, challenge.previousFailureCount == 0 else { return .performDefaultHandling }
+            return .use(Credential(user: "DOM\\alice", password: "s3cret"))
+        }
+        let session = Session(configuration, decisions: decisions)
+        for _ in 0..<2 {
+            let (secure, _) = try await session.data(from: try ProxyTests.renamed("NGINX_TLS", "/1k.txt"))
+            #expect(secure == Servers.numbers(128))
+        }
+        var connections: Set<String> = []
+        for _ in 0..<3 {
+            let (plain, response) = try await session.data(from: try ProxyTests.renamed("NGINX", "/1k.txt"))
+            #expect(plain == Servers.numbers(128) && response.http?.headers["x-proxy-user"] == "DOM\\alice")
+            connections.insert(response.http?.headers["x-proxy-connection"] ?? "-")
+        }
+        #expect(connections.count == 1)
+        let wrong = Session(configuration, decisions: Self.wrong)
+        let error = await #expect(throws: LoadError.self) { try await wrong.data(from: try ProxyTests.renamed("NGINX_TLS", "/1k.txt")) }
+        #expect(error?.reason == .proxyAuthenticationRequired)
+    }
+
+    private static var wrong: Decisions {
+        var decisions = Decisions()
+        decisions.challenge = Decision { challenge in
+            guard challenge.space.isProxy, challenge.previousFailureCount == 0 else { return .performDefaultHandling }
+            return .use(Credential(user: "DOM\\alice", password: "no"))
+        }
+        return decisions
+    }
+
+    @Test func `a proxy, on the command line`() async throws {
+        for origin in ["NGINX", "NGINX_TLS"] {
+            let target = try ProxyTests.renamed(origin, "/1k.txt").absoluteString
+            let words = ["-s", "--cacert", try Servers.text("CA", ""), "-x", try Servers.text("NTLM_PROXY", ""), "-U", "DOM\\alice:s3cret"]
+            let result = try await Running.urlload(words + [target])
+            #expect(result.output == Array(Servers.numbers(128)), "\(result.errors)")
+        }
+    }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Testing
 
 /// Kerberos as MIT and Apache speak it: a process with a cache of its own, for the library reads the environment.
@@ -67,4 +68,84 @@ struct TicketTests {
         // Who delegates asks the KDC for a ticket to forward.
         #expect(said.contains("HTTP/localhost@TEST.LOCAL") && !said.lowercased().contains("forward"))
     }
+
+    // MARK: Passwords, bindings, proxies
+
+    @Test func `checklist 66: without a ticket a password gets one, and is said to the KDC alone`() async throws {
+        let target = try Self.named("APACHE", "/ticket/1k.txt")
+        let right = try await load("none", ["-v", "-i", "--negotiate", "-u", "alice:pw", target, target])
+        #expect(right.text.components(separatedBy: "alice@TEST.LOCAL").count == 3, "\(right.text.prefix(300)) \(right.errors)")
+        #expect(!right.errors.contains("Basic "))
+        for user in ["alice:no", "nobody:pw", ":"] {
+            let wrong = try await load("none", ["-i", "--negotiate", "-u", user, target])
+            #expect(wrong.text.hasPrefix("HTTP/1.1 401"), "\(user) \(wrong.text.prefix(300)) \(wrong.errors)")
+        }
+        // What is there goes before it.
+        let both = try await load("alice", ["-i", "--negotiate", "-u", "nobody:no", target])
+        #expect(both.text.contains("alice@TEST.LOCAL"))
+    }
+
+    @Test func `a ticket is bound to the server's certificate`() async throws {
+        let target = try Servers.text("TICKETS_TLS", "/")
+        let result = try await load("alice", [target, target])
+        #expect(result.text == "alice@TEST.LOCAL bound\nalice@TEST.LOCAL bound\n", "\(result.errors)")
+        let late = try await load("none", ["--negotiate", "-u", "alice:pw", target])
+        #expect(late.text == "alice@TEST.LOCAL bound\n", "\(late.errors)")
+    }
+
+    @Test(arguments: ["SQUID_TICKETS", "TICKETS_TLS"]) func `checklist 88: a proxy that takes tickets, for requests and for tunnels`(_ proxy: String) async throws {
+        let way = ["-i", "-x", try Servers.text(proxy, "")]
+        for origin in ["NGINX", "NGINX_TLS"] {
+            let target = try ProxyTests.renamed(origin, "/1k.txt").absoluteString
+            let result = try await load("alice", way + [target, target])
+            #expect(result.code == 0 && result.text.components(separatedBy: "0000128\n").count == 3, "\(origin) \(result.text.prefix(300)) \(result.errors)")
+            // Over TLS it is bound to the proxy's certificate.
+            if proxy == "TICKETS_TLS", origin == "NGINX" { #expect(result.text.contains("alice@TEST.LOCAL bound")) }
+            let refused = try await load("none", way + [target])
+            #expect(refused.text.isEmpty ? refused.code == 56 : refused.text.hasPrefix("HTTP/1.1 407"), "\(refused.text.prefix(100)) \(refused.errors)")
+        }
+        let sent = try await load("alice", way + ["-d", "text", try ProxyTests.renamed("NGINX", "/up/echo").absoluteString])
+        #expect(sent.text.contains("200"), "\(sent.text.prefix(300)) \(sent.errors)")
+    }
+
+    /// The library itself would wait for minutes.
+    @Test func `a KDC that never answers: the next way after ten seconds`() async throws {
+        let silent = try SilentServer()
+        let folder = try TemporaryFolder()
+        let text = try String(contentsOfFile: try Servers.text("KRB5", ""), encoding: .utf8)
+        let words = text.split(separator: "\n").map { $0.contains("kdc = ") ? "kdc = 127.0.0.1:\(silent.port)" : String($0) }
+        try words.joined(separator: "\n").write(toFile: folder.path + "/krb5.conf", atomically: true, encoding: .utf8)
+        try FileManager.default.copyItem(atPath: try Servers.text("TICKETS", "/alice"), toPath: folder.path + "/cache")
+        let environment = ["KRB5_CONFIG": folder.path + "/krb5.conf", "KRB5CCNAME": "FILE:" + folder.path + "/cache"]
+        let start = ContinuousClock.now
+        let result = try await Running.urlload(
+            ["-s", "-i", "-u", "u:pw", try Self.named("APACHE", "/ticket-or-basic/1k.txt")], environment: environment)
+        #expect(result.text.contains("HTTP/1.1 200"), "\(result.text.prefix(300)) \(result.errors)")
+        #expect(ContinuousClock.now - start >= .seconds(9))
+        withExtendedLifetime(silent) {}
+    }
+}
+
+/// The kernel says yes for it, and it says nothing.
+private final class SilentServer: Sendable {
+    private let socket: Int32
+    let port: UInt16
+
+    init() throws {
+        socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let socket = socket
+        let isBound = withUnsafeMutableBytes(of: &address) { bytes in
+            guard let start = bytes.baseAddress else { return false }
+            let place = start.assumingMemoryBound(to: sockaddr.self)
+            return bind(socket, place, size) == 0 && listen(socket, 16) == 0 && getsockname(socket, place, &size) == 0
+        }
+        port = UInt16(bigEndian: address.sin_port)
+        try #require(isBound)
+    }
+
+    deinit { close(socket) }
 }

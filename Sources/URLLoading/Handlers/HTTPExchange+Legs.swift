@@ -12,8 +12,9 @@ extension HTTPExchange {
     /// The request, with what opens its connection for whoever sends it.
     func open(_ request: PreparedRequest) async throws(LoadError) {
         let limit = owner.core.configuration.authentication.ticketTimeout
-        // Not both: a connection is the origin's, or the proxy's that stands in its place.
-        guard let legs = request.legs ?? connection.forwarder?.login.flatMap({ ProofLegs($0, within: limit) }) else {
+        // Not both: a connection is the origin's, or the proxy's that stands in its place. One that is nobody's stays so.
+        let own = connection.route.identity == nil ? nil : request.legs
+        guard let legs = own ?? connection.forwarder?.login.flatMap({ ProofLegs($0, within: limit) }) else {
             return try await send(request)
         }
         let binding = binding(toProxy: legs.isProxy)

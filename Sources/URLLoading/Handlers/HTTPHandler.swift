@@ -112,11 +112,8 @@ struct HTTPHandler: DirectHandler {
         if route.isProven {
             route.trust = Route.Trust(generation: pool.connector.secure.generation, group: load.handshakeDecision?.group ?? 0)
         }
-        var request = request
-        if let identity = request.identity {
-            // What opens a connection opens none that a proxy shares among its clients (RFC 4559 §6).
-            if identity.login.mayPass(route.forwarder) { route.identity = identity } else { request.legs = nil }
-        }
+        // What opens a connection opens none that a proxy shares among its clients (RFC 4559 §6).
+        if let identity = request.identity, identity.login.mayPass(route.forwarder) { route.identity = identity }
         let access = NetworkAccess(request.request, configuration)
         let leased = access.needsPath
             ? try await leaseWaiting(route, for: load, fresh: fresh, over: access, record, inHTTP1: request.asksUpgrade)

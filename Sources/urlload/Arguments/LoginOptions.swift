@@ -29,8 +29,10 @@ struct LoginOptions: Sendable, Hashable {
         settings.netrc = netrc
         if let user {
             let store = CredentialStore()
+            // A password gets a ticket where nothing else was asked for.
+            let method: Challenge.Method = methods == [.negotiate] ? .negotiate : .any
             for url in urls {
-                guard let space = try? ProtectionSpace(server: url) else { continue }
+                guard let space = try? ProtectionSpace(server: url, method: method) else { continue }
                 store.set(Credential(user: user, password: password ?? ""), for: space)
             }
             settings.credentials = store
@@ -47,7 +49,7 @@ extension OptionTable {
         },
         OptionRule(.login, nil, flag: "basic", "with Basic alone: the password is readable on the way") { $0.login.allow(.basic) },
         OptionRule(.login, nil, flag: "digest", "with Digest alone") { $0.login.allow(.digest) },
-        OptionRule(.login, nil, flag: "negotiate", "with the Kerberos ticket in your cache alone") { $0.login.allow(.negotiate) },
+        OptionRule(.login, nil, flag: "negotiate", "with a Kerberos ticket alone: of your cache, or got with the password of -u") { $0.login.allow(.negotiate) },
         OptionRule(.login, nil, flag: "ntlm", "with NTLM alone; USER may be DOMAIN\\USER") { $0.login.allow(.ntlm) },
         OptionRule(.login, nil, flag: "anyauth", "with the strongest way the server offers (default)") { $0.login.methods = nil },
         OptionRule(.login, nil, "oauth2-bearer", "TOKEN", "send this token to the servers of the URLs") { (options, text) throws(UsageError) in

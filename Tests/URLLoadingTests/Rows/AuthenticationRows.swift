@@ -271,9 +271,10 @@ import URLLoadingWire
         let gate = Gate([.digest("SHA-256", qop: "auth-int"), .basic])
         try await withGate(gate) { origin in
             let log = ChallengeLog()
-            let session = Session(.ephemeral, decisions: .challenged(log) { _ in .use(Self.right) })
-            let body = RequestBody.stream { AsyncStream<[UInt8]> { $0.yield([1]); $0.finish() } }
-            try await session.expect(Request(url: origin.url(), method: .post, body: body), "in")
+            var decisions = Decisions.challenged(log) { _ in .use(Self.right) }
+            decisions.newBody = Decision { _ in .stream { AsyncStream<[UInt8]> { $0.yield([1]); $0.finish() } } }
+            let session = Session(.ephemeral, decisions: decisions)
+            try await session.expect(Request(url: origin.url(), method: .post, body: .demanded), "in")
             #expect(log.withLock { $0.map(\.space.method) } == [.basic])
             await expectEmpty(session)
         }

@@ -71,23 +71,125 @@ import URLLoadingWire
         #expect(gate.faults == [])
     }
 
-    @Test func `auth-int alone, and a stream: said why it cannot be; with auth beside it, auth`() async throws {
-        for (protection, isPossible) in [("auth-int", false), ("auth-int, auth", true)] {
+    @Test func `auth-int and a stream: asked for once more, and hashed first`() async throws {
+        for protection in ["auth-int", "auth-int, auth"] {
             let gate = Gate([.digest("SHA-256", qop: protection)])
             try await withTestOrigin { origin in
                 origin.route("/*") { gate.answer($0) }
                 let session = Session(.ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(AuthenticationRows.right) })
-                let request = Request(url: origin.url(), method: .put, body: .stream { AsyncStream<Chunk> { $0.finish() } })
+                let made = Lock(0)
+                let body = RequestBody.stream {
+                    made.withLock { $0 += 1 }
+                    return AsyncStream<[UInt8]> { stream in
+                        for piece in ["one", "two"] { stream.yield(Array(piece.utf8)) }
+                        stream.finish()
+                    }
+                }
+                try await session.expect(Request(url: origin.url(), method: .put, body: body), "in")
+                #expect(origin.requests.last?.bodyCount == 6 && made.withLock { $0 } == (protection == "auth-int" ? 3 : 2))
+                await expectEmpty(session)
+            }
+            #expect(gate.faults == [])
+        }
+    }
+
+    @Test func `auth-int and a stream that ends in an error, or never: the load ends`() async throws {
+        struct Broken: Error {}
+        let gate = Gate([.digest("SHA-256", qop: "auth-int")])
+        try await withTestOrigin { origin in
+            origin.route("/*") { gate.answer($0) }
+            let session = Session(.ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(AuthenticationRows.right) })
+            let made = Lock(0), isHashing = Latch()
+            let body = { (isEndless: Bool) in
+                RequestBody.stream { () -> AsyncThrowingStream<[UInt8], any Error> in
+                    let count = made.withLock { made in
+                        made += 1
+                        return made
+                    }
+                    return AsyncThrowingStream { stream in
+                        if count == 1 { return stream.finish() }
+                        if !isEndless { return stream.finish(throwing: Broken()) }
+                        isHashing.open()
+                    }
+                }
+            }
+            // What cannot be hashed is not sent as if it could.
+            let broken = await failure(.requestBodyFailed) { try await session.data(for: Request(url: origin.url(), method: .put, body: body(false))) }
+            #expect(broken?.underlying is Broken)
+            made.withLock { $0 = 0 }
+            let load = Task { try await session.data(for: Request(url: origin.url(), method: .put, body: body(true))) }
+            await isHashing.wait()
+            load.cancel()
+            await expectFailure(.cancelled) { try await load.value }
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func `auth-int alone, and a body that a decision gives: said why it cannot be; with auth beside it, auth`() async throws {
+        for (protection, isPossible) in [("auth-int", false), ("auth-int, auth", true)] {
+            let gate = Gate([.digest("SHA-256", qop: protection)])
+            try await withTestOrigin { origin in
+                origin.route("/*") { gate.answer($0) }
+                var decisions = Decisions.challenged(ChallengeLog()) { _ in .use(AuthenticationRows.right) }
+                decisions.newBody = Decision { _ in .stream { AsyncStream<Chunk> { $0.finish() } } }
+                let session = Session(.ephemeral, decisions: decisions)
+                let request = Request(url: origin.url(), method: .put, body: .demanded)
                 if isPossible { try await session.expect(request, "in") } else {
                     let error = await failure(.authenticationFailed, .local) { try await session.data(for: request) }
                     #expect(error?.detail?.contains("auth-int") == true)
                 }
                 // Who has nothing to say hears what the server says.
                 let silent = Session(.ephemeral)
-                try await silent.expect(request, "refused")
+                try await silent.expect(Request(url: origin.url()), "refused")
                 await expectEmpty(silent)
                 await expectEmpty(session)
             }
+        }
+    }
+
+    // MARK: The server's proof of a body
+
+    /// With a code that covers the answer's body, as it is on the wire.
+    private static func proof(_ request: TestOrigin.RecordedRequest, _ body: String) -> String? {
+        guard let field = request.headers[.authorization], let said = AuthenticationChallenge.parse([field]).first,
+            let nonce = said["nonce"], let cnonce = said["cnonce"], let count = said["nc"], let uri = said["uri"]
+        else { return nil }
+        let response = h("\(h("ada:zone:s3cret")):\(nonce):\(count):\(cnonce):auth-int:\(h(":\(uri):\(h(body))"))")
+        return "rspauth=\"\(response)\", qop=auth-int, nc=\(count), cnonce=\"\(cnonce)\""
+    }
+
+    @Test(arguments: ["in", "im"]) func `a body that is the server's, and one that was changed on the way`(_ body: String) async throws {
+        let gate = Gate([.digest("SHA-256", qop: "auth-int")])
+        let answer: @Sendable (TestOrigin.RecordedRequest) -> TestOrigin.Answer = { request in
+            var answer = gate.answer(request, body)
+            if answer.status == .ok, let proof = Self.proof(request, "in") { answer.headers.append(.authenticationInfo, proof) }
+            return answer
+        }
+        try await withTestOrigin { origin in
+            origin.route("/*", answer)
+            let session = Session(.ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(AuthenticationRows.right) })
+            for _ in 0..<2 {
+                if body == "in" { try await session.expect(origin.url(), "in") } else {
+                    await expectFailure(.authenticationFailed, .peer) { try await session.data(from: origin.url()) }
+                }
+            }
+            await expectEmpty(session)
+        }
+    }
+
+    // MARK: RFC 2069
+
+    @Test func `a server that knows no quality of protection`() async throws {
+        let gate = Gate([.digest("MD5", qop: nil)])
+        try await withTestOrigin { origin in
+            origin.route("/*") { gate.answer($0) }
+            let log = ChallengeLog()
+            let session = Session(.ephemeral, decisions: .challenged(log) { _ in .use(AuthenticationRows.right) })
+            try await session.expect(Request(url: origin.url("/a?b"), method: .post, body: .data(Data("text".utf8))), "in")
+            try await session.expect(origin.url("/c"), "in")
+            #expect(log.withLock { $0.count } == 1)
+            #expect(gate.seen.dropFirst().allSatisfy { !$0.contains("qop=") && !$0.contains("nc=") && !$0.contains("cnonce=") })
+            await expectEmpty(session)
         }
     }
 }

@@ -42,7 +42,7 @@ final class NTLMGate: Sendable {
 
     /// The same of a proxy.
     func judge(_ asked: TestProxy.Asked) -> TestProxy.Verdict {
-        switch hear(asked.connection, asked.headers[.proxyAuthorization], Int(asked.headers[.contentLength] ?? "") ?? 0) {
+        switch hear(asked.connection, asked.headers[.proxyAuthorization], Int64(asked.headers[.contentLength] ?? "") ?? 0) {
         case .user: return .letThrough()
         case .refused(let words):
             var headers = Headers()
@@ -53,7 +53,7 @@ final class NTLMGate: Sendable {
 
     private enum Heard: Sendable { case user(String), refused([String]) }
 
-    private func hear(_ connection: Int, _ said: String?, _ bodyCount: Int) -> Heard {
+    private func hear(_ connection: Int, _ said: String?, _ bodyCount: Int64) -> Heard {
         let message = said.flatMap { $0.hasPrefix("NTLM ") ? Base64.decode(String($0.dropFirst(5))) : nil } ?? []
         let reader = NTLMReader(bytes: message), type = reader.number32(at: 8)
         return state.withLock { state in

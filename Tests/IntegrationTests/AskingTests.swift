@@ -1,0 +1,63 @@
+import FoundationEssentials
+import Testing
+import URLLoading
+
+/// A server that asks who we are after the handshake (RFC 8446 4.6.2), while we wait for something else of it. Checklist
+/// 61, 66, 80.
+@Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(1)))
+struct AskingTests {
+    enum Answer: CaseIterable { case nobody, ada }
+
+    private func session(_ answer: Answer) async throws -> Session {
+        var configuration = Servers.configuration
+        configuration.httpVersions = .http1Only
+        let directory = try Servers.text("PKI", "/")
+        let identity = try await ClientIdentity.load(certificateFile: directory + "client.pem", keyFile: directory + "client.key") { "sesame" }
+        var decisions = Decisions()
+        decisions.challenge = Decision { challenge in
+            guard challenge.clientCertificate != nil else { return .performDefaultHandling }
+            return answer == .ada ? .present(identity) : .rejectProtectionSpace
+        }
+        return Session(configuration, decisions: decisions)
+    }
+
+    @Test(arguments: Answer.allCases, [false, true]) func `while a 100 is awaited, and without`(_ answer: Answer, _ expects: Bool) async throws {
+        let session = try await session(answer)
+        var request = Request(url: try Servers.url("ASKING", "/now"), method: .post, body: .data(Data("hello".utf8)))
+        if expects { request.headers[.expect] = "100-continue" }
+        for _ in 0..<2 {
+            let (data, _) = try await session.data(for: request)
+            #expect(String(decoding: data, as: UTF8.self) == "\(answer) 5\n")
+        }
+    }
+
+    @Test(arguments: Answer.allCases) func `while a piece of the body is awaited`(_ answer: Answer) async throws {
+        let session = try await session(answer)
+        let (pieces, feed) = AsyncStream<[UInt8]>.makeStream()
+        feed.yield(Array("hello".utf8))
+        let body = RequestBody.stream(length: 10) { pieces }
+        let loads = session.dataTask(Request(url: try Servers.url("ASKING", "/now"), method: .post, body: body))
+        // The 102 comes behind the question: who has heard it has answered.
+        var hasHeard = false
+        let events = loads.events
+        loads.resume()
+        for await event in events {
+            if case .informational = event {
+                hasHeard = true
+                break
+            }
+        }
+        feed.yield(Array("world".utf8))
+        feed.finish()
+        let data = try await loads.value
+        #expect(hasHeard && String(decoding: data, as: UTF8.self) == "\(answer) 10\n")
+    }
+
+    @Test(arguments: Answer.allCases) func `while nobody uses the connection`(_ answer: Answer) async throws {
+        let session = try await session(answer)
+        for path in ["/idle", "/plain", "/now"] {
+            let (data, _) = try await session.data(from: try Servers.url("ASKING", path))
+            #expect(String(decoding: data, as: UTF8.self).hasSuffix(" 0\n"), "\(path)")
+        }
+    }
+}

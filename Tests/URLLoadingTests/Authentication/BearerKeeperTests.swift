@@ -1,0 +1,106 @@
+import FoundationEssentials
+import Glibc
+import Synchronization
+import Testing
+@testable import URLLoading
+import URLLoadingIO
+
+/// The windows between two loads that want a token in the same moment.
+@Suite(.timeLimit(.minutes(1))) struct BearerKeeperTests {
+    private struct Refused: Error {}
+
+    private final class Count: Sendable {
+        private let value = Atomic(0)
+        func next() -> Int { value.add(1, ordering: .sequentiallyConsistent).newValue }
+        var now: Int { value.load(ordering: .sequentiallyConsistent) }
+    }
+
+    private func load(_ session: Session) throws -> Load {
+        Load(session.core, Request(url: try url("http://a.test/")), nil, isHandle: false)
+    }
+
+    /// While the last one leaves, the closure's cancellation is told: whoever comes in that very moment gets a closure of
+    /// his own, and not the one that was given up.
+    @Test func `nobody joins what is given up`() async throws {
+        let (calls, isCancelled) = (Count(), Count())
+        let keeper = BearerKeeper(try BearerTokens(for: ["http://a.test"]) { _ in
+            let call = calls.next()
+            guard call == 1 else { return "t\(call)" }
+            try await withTaskCancellationHandler {
+                try await Task.sleep(for: .seconds(3600))
+            } onCancel: {
+                _ = isCancelled.next()
+                // Until the other has come, or would have come in vain.
+                for _ in 0..<10_000 where calls.now < 2 { usleep(200) }
+            }
+            throw Refused()
+        })
+        let session = Session(.ephemeral)
+        let (first, second) = (try load(session), try load(session))
+        let leaving = Task.detached { try? await keeper.token(for: first)?.token }
+        while keeper.waitingCount != 1 { try await Task.sleep(for: .microseconds(200)) }
+        let coming = Task.detached { () async throws -> String? in
+            while isCancelled.now == 0 { try await Task.sleep(for: .microseconds(200)) }
+            return try await keeper.token(for: second)?.token
+        }
+        first.stop(.cancelled)
+        #expect(await leaving.value == nil)
+        let token = try await coming.value
+        #expect(token == "t2" && calls.now == 2)
+        session.invalidateAndCancel()
+        await session.invalidated()
+    }
+
+    /// Runs what it is given when it is told to.
+    private final class Held: TaskExecutor {
+        private let jobs = Lock<(waiting: [UnownedJob], isOpen: Bool)>(([], true))
+        func enqueue(_ job: consuming ExecutorJob) {
+            let job = UnownedJob(job)
+            let runs = jobs.withLock { jobs in
+                if !jobs.isOpen { jobs.waiting.append(job) }
+                return jobs.isOpen
+            }
+            if runs { run([job]) }
+        }
+        func close() { jobs.withLock { $0.isOpen = false } }
+        var waiting: Int { jobs.withLock { $0.waiting.count } }
+        func open() {
+            run(jobs.withLock { jobs in
+                jobs.isOpen = true
+                defer { jobs.waiting = [] }
+                return jobs.waiting
+            })
+        }
+        private func run(_ jobs: [UnownedJob]) {
+            BlockingThreads.shared.run { for job in jobs { job.runSynchronously(on: self.asUnownedTaskExecutor()) } }
+        }
+    }
+
+    @Test func `a token comes with its own number, however late it is heard of`() async throws {
+        let calls = Count(), goesOn = Count()
+        let keeper = BearerKeeper(try BearerTokens(for: ["http://a.test"]) { _ in
+            let call = calls.next()
+            while goesOn.now < call { try await Task.sleep(for: .microseconds(200)) }
+            return "t\(call)"
+        })
+        let session = Session(.ephemeral)
+        let (late, quick) = (try load(session), try load(session))
+        let held = Held()
+        let hearing = Task(executorPreference: held) { try await keeper.token(for: late) }
+        while keeper.waitingCount != 1 { try await Task.sleep(for: .microseconds(200)) }
+        held.close()
+        _ = goesOn.next()
+        while held.waiting == 0 { try await Task.sleep(for: .microseconds(200)) }
+        // Meanwhile the first is refused, and another takes its place.
+        let first = try await keeper.token(for: quick)
+        #expect(first?.token == "t1" && first?.generation == 1)
+        _ = goesOn.next()
+        let second = try await keeper.token(after: 1, refusal: nil, for: quick)
+        #expect(second?.token == "t2" && second?.generation == 2)
+        held.open()
+        let heard = try await hearing.value
+        #expect(heard?.token == "t1" && heard?.generation == 1)
+        session.invalidateAndCancel()
+        await session.invalidated()
+    }
+}
