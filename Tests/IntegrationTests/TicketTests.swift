@@ -73,15 +73,15 @@ struct TicketTests {
 
     @Test func `checklist 66: without a ticket a password gets one, and is said to the KDC alone`() async throws {
         let target = try Self.named("APACHE", "/ticket/1k.txt")
-        let right = try await load("none", ["-v", "-i", "--negotiate", "-u", "alice:pw", target, target])
+        let right = try await load("none", ["-v", "-i", "--negotiate", "-u", "alice@TEST.LOCAL:pw", target, target])
         #expect(right.text.components(separatedBy: "alice@TEST.LOCAL").count == 3, "\(right.text.prefix(300)) \(right.errors)")
         #expect(!right.errors.contains("Basic "))
-        for user in ["alice:no", "nobody:pw", ":"] {
+        for user in ["alice@TEST.LOCAL:no", "nobody@TEST.LOCAL:pw", "alice@NO.REALM:pw", "alice:pw", ":"] {
             let wrong = try await load("none", ["-i", "--negotiate", "-u", user, target])
             #expect(wrong.text.hasPrefix("HTTP/1.1 401"), "\(user) \(wrong.text.prefix(300)) \(wrong.errors)")
         }
         // What is there goes before it.
-        let both = try await load("alice", ["-i", "--negotiate", "-u", "nobody:no", target])
+        let both = try await load("alice", ["-i", "--negotiate", "-u", "nobody@TEST.LOCAL:no", target])
         #expect(both.text.contains("alice@TEST.LOCAL"))
     }
 
@@ -89,7 +89,7 @@ struct TicketTests {
         let target = try Servers.text("TICKETS_TLS", "/")
         let result = try await load("alice", [target, target])
         #expect(result.text == "alice@TEST.LOCAL bound\nalice@TEST.LOCAL bound\n", "\(result.errors)")
-        let late = try await load("none", ["--negotiate", "-u", "alice:pw", target])
+        let late = try await load("none", ["--negotiate", "-u", "alice@TEST.LOCAL:pw", target])
         #expect(late.text == "alice@TEST.LOCAL bound\n", "\(late.errors)")
     }
 

@@ -95,6 +95,13 @@ struct TLSSessionTests {
         #expect(try await visit(rig) == true)
     }
 
+    @Test func `Row 18: an address of one link does not share sessions with the same of another`() async throws {
+        let peers = ["a", "b", "a"].map { zone in
+            TLSSessionCache.Key(name: .ip([0xFE, 0x80] + [UInt8](repeating: 0, count: 13) + [1]), port: 443, role: .origin, applicationProtocols: [], zone: zone)
+        }
+        #expect(peers[0] != peers[1] && peers[0] == peers[2])
+    }
+
     @Test func `Row 19: a proxy and an origin of one name do not share sessions`() async throws {
         let rig = try TLSRig()
         _ = try await visit(rig, role: .proxy)

@@ -1,6 +1,6 @@
 // Negotiate (RFC 4559). A ticket in this user's cache is used without asking anybody (checklist 70). Where there is none, or
 // it was refused, the session's decision is asked who it is, the load's if there is none (66, 67): a password gets a ticket
-// from the KDC, and is said to nobody else.
+// from the KDC of the realm that the user names, and is said to nobody else.
 
 import URLLoadingIO
 import URLLoadingWire
@@ -35,7 +35,8 @@ extension AuthenticationTalk {
     private func ticket(
         _ credential: Credential?, _ space: ProtectionSpace, _ side: inout Side, isAnswer: Bool
     ) async throws(LoadError) -> Login? {
-        guard let credential, !credential.user.isEmpty, !side.unknownUsers.contains(where: { $0.proves(sameAs: credential) })
+        // Only who names his realm: the system's own is often nobody's choice, and would hear of every user.
+        guard let credential, credential.user.contains("@"), !side.unknownUsers.contains(where: { $0.proves(sameAs: credential) })
         else { return nil }
         let login = Login(.negotiate, space, credential, isOfURL: false, path: path, isAnswer: isAnswer)
         if let login = try await ticket(login) { return login }

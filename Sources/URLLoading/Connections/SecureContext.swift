@@ -39,7 +39,8 @@ final class SecureContext: Sendable {
         var peer = TLSPeer(TLSPeerName(origin.host), port: origin.port, applicationProtocols: protocols)
         // A stream's reader and writer are its callers: they ask nobody.
         peer.asksIdentityLater = protocols?.isEmpty != true
-        return try await handshake(over: socket, with: peer, control, scheme: origin.scheme.hasPrefix("ftp") ? origin.scheme : "https")
+        return try await handshake(
+            over: socket, with: peer, of: origin.host, control, scheme: origin.scheme.hasPrefix("ftp") ? origin.scheme : "https")
     }
 
     /// With the same server once more: it goes on with the keys of the connection that there is, or shows the same
@@ -48,7 +49,7 @@ final class SecureContext: Sendable {
         over socket: any Transport, with origin: Origin, continuing other: TLSTransport, _ control: LoadControl
     ) async throws(LoadError) -> TLSTransport {
         let peer = TLSPeer(TLSPeerName(origin.host), port: origin.port, applicationProtocols: [])
-        let transport = try await handshake(over: socket, with: peer, control, scheme: origin.scheme, continuing: other)
+        let transport = try await handshake(over: socket, with: peer, of: origin.host, control, scheme: origin.scheme, continuing: other)
         guard transport.negotiated?.isResumed == true || transport.peerChain.first == other.peerChain.first else {
             transport.close()
             throw LoadError(.secureConnectionFailed, phase: .securing, party: .peer, detail: "another server than on the first connection")
@@ -59,15 +60,16 @@ final class SecureContext: Sendable {
     /// With a proxy, which proves who it is as an origin does.
     func handshake(over socket: any Transport, with proxy: Proxy, _ control: LoadControl) async throws(LoadError) -> TLSTransport {
         let peer = TLSPeer(TLSPeerName(proxy.host), port: proxy.port, role: .proxy, applicationProtocols: ["http/1.1"])
-        return try await handshake(over: socket, with: peer, control)
+        return try await handshake(over: socket, with: peer, of: proxy.host, control)
     }
 
     private func handshake(
-        over socket: any Transport, with peer: TLSPeer, _ control: LoadControl, scheme: String = "https",
+        over socket: any Transport, with peer: TLSPeer, of host: Origin.Host, _ control: LoadControl, scheme: String = "https",
         continuing other: TLSTransport? = nil
     ) async throws(LoadError) -> TLSTransport {
         let asking = control.handshakeDecision
         var peer = peer
+        if case .ipv6(_, let zone?) = host.kind { peer.zone = zone }
         if let asking { (peer.asksTrust, peer.asksIdentity, peer.group) = (true, true, asking.group) }
         let transport: TLSTransport
         do throws(IOFailure) { transport = try TLSTransport(client: context(), peer: peer, over: socket, continuing: other) } catch {

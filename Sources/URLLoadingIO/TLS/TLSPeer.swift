@@ -48,6 +48,8 @@ package struct TLSPeer: Sendable, Hashable {
     package var asksIdentity = false
     /// Who reads and writes then looks for questions that come later (``TLSTransport/laterQuestion``).
     package var asksIdentityLater = false
+    /// On which link the address is, if it is no good elsewhere (RFC 4007): there it is another peer's.
+    package var zone: String?
     /// By whose decisions: sessions of one group are never resumed in another.
     package var group = 0
 

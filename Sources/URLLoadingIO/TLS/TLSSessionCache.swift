@@ -63,6 +63,7 @@ package final class TLSSessionCache: Sendable {
         let role: TLSPeer.Role
         let applicationProtocols: [String]
         var group = 0
+        var zone: String?
     }
 
     private struct Entry: Sendable {

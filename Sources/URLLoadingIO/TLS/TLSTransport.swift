@@ -45,7 +45,8 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     ) throws(IOFailure) {
         let key = TLSSessionCache.Key(
             name: peer.name, port: peer.port, role: peer.role,
-            applicationProtocols: peer.applicationProtocols ?? context.configuration.applicationProtocols, group: peer.group)
+            applicationProtocols: peer.applicationProtocols ?? context.configuration.applicationProtocols, group: peer.group,
+            zone: peer.zone)
         ssl = try Self.make(context.pointer)
         let link = TLSLink(inner, to: peer, context, key)
         self.link = link

@@ -49,7 +49,7 @@ extension OptionTable {
         },
         OptionRule(.login, nil, flag: "basic", "with Basic alone: the password is readable on the way") { $0.login.allow(.basic) },
         OptionRule(.login, nil, flag: "digest", "with Digest alone") { $0.login.allow(.digest) },
-        OptionRule(.login, nil, flag: "negotiate", "with a Kerberos ticket alone: of your cache, or got with the password of -u") { $0.login.allow(.negotiate) },
+        OptionRule(.login, nil, flag: "negotiate", "with a Kerberos ticket alone: of your cache, or got with the password of -u USER@REALM") { $0.login.allow(.negotiate) },
         OptionRule(.login, nil, flag: "ntlm", "with NTLM alone; USER may be DOMAIN\\USER") { $0.login.allow(.ntlm) },
         OptionRule(.login, nil, flag: "anyauth", "with the strongest way the server offers (default)") { $0.login.methods = nil },
         OptionRule(.login, nil, "oauth2-bearer", "TOKEN", "send this token to the servers of the URLs") { (options, text) throws(UsageError) in

@@ -28,6 +28,45 @@ import URLLoadingWire
         }
     }
 
+    /// Whose realm is not said no KDC is asked for.
+    @Test(.enabled(if: TicketLibrary.shared != nil)) func `checklist 66, 67, 68: without a ticket Negotiate is the session's question, then the load's`() async throws {
+        let gate = Gate([.basic])
+        var setup = TestOrigin.Configuration()
+        setup.name = "localhost"
+        try await withTestOrigin(setup) { origin in
+            origin.route("/*") { request in
+                var answer = gate.answer(request)
+                if answer.status == .unauthorized { answer.headers.append(.wwwAuthenticate, "Negotiate") }
+                return answer
+            }
+            let right = Credential(user: "ada", password: "s3cret")
+            for (answer, isLast) in [(ChallengeDecision.performDefaultHandling, false), (.rejectProtectionSpace, false), (.use(right), false), (.cancel, true)] {
+                let (own, shared) = (ChallengeLog(), ChallengeLog())
+                let session = Session(.ephemeral, decisions: .challenged(shared) { $0.space.method == .negotiate ? answer : .cancel })
+                let decisions = Decisions.challenged(own) { $0.space.method == .basic ? .use(right) : .cancel }
+                if isLast {
+                    await expectFailure(.cancelled, .local, .deciding) { try await session.data(for: Request(url: origin.url()), decisions: decisions) }
+                } else {
+                    let (body, _) = try await session.data(for: Request(url: origin.url()), decisions: decisions)
+                    #expect(String(decoding: body, as: UTF8.self) == "in")
+                }
+                let first = shared.withLock { $0 }
+                #expect(first.map(\.space.method) == [.negotiate] && first.first?.space.realm == nil && first.first?.previousFailureCount == 0)
+                // What nobody was told is no failure.
+                #expect(own.withLock { $0.map(\.space.method) } == (isLast ? [] : [.basic]) && own.withLock { $0.allSatisfy { $0.previousFailureCount == 0 } })
+                await expectEmpty(session)
+            }
+            // The load's, where the session has none.
+            let own = ChallengeLog()
+            let session = Session(.ephemeral)
+            let decisions = Decisions.challenged(own) { $0.space.method == .basic ? .use(right) : .rejectProtectionSpace }
+            _ = try await session.data(for: Request(url: origin.url()), decisions: decisions)
+            #expect(own.withLock { $0.map(\.space.method) } == [.negotiate, .basic])
+            await expectEmpty(session)
+            #expect(gate.seen.allSatisfy { !$0.hasPrefix("Negotiate") })
+        }
+    }
+
     @Test func `a library that is not there`() {
         #expect(TicketLibrary("libnothing-of-this-name.so.9") == nil)
     }

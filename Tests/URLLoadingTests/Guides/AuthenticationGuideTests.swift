@@ -57,4 +57,20 @@ struct AuthenticationGuideTests {
             try await Session(configuration).expect(origin.url(), "in")
         }
     }
+
+    @Test("NTLM")
+    func ntlm() async throws {
+        let gate = NTLMGate(["ada": "secret"], others: ["Basic realm=\"zone\""]), vault = Vault()
+        try await withTestOrigin { origin in
+            origin.route("/*") { gate.answer($0) }
+            var configuration = Configuration.ephemeral
+            var decisions = Decisions()
+            configuration.authentication.methods = [.negotiate, .ntlm]
+            decisions.challenge = Decision { challenge in
+                guard challenge.space.method == .ntlm, challenge.previousFailureCount == 0 else { return .performDefaultHandling }
+                return .use(Credential(user: "EXAMPLE\\ada", password: try await vault.password(of: challenge.space.host)))
+            }
+            try await Session(configuration, decisions: decisions).expect(origin.url(), "ada 0")
+        }
+    }
 }

@@ -9,6 +9,25 @@ import URLLoadingWire
 /// there is a place.
 @Suite struct PoolStateTests {
     final class Token: Sendable {}
+
+    @Test func `security 18: the same address on another link is another place`() throws {
+        let routes = try ["https://[fe80::1%25a]/", "https://[fe80::1%25b]/", "https://[fe80::1]/"].map { Route(origin: try Target($0).origin) }
+        #expect(Set(routes).count == 3)
+        let spaces = routes.map { Authenticator.Place($0.origin).space(.basic(realm: "r")) }
+        #expect(Set(spaces).count == 3)
+        var state = State(perHost: 6, maximumIdle: 10)
+        let slot = Poller.shared.borrowSlot()
+        defer { Poller.shared.returnSlot(slot) }
+        for route in routes {
+            guard case .connect = state.lease(route, makeWaiter: { State.Waiter(slot: slot) }) else {
+                Issue.record("a connection of another link")
+                continue
+            }
+            state.connected(route)
+            _ = state.giveBack(Token(), route, reusable: true, now: 0)
+        }
+    }
+
     typealias State = PoolState<Token>
 
     /// Drives the machine as loads do, at random, and keeps its own books.

@@ -185,4 +185,39 @@ import URLLoadingWire
             await expectEmpty(session)
         }
     }
+
+    /// As its client offers h2 or not, another server answers.
+    @Test func `a server that chose HTTP 2 is asked on a connection of HTTP 1.1`() async throws {
+        let authority = try TestCertificateAuthority(commonName: "Test root")
+        let identity = try authority.issue(.init(names: ["localhost"]))
+        var tls = TestOrigin.TLS(certificatePEM: identity.certificatePEM, keyPEM: identity.keyPEM)
+        var client = Configuration.ephemeral
+        client.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
+        client.resolver = RecordingResolver()
+        let gate = NTLMGate()
+        try await withTestOrigin(.init(tls: tls)) { [client] one in
+            one.route("/*") { gate.answer($0) }
+            tls.applicationProtocols = ["h2"]
+            try await withHTTP2TestServer(.init(tls: tls)) { two in
+                two.route("/*") { gate.answer($0) }
+                let relay = try SocketListener(.ipv4((127, 0, 0, 1), port: 0)), token = StopToken()
+                let (ports, isOver) = ((one.port, two.port), token)
+                async let relaying: Void = relayConnections(relay, isOver) { $0.contains([2, 0x68, 0x32]) ? ports.1 : ports.0 }
+                let session = Session(client, decisions: .challenged(ChallengeLog()) { challenge in
+                    challenge.space.method == .ntlm ? .use(Self.ada) : .performDefaultHandling
+                })
+                let target = try url("https://localhost:\(relay.address.port)/")
+                for count in 0..<2 {
+                    let request = Request(url: target, method: .post, body: .data(Data(count: count)))
+                    let (body, response) = try await session.data(for: request)
+                    #expect(String(decoding: body, as: UTF8.self) == "ada \(count)" && response.http?.version == .http11)
+                }
+                // The first alone was asked in HTTP/2, and what was opened serves the second.
+                #expect(two.requests.count == 1 && one.requests.count == 3)
+                await expectEmpty(session)
+                token.stop(.cancelled)
+                await relaying
+            }
+        }
+    }
 }

@@ -79,7 +79,8 @@ final class NTLMGate: Sendable {
     private func proves(_ user: String, _ reader: NTLMReader) -> Bool {
         guard let digest = LegacyDigest.shared, let password = passwords[user], let long = reader.payload(20), long.count > 16 else { return false }
         let hashes = NTLMHashes(md4: { digest.md4($0) }, md5: { digest.md5($0) })
-        let key = NTLMAuthenticate(user: user, password: password, hashes: hashes).passwordKey
+        let domain = String(decoding: Self.units(reader.payload(28) ?? []), as: UTF16.self)
+        let key = NTLMAuthenticate(user: domain.isEmpty ? user : domain + "\\" + user, password: password, hashes: hashes).passwordKey
         return Array(long[..<16]) == hashes.hmac(key, Array(NTLMVectorTests.challenge[24..<32]) + long[16...])
     }
 

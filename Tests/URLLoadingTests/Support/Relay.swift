@@ -22,6 +22,31 @@ func relayConnections(
     listener.close()
 }
 
+/// The same to the port that the first bytes of a client choose.
+func relayConnections(_ listener: SocketListener, _ token: StopToken, choosing: @escaping @Sendable ([UInt8]) -> UInt16) async {
+    await withDiscardingTaskGroup { group in
+        while let client = try? await listener.accept(token) {
+            group.addTask {
+                var buffer = [UInt8](repeating: 0, count: 16 * 1024)
+                token.attach(client.slot)
+                let count = await receive(&buffer, client, token) ?? 0
+                token.detach(client.slot)
+                let first = Array(buffer[..<count])
+                guard let server = try? await SocketTransport.connect(to: .ipv4((127, 0, 0, 1), port: choosing(first)), token),
+                    await send(first, server, token)
+                else { return client.close() }
+                await withDiscardingTaskGroup { pair in
+                    pair.addTask { await pump(from: client, to: server, token) { _ in } }
+                    pair.addTask { await pump(from: server, to: client, token) { _ in } }
+                }
+                client.close()
+                server.close()
+            }
+        }
+    }
+    listener.close()
+}
+
 private func pump(from: SocketTransport, to: SocketTransport, _ token: StopToken, _ seen: (([UInt8]) -> Void)) async {
     token.attach(from.slot)
     defer { token.detach(from.slot) }
