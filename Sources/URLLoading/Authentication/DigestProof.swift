@@ -4,7 +4,8 @@
 import URLLoadingIO
 import URLLoadingWire
 
-final class DigestProof {
+final class DigestProof: @unchecked Sendable {
+    // Unchecked: used by the load's own task.
     private let authorization: DigestAuthorization
     private let target: [UInt8]
     private let field: FieldName

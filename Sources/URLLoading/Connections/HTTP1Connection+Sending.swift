@@ -79,7 +79,7 @@ extension HTTP1Connection {
     func begin(_ request: PreparedRequest, _ control: LoadControl) throws(LoadError) -> Bool {
         if let forwarder {
             let forwarded = request.forwarded(by: forwarder)
-            proxyDigest = forwarded.proxyDigest
+            proxyProof = forwarded.proxyProof
             return try begin(written: forwarded, control)
         }
         return try begin(written: request, control)

@@ -32,8 +32,8 @@ final class HTTP1Connection: @unchecked Sendable {
 
     /// The login of its route has opened it.
     var isOpened = false
-    /// What the proxy was told last with Digest.
-    var proxyDigest: DigestAuthorization?
+    /// What the proxy was told last with Digest: it may prove itself.
+    var proxyProof: DigestProof?
 
     /// Bytes of the exchange going on.
     var traffic = HTTP1Traffic()

@@ -74,10 +74,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         if request.decodesContent { decoding = try BodyDecoding(head.headers, owner.core.configuration.limits) }
         if decoding == nil { expectedLength = connection.expectedLength }
         self.head = HTTPHead(head)
-        if let digest = connection.proxyDigest, head.status != .proxyAuthenticationRequired {
-            let proof = DigestProof(digest, request.destination.target.absoluteForm, isProxy: true)
-            if try !proof.hear(head.headers) { prove(proof) }
-        }
+        if let proof = connection.proxyProof, head.status != .proxyAuthenticationRequired, try !proof.hear(head.headers) { prove(proof) }
         record?.response = response
     }
 

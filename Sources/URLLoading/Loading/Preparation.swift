@@ -29,7 +29,7 @@ struct PreparedRequest: Sendable {
     /// What opens its connection, in place of what it gets with every request.
     var proxyWords: String?
     /// What it got with Digest: its answer may prove it.
-    private(set) var proxyDigest: DigestAuthorization?
+    private(set) var proxyProof: DigestProof?
 
     /// The response's content coding was our idea, so it is ours to undo.
     let decodesContent: Bool
@@ -57,7 +57,7 @@ struct PreparedRequest: Sendable {
         request.isForwarded = true
         let (method, target) = (self.request.method.rawValue, destination.target.absoluteForm)
         let digest = proxy.authorization == nil ? proxy.login?.digestAuthorization() : nil
-        request.proxyDigest = digest
+        request.proxyProof = digest.map { DigestProof($0, target, isProxy: true) }
         let said = proxyWords ?? digest.map { $0.value(method: method, target: target, body: $0.challenge.needsBody ? bodyBytes : nil) }
             ?? proxy.authorizationField(method, target)
         guard let authorization = said else { return request }

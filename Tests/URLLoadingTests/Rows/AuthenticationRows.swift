@@ -43,7 +43,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `checklist 83, 75: without a decision, or with one for default handling, the 401 is the response`() async throws {
+    @Test func `checklist 83, 84, 75: without a decision, or with one for default handling, the 401 is the response`() async throws {
         let gate = Gate([.basic])
         try await withGate(gate) { origin in
             for decisions in [nil, Decisions.challenged(ChallengeLog()) { _ in .performDefaultHandling }] {

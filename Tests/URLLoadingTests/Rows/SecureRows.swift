@@ -105,7 +105,7 @@ struct SecureRows {
         }
     }
 
-    @Test("versions without a common one are refused")
+    @Test("checklist 23: versions without a common one are refused")
     func versions() async throws {
         try await withSecureOrigin(server: { $0.maximumVersion = .tls12 }) { origin, configuration in
             var configuration = configuration

@@ -1,0 +1,67 @@
+import FoundationEssentials
+import Testing
+@testable import URLLoading
+import URLLoadingTesting
+
+/// For whom a credential is: one load, all loads of a session, all sessions of a store; and who is asked for it.
+@Suite(.timeLimit(.minutes(1))) struct CredentialScopeRows {
+    private func status(_ session: Session, _ url: URL, _ decisions: Decisions? = nil) async throws -> Status? {
+        let (_, response) = try await session.data(for: Request(url: url), decisions: decisions)
+        return response.http?.status
+    }
+
+    @Test func `checklist 19, 86: bound to one load, or to a session`() async throws {
+        let gate = Gate([.basic])
+        try await withTestOrigin { origin in
+            origin.route("/*") { gate.answer($0) }
+            for persistence in [Credential.Persistence.none, .session] {
+                let session = Session(.ephemeral)
+                let decisions = Decisions.challenged(ChallengeLog()) { _ in .use(Credential(user: "ada", password: "s3cret", persistence: persistence)) }
+                let first = try await status(session, origin.url(), decisions)
+                let second = try await status(session, origin.url())
+                #expect(first == .ok && second == (persistence == .none ? .unauthorized : .ok))
+                // Another session's is another's, whatever the first keeps.
+                let other = try await status(Session(.ephemeral), origin.url())
+                #expect(other == .unauthorized)
+                await expectEmpty(session)
+            }
+        }
+    }
+
+    @Test func `checklist 86, 87: permanent is for all who share the store's file, and for those after them`() async throws {
+        let file = FileManager.default.temporaryDirectory.appending(path: "credentials-\(UInt64.random(in: 0 ... .max))/c.json")
+        defer { try? FileManager.default.removeItem(at: file.deletingLastPathComponent()) }
+        let gate = Gate([.digest("SHA-256", qop: "auth")])
+        try await withTestOrigin { origin in
+            origin.route("/*") { gate.answer($0) }
+            for persistence in [Credential.Persistence.session, .permanent] {
+                var statuses: [Status?] = []
+                for round in 0..<2 {
+                    var configuration = Configuration.ephemeral
+                    configuration.authentication.credentials = CredentialStore(file: file)
+                    let decisions = Decisions.challenged(ChallengeLog()) { _ in .use(Credential(user: "ada", password: "s3cret", persistence: persistence)) }
+                    statuses.append(try await status(Session(configuration), origin.url(), round == 0 ? decisions : nil))
+                }
+                #expect(statuses == [.ok, persistence == .permanent ? .ok : .unauthorized])
+            }
+        }
+    }
+
+    /// There is one place for a session's decisions and none for "tasks of this session": where a load has one of its own
+    /// the session's hears nothing of Basic and Digest; where it has none, the session's stands in for it.
+    @Test func `checklist 68: Basic and Digest are the load's own to answer`() async throws {
+        for kind in [Gate.Kind.basic, .digest("MD5", qop: "auth")] {
+            let gate = Gate([kind])
+            try await withTestOrigin { origin in
+                origin.route("/*") { gate.answer($0) }
+                let (own, shared) = (ChallengeLog(), ChallengeLog())
+                let session = Session(.ephemeral, decisions: .challenged(shared) { _ in .use(Credential(user: "ada", password: "s3cret", persistence: .none)) })
+                let refused = try await status(session, origin.url(), .challenged(own) { _ in .rejectProtectionSpace })
+                #expect(refused == .unauthorized && own.withLock { $0.count } == 1 && shared.withLock { $0.isEmpty })
+                let open = try await status(session, origin.url())
+                #expect(open == .ok && shared.withLock { $0.count } == 1)
+                await expectEmpty(session)
+            }
+        }
+    }
+}
