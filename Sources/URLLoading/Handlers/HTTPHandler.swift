@@ -8,7 +8,8 @@ struct HTTPHandler: DirectHandler {
     func canHandle(_ request: Request) -> Bool { true }
 
     func exchange(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> any Exchange {
-        if let cache = load.core.cache { return try await CacheLine.answer(hop, for: load, cache) }
+        // What is stored opens no WebSocket, and what opens one is stored by nobody.
+        if let cache = load.core.cache, !load.takesUpgrade { return try await CacheLine.answer(hop, for: load, cache) }
         try CacheLine.checkWithout(hop, load.core)
         return try await Self.exchange(hop, for: load)
     }
@@ -114,9 +115,14 @@ struct HTTPHandler: DirectHandler {
         }
         route.identity = request.identity
         let access = NetworkAccess(request.request, configuration)
-        let leased = access.needsPath
-            ? try await leaseWaiting(route, for: load, fresh: fresh, over: access, record, inHTTP1: request.asksUpgrade)
-            : try await pool.lease(route, load, fresh: fresh, over: access, record, inHTTP1: request.asksUpgrade)
+        let leased: LeasedConnection
+        if load.takesUpgrade, !fresh, let tunnel = pool.leaseForTunnel(route) {
+            leased = tunnel
+        } else if access.needsPath {
+            leased = try await leaseWaiting(route, for: load, fresh: fresh, over: access, record, inHTTP1: request.asksUpgrade)
+        } else {
+            leased = try await pool.lease(route, load, fresh: fresh, over: access, record, inHTTP1: request.asksUpgrade)
+        }
         // One that was kept is judged by what holds now; a new one was, when it was made.
         switch leased {
         case .own(let connection):
