@@ -8,8 +8,7 @@ struct HTTPHandler: DirectHandler {
     func canHandle(_ request: Request) -> Bool { true }
 
     func exchange(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> any Exchange {
-        // What is stored opens no WebSocket, and what opens one is stored by nobody.
-        if let cache = load.core.cache, !load.takesUpgrade { return try await CacheLine.answer(hop, for: load, cache) }
+        if let cache = load.core.cache { return try await CacheLine.answer(hop, for: load, cache) }
         try CacheLine.checkWithout(hop, load.core)
         return try await Self.exchange(hop, for: load)
     }
