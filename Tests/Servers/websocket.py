@@ -30,8 +30,11 @@ def serve_websockets(port):
         async for message in connection:
             await connection.send(message)
 
+    def choose(connection, offered):
+        return "chat.v2" if "chat.v2" in offered else None
+
     async def run():
-        async with serve(talk, "127.0.0.1", port, subprotocols=["chat.v2"], max_size=64 << 20) as server:
+        async with serve(talk, "127.0.0.1", port, select_subprotocol=choose, max_size=64 << 20) as server:
             await server.serve_forever()
 
     asyncio.run(run())

@@ -176,7 +176,11 @@ final class WebSocketLoad: Load, @unchecked Sendable {
     }
 
     /// By when a peer that has nothing more to say has to have closed its connection. We do it then.
-    var closeDeadline: Int64 { clock.now() &+ LoadControl.nanoseconds(min(options.closeTimeout, .seconds(2))) }
+    /// Over a stream of a shared connection nothing is won by a wait: some servers never end theirs.
+    var closeDeadline: Int64 {
+        let isTunnel = state.withLock { $0.transport is HTTP2Tunnel }
+        return clock.now() &+ LoadControl.nanoseconds(min(options.closeTimeout, isTunnel ? .milliseconds(100) : .seconds(2)))
+    }
 
     func violated(_ violation: WireViolation) {
         let error = LoadError(violation, .receiving).at(url), moment = closeDeadline

@@ -74,7 +74,9 @@ final class HTTP2WebSocketWay: WebSocketWay {
     }
 
     var hasEnded: Bool {
-        routes.isGone(stream) || routes.state.withLock { $0.streams[stream].map { $0.hasEnded && $0.received.isEmpty } ?? true }
+        // What came before a reset counts.
+        routes.peer.token.stopReason != nil
+            || routes.state.withLock { $0.streams[stream].map { ($0.hasEnded || $0.isReset) && $0.received.isEmpty } ?? true }
     }
 
     func fill() async throws {

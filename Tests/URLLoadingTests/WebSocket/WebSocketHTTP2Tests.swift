@@ -115,7 +115,10 @@ struct WebSocketHTTP2Tests {
         try await withTunnels { server, session in
             server.webSocket("/") { socket in try await socket.stall() }
             server.route("/get") { _ in .ok("here") }
-            let socket = session.webSocketTask(server.url("/"))
+            var options = WebSocketOptions()
+            // The close cannot get through either.
+            options.closeTimeout = .milliseconds(1)
+            let socket = session.webSocketTask(server.url("/"), options: options)
             socket.resume()
             let hasSent = Atomic<Bool>(false)
             let sending = Task {
