@@ -49,12 +49,12 @@ extension Ours {
     private static let seconds = 10
 
     private func rest(_ sockets: [WebSocketTask]) async throws {
-        let heard = Atomic<Int>(0)
+        let heard = Tally()
         let receivers = Task {
             await withTaskGroup(of: Void.self) { group in
                 for socket in sockets {
                     group.addTask {
-                        while let message = try? await socket.receive() { heard.add(message.count, ordering: .relaxed) }
+                        while let message = try? await socket.receive() { heard.bytes.add(message.count, ordering: .relaxed) }
                     }
                 }
             }
@@ -66,10 +66,12 @@ extension Ours {
             try await clock.sleep(until: began + .milliseconds(tick * 10))
             for index in 0..<group { try await sockets[(tick * group + index) % sockets.count].send(message) }
         }
-        while heard.load(ordering: .relaxed) < Self.seconds * 100 * group * 1024 { try await clock.sleep(for: .milliseconds(10)) }
+        while heard.bytes.load(ordering: .relaxed) < Self.seconds * 100 * group * 1024 { try await clock.sleep(for: .milliseconds(10)) }
         bench_in_flight()
         bench_stop(sockets.count, Int64(sockets.count * 1024))
         for socket in sockets { socket.cancel() }
         await receivers.value
     }
 }
+
+private final class Tally: Sendable { let bytes = Atomic<Int>(0) }
