@@ -62,6 +62,7 @@ let package = Package(
     ] : []) + [
         // The holding server for `inflight`, the proxy for tunnels, and the driver.
         .executableTarget(name: "hold", cSettings: gnu),
+        .executableTarget(name: "sockets", cSettings: gnu, linkerSettings: [.linkedLibrary("crypto")]),
         .executableTarget(name: "connect", cSettings: gnu),
         .executableTarget(name: "bench", swiftSettings: strict),
     ]

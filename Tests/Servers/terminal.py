@@ -1,8 +1,8 @@
 """Runs a program on a terminal of its own, types, and tells what the terminal showed.
 
-    python3 terminal.py KEYS PROGRAM ARGUMENT...
+    python3 terminal.py [--at-once] KEYS PROGRAM ARGUMENT...
 
-KEYS are typed when the terminal stops echoing; backslash escapes as in Python. Prints three lines: what was shown, as a
+KEYS are typed when the terminal stops echoing, or at once; backslash escapes as in Python. Prints three lines: what was shown, as a
 Python literal; whether the terminal echoes at the end; how the program ended, negative for a signal.
 """
 import os
@@ -13,6 +13,9 @@ import sys
 import termios
 import time
 
+at_once = sys.argv[1] == "--at-once"
+if at_once:
+    del sys.argv[1]
 keys = sys.argv[1].encode("utf-8").decode("unicode_escape").encode("latin-1")
 child, terminal = pty.fork()
 if child == 0:
@@ -33,7 +36,7 @@ while status is None and time.monotonic() < deadline:
             shown += os.read(terminal, 4096)
         except OSError:
             pass
-    if not typed and not echoes() and shown:
+    if not typed and (at_once or (not echoes() and shown)):
         os.write(terminal, keys)
         typed = True
     pid, state = os.waitpid(child, os.WNOHANG)

@@ -22,6 +22,11 @@ struct Contender {
         Contender(name: "ours-proxy", executable: "ours", environment: ["OURS_PROXY": "1"]),
     ]
 
+    /// The same bytes over WebSockets.
+    static let sockets: [Contender] = ["echo", "messages", "rest"].map {
+        Contender(name: "ws-" + $0, executable: "ours", environment: ["OURS_SHAPE": $0])
+    }
+
     var isFoundation: Bool { name == "fnet" }
 
     /// The first is what the ratios are to.

@@ -108,8 +108,8 @@ struct Measurement {
         _ scenario: Scenario, _ contender: Contender, requests: Int, prefix: [String] = [],
         environment: [String: String] = [:]
     ) throws -> (Line?, Finished) {
-        let connections = scenario.kind == .inflight ? requests : scenario.connections
-        let isTLS = ![.plain, .holding, .http2].contains(scenario.server)
+        let connections = scenario.kind == .inflight && scenario.server == .holding ? requests : scenario.connections
+        let isTLS = ![.plain, .holding, .http2, .sockets].contains(scenario.server)
         let speaksHTTP2 = [.http2, .http2TLS].contains(scenario.server)
         let arguments = prefix + (isTLS && contender.isFoundation ? servers.trusting : []) + [
             contender.path, scenario.kind.rawValue, servers.url(scenario, requests: requests), "\(connections)",

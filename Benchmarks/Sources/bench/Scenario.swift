@@ -5,7 +5,7 @@ struct Scenario {
         case get, bulk, handshake, resumed = "handshake-resumed", inflight, start
         case uploadFile = "upload-file", uploadMemory = "upload-memory", download
     }
-    enum Server { case plain, tls, tlsResuming, tlsFull, holding, http2, http2TLS }
+    enum Server { case plain, tls, tlsResuming, tlsFull, holding, http2, http2TLS, sockets }
     enum Unit { case request, gibibyte, process }
 
     var name: String
@@ -31,6 +31,10 @@ struct Scenario {
             (chosen.filter { executables.contains($0.executable) } + others).filter(\.isBuilt)
         }
         if comparesShapes { return (Contender.shapes + Contender.classicShapes).filter(\.isBuilt) }
+        if server == .sockets {
+            let others = kind == .inflight ? [Contender.sockets[2]] : [Contender.sockets[bytesEach > 1024 ? 1 : 0]]
+            return kind == .inflight ? others.filter(\.isBuilt) : only("rawc", "ours", and: others).filter { $0.name != "ours-loop" }
+        }
         if isTunnelled { return only("rawc", "ours", and: [Contender.roads[1]]) }
         if Kind.transfers.contains(kind) { return only("rawc", "ours") }
         guard server == .http2 || server == .http2TLS else { return chosen }
@@ -79,6 +83,15 @@ struct Scenario {
         Scenario(
             name: "start", title: "Process start to first response and exit, http", kind: .start, server: .plain,
             path: "/1k", connections: 1, requests: 1, bytesEach: 1024, unit: .process),
+        .get("ws-echo-1", "1 KB said and heard over a WebSocket, beside GETs of 1 KB, one at a time, client and server on one core", .sockets, connections: 1, requests: 20_000),
+        .get("ws-echo-64", "1 KB said and heard over 64 WebSockets, beside GETs of 1 KB", .sockets, connections: 64, requests: 60_000),
+        Scenario(
+            name: "ws-messages", title: "Messages of 16 MiB, beside GETs of 16 MiB, each whole in memory", kind: .get, server: .sockets,
+            path: "/16m", connections: 1, requests: 200, bytesEach: gibibyte / 64),
+        Scenario(
+            name: "ws-rest", title: "1,000 open WebSockets, ten seconds, one message a second each (CPU of the ten seconds for each)",
+            kind: .inflight, server: .sockets, path: "/echo", connections: 1000, requests: 1000, bytesEach: 1024,
+            countsSyscalls: false),
         .shapes("shapes-1", "Our shapes, GET 1 KB, one connection, client and server on one core", connections: 1, requests: 20_000),
         .shapes("shapes-64", "Our shapes, GET 1 KB, 64 connections", connections: 64, requests: 60_000),
     ]
@@ -129,6 +142,7 @@ struct Scenario {
         case .start: return 1
         case .bulk, .uploadFile, .uploadMemory, .download: return contender.weight < 0.2 || scale < 1 ? 1 : requests
         case .inflight: return contender.isFoundation ? 1000 : requests
+        case .get where bytesEach > 1 << 20: return scale < 1 ? 40 : requests
         case .get, .handshake, .resumed:
             return max(4 * connections, 200, Int(Double(requests) * contender.weight * scale))
         }
@@ -141,6 +155,7 @@ struct Scenario {
         case .bulk, .uploadFile, .uploadMemory, .download: return (1, contender.weight < 0.2 ? 5 : 13)
         case .inflight: return (1, 2)
         case .handshake, .resumed: return (64, 64 + 160)
+        case .get where bytesEach > 1 << 20: return (4, 12)
         case .get:
             let short = max(2 * connections, 200)
             return (short, short + max(4 * connections, 1000, Int(4000 * contender.weight)))
@@ -149,6 +164,7 @@ struct Scenario {
 
     var warm: Int {
         switch kind {
+        case .get where bytesEach > 1 << 20: 4
         case .get: max(500, 4 * connections)
         case .bulk, .inflight, .uploadFile, .uploadMemory, .download: 1
         case .handshake, .resumed: 2 * connections

@@ -46,20 +46,20 @@ final class Servers {
     }
 
     func url(_ scenario: Scenario, requests: Int) -> String {
-        let path = scenario.kind == .inflight ? "\(scenario.path)\(requests)" : scenario.path
+        let path = scenario.kind == .inflight && scenario.server == .holding ? "\(scenario.path)\(requests)" : scenario.path
         return base(scenario) + path
     }
 
     func warmURL(_ scenario: Scenario) -> String {
         switch scenario.kind {
         case .bulk, .download: base(scenario) + "/16m"
-        case .inflight: base(scenario) + "/hold/1"
+        case .inflight where scenario.server == .holding: base(scenario) + "/hold/1"
         default: base(scenario) + scenario.path
         }
     }
 
     private func base(_ scenario: Scenario) -> String {
-        let scheme = [.plain, .holding, .http2].contains(scenario.server) ? "http" : "https"
+        let scheme = [.plain, .holding, .http2, .sockets].contains(scenario.server) ? "http" : "https"
         return "\(scheme)://127.0.0.1:\(ports[scenario.server]!)"
     }
 
@@ -152,6 +152,7 @@ final class Servers {
 
     private func startHolding() throws {
         ports[.holding] = try start("hold")
+        ports[.sockets] = try start("sockets")
     }
 
     private func startProxy() throws {

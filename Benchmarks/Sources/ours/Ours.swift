@@ -40,6 +40,8 @@ struct Ours {
         case observer
         /// The verb in a session with 3,000 cookies of 500 servers, six of which go with each request.
         case cookies
+        /// See `Sockets`.
+        case echo, messages, rest
     }
 
     static func main() async throws {
@@ -79,6 +81,7 @@ struct Ours {
     }
 
     func measure(_ url: String, _ requests: Int, _ warmURL: String, _ warm: Int) async throws {
+        if [.echo, .messages, .rest].contains(shape) { return try await converse(url, requests, warm) }
         if warm > 0 { _ = try await run(warmURL, warm) }
         bench_start()
         let bytes = try await run(url, requests)
@@ -158,7 +161,7 @@ struct Ours {
 
     func data(_ request: Request) async throws -> (Data, Response) {
         switch shape {
-        case .verb, .observer, .cookies: return try await session.data(for: request)
+        case .verb, .observer, .cookies, .echo, .messages, .rest: return try await session.data(for: request)
         case .hop:
             await Task {}.value
             return try await session.data(for: request)

@@ -216,6 +216,9 @@ final class AuthenticationTalk: @unchecked Sendable {
         await remember(login)
     }
 
+    /// A proxy has opened the way to something that is not http.
+    func passedProxy() async { if let login = proxy.login { await remember(login) } }
+
     private func remember(_ login: Login) async {
         let persistence = login.credential.persistence
         guard persistence != .none || login.isOfURL else { return }

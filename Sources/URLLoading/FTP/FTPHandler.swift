@@ -14,6 +14,13 @@ struct FTPHandler: DirectHandler {
     }
 
     func exchange(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> any Exchange {
+        guard let policy = hop.request.retryPolicy ?? load.core.configuration.retryPolicy else {
+            return try await once(hop, for: load)
+        }
+        return try await tries(hop, policy, for: load)
+    }
+
+    func once(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> any Exchange {
         do throws(LoadError) {
             let plan = try FTPPlan.make(hop.request)
             var login = try await FTPLogin(plan.target, load)
@@ -46,28 +53,6 @@ struct FTPHandler: DirectHandler {
             throw error.at(hop.request.url)
         }
     }
-
-    private func lease(
-        _ plan: FTPPlan, _ request: Request, _ login: FTPLogin, for load: Load, fresh: Bool, _ record: TransactionRecord?
-    ) async throws(LoadError) -> FTPTransfer {
-        let origin = plan.target.origin, core = load.core
-        let access = NetworkAccess(request, core.configuration)
-        return try await core.proxies.first(to: origin, request.url, for: load) { (way) throws(LoadError) in
-            let way = core.authenticator.opened(way)
-            var route = Route(origin: origin, way: way)
-            route.ftp = FTPKey(login.credential, core.configuration.ftp)
-            let generation = core.pool.connector.secure.generation
-            route.trust = Route.Trust(generation: generation, group: load.handshakeDecision?.group ?? 0)
-            let connection = try await core.pool.ftp.lease(route, load, fresh: fresh) { () throws(LoadError) in
-                try await FTPDialling(load, access, route).control(record)
-            }
-            if connection.transfers > 0, let refusal = access.refusal(of: connection.transport, core.configuration.networkMonitor) {
-                core.pool.ftp.giveBack(connection, reusable: connection.isReusable)
-                throw refusal
-            }
-            return FTPTransfer(connection, plan, request, load, FTPDialling(load, access, route), record)
-        }
-    }
 }
 
 extension LoadError {
@@ -78,7 +63,7 @@ extension LoadError {
 struct FTPDialling {
     private let load: Load
     private let access: NetworkAccess
-    private let route: Route
+    let route: Route
     private var connector: Connector { load.core.pool.connector }
 
     init(_ load: Load, _ access: NetworkAccess, _ route: Route) {

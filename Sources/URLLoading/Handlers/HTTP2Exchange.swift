@@ -50,7 +50,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         wasUsed = connection.streamsBegun > 0
         stream = HTTP2Stream(
             slot: Poller.shared.borrowSlot(), urgency: Task.currentPriority.urgency, window: HTTP2Limits().streamWindow,
-            hasBody: request.body != nil)
+            hasBody: request.body != nil || load.takesUpgrade)
         load.attach(stream.slot)
         self.record = record
         record?.lease(connection.facts, connection.route, isReused: wasUsed, isHTTP2: true)
@@ -77,17 +77,24 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
             request.say(try await legs.first(binding(toProxy: false), owner)?.value, toProxy: false)
         }
         record?.mark(.requestStart)
-        let message = HTTP2Request(request, urgency: stream.urgency)
+        var request = request
+        let opensTunnel = owner.takesUpgrade
+        if opensTunnel {
+            try await awaitTunnels()
+            try owner.complete(&request, isHTTP2: true)
+        }
+        var message = HTTP2Request(request, urgency: stream.urgency)
+        if opensTunnel { message.tunnelProtocol = "websocket" }
         traffic.headSize = message.size
         traffic.sent = Int64(traffic.headSize)
         do throws(LoadError) {
-            try connection.begin(message, stream, hasBody: request.body != nil)
+            try connection.begin(message, stream, hasBody: request.body != nil || opensTunnel)
         } catch {
             if stream.number == 0, connection.isRetired { failure = .unprocessed }
             throw error
         }
         owner.hasStream(stream, on: connection)
-        tell("\(message.method.rawValue) \(String(decoding: message.path, as: UTF8.self)) HTTP/2", message.headers, isSent: true)
+        tell("\(opensTunnel ? Method.connect.rawValue : message.method.rawValue) \(String(decoding: message.path, as: UTF8.self)) HTTP/2", message.headers, isSent: true)
         if let body = request.body { sending.body = body } else { record?.mark(.requestEnd) }
         if request.expectsContinue, try await !mayContinue() { cut() }
         while true {
@@ -255,6 +262,38 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         while nextChunk == chunks.count, end == nil { try await step(readsBody: true) }
     }
 
+    // MARK: Tunnels (RFC 8441)
+
+    /// Before its SETTINGS nobody knows whether the server has tunnels (RFC 8441 3).
+    private func awaitTunnels() async throws(LoadError) {
+        phase = .waiting
+        while true {
+            if owner.isSuspended { await owner.untilResumed() }
+            if let reason = owner.stopReason { throw LoadError(reason, phase: .waiting) }
+            _ = takeNews()
+            if let failure { throw failure.loadError(.waiting, hasBegun: false) }
+            if connection.knowsSettings(stream) { break }
+            await connection.wait(for: stream, owner)
+        }
+        guard connection.opensTunnels else {
+            throw LoadError(
+                .webSocketRefused, phase: .waiting, party: .peer,
+                detail: "no WebSockets over HTTP/2: SETTINGS_ENABLE_CONNECT_PROTOCOL is not set")
+        }
+    }
+
+    /// Gives the stream away, with what was received behind the head; `nil` if it is released already.
+    func surrender() -> HTTP2Tunnel? {
+        guard !isReleased else { return nil }
+        isReleased = true
+        hasEnded = true
+        owner.hasStream(nil, on: connection)
+        owner.detach(stream.slot)
+        endRecord()
+        return HTTP2Tunnel(
+            connection, stream, owner.core.pool, received: Array(chunks[nextChunk...]), hasEnded: end != nil, failure: failure)
+    }
+
     // MARK: The end
 
     /// Ends the exchange. An answer that was not read to its end is told off; the connection stays.
@@ -267,12 +306,15 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         connection.end(stream)
         owner.detach(stream.slot)
         Poller.shared.returnSlot(stream.slot)
-        if let record {
-            record.traffic = traffic
-            owner.emission?.add(record)
-        }
-        record = nil
+        endRecord()
         owner.core.pool.leave(connection)
+    }
+
+    private func endRecord() {
+        guard let record else { return }
+        record.traffic = traffic
+        owner.emission?.add(record)
+        self.record = nil
     }
 }
 

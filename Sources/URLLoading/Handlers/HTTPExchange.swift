@@ -62,7 +62,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     func send(_ request: PreparedRequest) async throws(LoadError) {
         record?.mark(.requestStart)
         var request = request
-        if owner.takesUpgrade { try owner.complete(&request) }
+        if owner.takesUpgrade { try owner.complete(&request, isHTTP2: false) }
         if try !connection.begin(request, owner) { try await connection.send(owner) } else { record?.mark(.requestEnd) }
         while true {
             if let head = try connection.bufferedResponse(owner) { return try receive(head, request) }

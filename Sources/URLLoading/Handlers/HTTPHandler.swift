@@ -115,9 +115,14 @@ struct HTTPHandler: DirectHandler {
         // What opens a connection opens none that a proxy shares among its clients (RFC 4559 §6).
         if let identity = request.identity, identity.login.mayPass(route.forwarder) { route.identity = identity }
         let access = NetworkAccess(request.request, configuration)
-        let leased = access.needsPath
-            ? try await leaseWaiting(route, for: load, fresh: fresh, over: access, record, inHTTP1: request.asksUpgrade)
-            : try await pool.lease(route, load, fresh: fresh, over: access, record, inHTTP1: request.asksUpgrade)
+        let leased: LeasedConnection
+        if load.takesUpgrade, !fresh, let tunnel = pool.leaseForTunnel(route) {
+            leased = tunnel
+        } else if access.needsPath {
+            leased = try await leaseWaiting(route, for: load, fresh: fresh, over: access, record, inHTTP1: request.asksUpgrade)
+        } else {
+            leased = try await pool.lease(route, load, fresh: fresh, over: access, record, inHTTP1: request.asksUpgrade)
+        }
         // One that was kept is judged by what holds now; a new one was, when it was made.
         switch leased {
         case .own(let connection):

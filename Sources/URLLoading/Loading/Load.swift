@@ -212,7 +212,7 @@ class Load: LoadControl, @unchecked Sendable {
     }
 
     /// What a request must have that is new each time it is sent. Asked of those that take an upgrade.
-    func complete(_ request: inout PreparedRequest) throws(LoadError) {}
+    func complete(_ request: inout PreparedRequest, isHTTP2: Bool) throws(LoadError) {}
 
     func becomeDownload(_ options: DownloadOptions) throws(LoadError) {
         throw LoadError(.badDecision, phase: .deciding, party: .local, detail: "only a data task can become a download")

@@ -77,6 +77,13 @@ struct PreparedRequest: Sendable {
         fields = .own(headers)
     }
 
+    /// Takes fields out.
+    mutating func remove(_ names: [FieldName]) {
+        var headers = headers
+        for name in names { headers.remove(name) }
+        fields = .own(headers)
+    }
+
     /// It asks for another protocol on its connection, which HTTP/1.1 alone can do (RFC 9113 8.2.2).
     var asksUpgrade: Bool {
         // Prepared fields never do.

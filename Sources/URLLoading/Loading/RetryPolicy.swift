@@ -29,9 +29,10 @@ public struct RetryPolicy: Sendable, Hashable {
 
     /// Failures that may pass: ``LoadError/Reason/connectionLost``, ``LoadError/Reason/truncated``,
     /// ``LoadError/Reason/connectionRefused``, ``LoadError/Reason/unreachable``,
-    /// ``LoadError/Reason/lookupFailed`` and ``LoadError/Reason/idleTimeout``.
+    /// ``LoadError/Reason/lookupFailed``, ``LoadError/Reason/idleTimeout`` and, of ftp, ``LoadError/Reason/serviceUnavailable``.
     public static let transientReasons: Set<LoadError.Reason> = [
         .connectionLost, .truncated, .connectionRefused, .unreachable, .lookupFailed, .idleTimeout,
+        .serviceUnavailable,
     ]
     /// Statuses that may pass: 408, 429, 500, 502, 503 and 504.
     public static let transientStatuses: Set<Status> = [

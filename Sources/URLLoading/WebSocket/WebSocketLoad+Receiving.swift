@@ -91,6 +91,8 @@ extension WebSocketLoad {
             }
             guard case .blocked(let interest) = step else { continue }
             receivedInTurn = 0
+            let lingersUntil = state.withLock { $0.lingersUntil }
+            if lingersUntil != .max { clock.schedule(transport.slot, at: lingersUntil) }
             await Poller.shared.park(transport.slot, interest, call, idleSince: nil)
         }
     }
@@ -114,7 +116,12 @@ extension WebSocketLoad {
     func read(from transport: any Transport, atMost most: Int = .max, looks: Int = 64) -> ReadStep {
         var looks = looks
         while true {
-            if state.withLock({ $0.isLingering }) {
+            let (isLingering, until) = state.withLock { ($0.isLingering, $0.lingersUntil) }
+            if isLingering {
+                if clock.now() >= until {
+                    lost(nil)
+                    return .moved
+                }
                 guard discard(from: transport, &looks) else { return .blocked(.read) }
                 if looks <= 0 || !state.withLock({ $0.isLingering }) { return .moved }
                 continue
@@ -184,7 +191,8 @@ extension WebSocketLoad {
 
     /// The connection has ended. Without a close frame that is a failure, whatever TLS says.
     func lost(_ failure: IOFailure?) {
-        let error = failure.map { LoadError($0, .receiving) }
+        let tunnel = state.withLock { $0.transport as? HTTP2Tunnel }
+        let error = tunnel?.failure?.loadError(.receiving, hasBegun: false) ?? failure.map { LoadError($0, .receiving) }
             ?? LoadError(.connectionLost, phase: .receiving, party: .peer, detail: "closed without a close frame")
         state.withLock { state in
             state.fail(error.at(url))

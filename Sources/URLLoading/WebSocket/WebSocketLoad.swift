@@ -73,8 +73,12 @@ final class WebSocketLoad: Load, @unchecked Sendable {
 
     override var takesUpgrade: Bool { true }
 
-    /// A key is used once (RFC 6455 4.1).
-    override func complete(_ request: inout PreparedRequest) throws(LoadError) {
+    /// A key is used once (RFC 6455 4.1); over HTTP/2 there is none, and nothing to upgrade (RFC 8441 5).
+    override func complete(_ request: inout PreparedRequest, isHTTP2: Bool) throws(LoadError) {
+        if isHTTP2 {
+            handshake = try Self.handshake(protocols, options, [])
+            return request.remove([.secWebSocketKey, .upgrade, .connection])
+        }
         guard let random = secureRandomBytes(16) else {
             throw LoadError(.badRequest, phase: .preparing, party: .system, detail: "no randomness for a key")
         }
@@ -97,19 +101,20 @@ final class WebSocketLoad: Load, @unchecked Sendable {
 
     private func takeOver(_ exchange: any Exchange) throws(LoadError) {
         guard let head = exchange.head else { throw LoadError(.notHTTP, phase: .waiting, party: .local) }
-        guard head.status == .switchingProtocols, let handshake else {
+        let isHTTP2 = exchange is HTTP2Exchange
+        guard isHTTP2 ? head.status.kind == .successful : head.status == .switchingProtocols, let handshake else {
             throw LoadError(
                 .webSocketRefused, phase: .waiting, party: .peer, detail: "\(head.status)",
                 underlying: WebSocketRefusal(response: exchange.response))
         }
         let agreement: WebSocketHandshake.Agreement
         do throws(WireViolation) {
-            agreement = try handshake.agreement(head.headers, isHTTP2: false, sha1: DigestHash.sha1)
+            agreement = try handshake.agreement(head.headers, isHTTP2: isHTTP2, sha1: DigestHash.sha1)
         } catch {
             throw LoadError(error, .waiting)
         }
         let response = exchange.response
-        guard let (transport, received, _) = (exchange as? HTTPExchange)?.surrender() else {
+        guard let (transport, received) = Self.surrender(exchange) else {
             throw LoadError(.cancelled, phase: .waiting, party: .local)
         }
         // Its timeouts were those of the way here.
@@ -120,6 +125,11 @@ final class WebSocketLoad: Load, @unchecked Sendable {
         let opening = WebSocketOpening(
             response: response, subprotocol: agreement.subprotocol, isCompressed: agreement.deflate != nil)
         state.withLock { $0.opened(transport, opening) }
+    }
+
+    private static func surrender(_ exchange: any Exchange) -> (any Transport, Chunk?)? {
+        if let exchange = exchange as? HTTP2Exchange { return exchange.surrender().map { ($0, nil) } }
+        return (exchange as? HTTPExchange)?.surrender().map { ($0.0, $0.1) }
     }
 
     // MARK: Its end
@@ -166,7 +176,11 @@ final class WebSocketLoad: Load, @unchecked Sendable {
     }
 
     /// By when a peer that has nothing more to say has to have closed its connection. We do it then.
-    var closeDeadline: Int64 { clock.now() &+ LoadControl.nanoseconds(min(options.closeTimeout, .seconds(2))) }
+    /// Over a stream of a shared connection nothing is won by a wait: some servers never end theirs.
+    var closeDeadline: Int64 {
+        let isTunnel = state.withLock { $0.transport is HTTP2Tunnel }
+        return clock.now() &+ LoadControl.nanoseconds(min(options.closeTimeout, isTunnel ? .milliseconds(100) : .seconds(2)))
+    }
 
     func violated(_ violation: WireViolation) {
         let error = LoadError(violation, .receiving).at(url), moment = closeDeadline

@@ -19,6 +19,15 @@ extension HTTP2Fields {
         return nil
     }
 
+    /// Why this cannot open a tunnel (RFC 8441 3, 4, 5).
+    func wrongInTunnel(isAllowed: Bool, _ endsStream: Bool) -> String? {
+        if !isAllowed { return ":protocol without SETTINGS_ENABLE_CONNECT_PROTOCOL" }
+        if self[":method"] != "CONNECT" { return ":protocol with \(self[":method"] ?? "")" }
+        if self[":authority"] == nil { return "no :authority" }
+        if self["sec-websocket-key"] != nil { return "sec-websocket-key in HTTP/2" }
+        return endsStream ? "a tunnel that ends at once" : nil
+    }
+
     /// Why these cannot be trailers.
     var wrongInTrailers: String? {
         if let pseudo = fields.first(where: \.isPseudo) { return "\(pseudo.nameText) in trailers" }

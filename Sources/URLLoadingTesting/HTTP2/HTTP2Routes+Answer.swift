@@ -16,7 +16,11 @@ extension HTTP2Routes {
             let request = request(of: stream)
             peer.server.change { $0.record(request) }
             do throws(Gone) {
-                try await send(await answer(to: request, stream.route), to: request, number, slot)
+                if stream.isTunnel, let server = webSocket(for: request) {
+                    try await serve(server, request, number, slot)
+                } else {
+                    try await send(await answer(to: request, stream.route), to: request, number, slot)
+                }
                 peer.server.change { $0.counts.answered += 1 }
             } catch {}
         }
@@ -105,7 +109,7 @@ extension HTTP2Routes {
         try section(stream, HTTP2Fields(trailers), endStream: true)
     }
 
-    private func data(_ stream: Int, _ slot: PollSlot, _ bytes: some Collection<UInt8>, endStream: Bool) async throws(Gone) {
+    func data(_ stream: Int, _ slot: PollSlot, _ bytes: some Collection<UInt8>, endStream: Bool) async throws(Gone) {
         var rest = Array(bytes)[...]
         while !rest.isEmpty {
             let size = try await room(stream, slot, upTo: rest.count)
@@ -117,7 +121,7 @@ extension HTTP2Routes {
     }
 
     /// In as many frames as the client's MAX_FRAME_SIZE asks for.
-    private func section(_ stream: Int, _ fields: HTTP2Fields, endStream: Bool = false) throws(Gone) {
+    func section(_ stream: Int, _ fields: HTTP2Fields, endStream: Bool = false) throws(Gone) {
         guard !isGone(stream) else { throw Gone() }
         let block = fields.encoded()
         let limit = peer.input.withLock { $0.windows.maxFrameSize }

@@ -99,6 +99,13 @@ extension HTTP2RoutesState {
         stream.bodyCount += Int64(content.count)
         if stream.route.readsBody { stream.body += content.prefix(max(0, bodyLimit - stream.body.count)) }
         stream.hasEnded = frame.endsStream
+        if stream.isTunnel {
+            stream.received += content
+            streams[frame.stream] = stream
+            if frame.endsStream { past.insert(frame.stream) }
+            wake(frame.stream)
+            return Reaction(output: output)
+        }
         // Given back in halves, so that few frames do it.
         if stream.route.readsBody, !frame.endsStream, stream.window < (streamWindowSize + 1) / 2 {
             output += HTTP2Frame.windowUpdate(stream: frame.stream, streamWindowSize - stream.window).bytes
@@ -166,17 +173,22 @@ extension HTTP2RoutesState {
             return fail(stream: frame.stream, .refusedStream, "more than \(maxStreams) streams")
         }
         if let wrong = fields.wrongInRequest { return fail(stream: frame.stream, .protocolError, wrong) }
+        let isTunnel = fields[":protocol"] != nil
+        if isTunnel, let wrong = fields.wrongInTunnel(isAllowed: hasTunnels, frame.endsStream) {
+            return fail(stream: frame.stream, .protocolError, wrong)
+        }
         exchanges += 1
         let path = String((fields[":path"] ?? "").prefix { $0 != "?" })
         let route = server.state.withLock { $0.route(for: path) }
         var stream = Stream(
             number: frame.stream, exchange: exchanges, fields: fields, route: route, window: streamWindowSize)
         stream.hasEnded = frame.endsStream
+        stream.isTunnel = isTunnel
         streams[frame.stream] = stream
         var reaction = Reaction()
         if frame.endsStream {
             reaction = ended(stream)
-        } else if !route.readsBody {
+        } else if !route.readsBody || isTunnel {
             reaction = due(frame.stream)
         } else if fields["expect"]?.lowercased() == "100-continue" {
             // RFC 9110 10.1.1.

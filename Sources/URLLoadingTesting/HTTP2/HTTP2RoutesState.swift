@@ -22,6 +22,10 @@ struct HTTP2RoutesState: Sendable {
         var hasEnded = false
         var isReset = false
         var isDue = false
+        /// Opened by extended CONNECT (RFC 8441 4).
+        var isTunnel = false
+        /// What came over it and was not taken.
+        var received: [UInt8] = []
     }
 
     struct Reaction: Sendable {
@@ -58,6 +62,7 @@ struct HTTP2RoutesState: Sendable {
     let maxFrameSize: Int
     let maxStreams: Int
     let bodyLimit: Int
+    let hasTunnels: Bool
 
     init(_ configuration: HTTP2TestServer.Configuration) {
         func setting(_ identifier: UInt16) -> Int? {
@@ -68,7 +73,17 @@ struct HTTP2RoutesState: Sendable {
         streamWindowSize = setting(4) ?? 65_535
         maxFrameSize = setting(5) ?? 16_384
         maxStreams = setting(3) ?? .max
+        hasTunnels = setting(8) == 1
         bodyLimit = max(0, configuration.recordedBodySize)
+    }
+
+    /// What has come over a tunnel; the client may send as much again.
+    mutating func takeReceived(on number: Int) -> (bytes: [UInt8], output: [UInt8]) {
+        guard let bytes = streams[number]?.received, !bytes.isEmpty else { return ([], []) }
+        streams[number]?.received = []
+        guard streams[number]?.hasEnded == false, streams[number]?.isReset == false else { return (bytes, []) }
+        streams[number]?.window += bytes.count
+        return (bytes, HTTP2Frame.windowUpdate(stream: number, bytes.count).bytes)
     }
 
     mutating func takeOutput() -> [UInt8] {

@@ -4,6 +4,7 @@ import URLLoadingIO
 
 struct HTTP2ServerState: Sendable {
     var routes: [String: TestOrigin.Route] = [:]
+    var webSockets: [String: WebSocketTestServer] = [:]
     var scripts: [(connection: Int?, script: HTTP2TestServer.Script)] = []
     var counts = HTTP2TestServer.Counts()
     var complaints: [String] = []

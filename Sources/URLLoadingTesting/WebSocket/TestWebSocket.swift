@@ -22,20 +22,19 @@ public final class TestWebSocket: @unchecked Sendable {
     /// What the client's close frame said; ``WebSocketClose/Code/noStatus`` if that had no reason.
     public private(set) var closeHeard: WebSocketClose?
 
-    private let connection: OriginConnection
+    private let way: any WebSocketWay
+    private var output: [UInt8] = []
     private var codec: WebSocketCodec
     private var reader: WebSocketMessageReader
     private let deflater: MessageDeflater?
     private var input: [UInt8]
     private var message = Data()
     private var kind = WebSocketCodec.Kind.binary
-    /// Why the connection is over, if the script brought it about.
-    private(set) var ending: OriginConnection.Ending?
 
-    init(_ request: TestOrigin.RecordedRequest, _ connection: OriginConnection, _ deflate: MessageDeflate?) {
+    init(_ request: TestOrigin.RecordedRequest, _ way: any WebSocketWay, _ deflate: MessageDeflate?) {
         self.request = request
-        self.connection = connection
-        input = connection.input.takeRest()
+        self.way = way
+        input = way.takeReceived()
         codec = WebSocketCodec(role: .server, allowsCompression: deflate != nil)
         reader = WebSocketMessageReader(role: .server, limit: .max, deflate: deflate)
         deflater = deflate.flatMap { MessageDeflater(windowBits: $0.serverWindowBits, forgets: $0.serverForgets) }
@@ -56,29 +55,29 @@ public final class TestWebSocket: @unchecked Sendable {
             try payload.withUnsafeBytes { all in
                 try codec.send(
                     kind, UnsafeRawBufferPointer(rebasing: all[offset..<end]), isFirst: offset == 0, isLast: end == payload.count,
-                    isCompressed: deflater != nil, mask: 0, into: &connection.output)
+                    isCompressed: deflater != nil, mask: 0, into: &output)
             }
             offset = end
         } while offset < payload.count
-        try await connection.flush()
+        try await flush()
     }
 
     /// Sends bytes, whatever they are.
     public func send(bytes: [UInt8]) async throws {
-        connection.output += bytes
-        try await connection.flush()
+        output += bytes
+        try await flush()
     }
 
     /// Sends a ping with at most 125 bytes.
     public func ping(_ payload: [UInt8] = []) async throws {
-        try codec.sendPing(payload, mask: 0, into: &connection.output)
-        try await connection.flush()
+        try codec.sendPing(payload, mask: 0, into: &output)
+        try await flush()
     }
 
     /// Sends a close frame, once; `nil` for one without a reason.
     public func close(_ close: WebSocketClose?) async throws {
-        codec.sendClose(close, mask: 0, into: &connection.output)
-        try await connection.flush()
+        codec.sendClose(close, mask: 0, into: &output)
+        try await flush()
     }
 
     // MARK: Hearing
@@ -98,8 +97,8 @@ public final class TestWebSocket: @unchecked Sendable {
                 }
             case .end?: try reader.end { message.append(contentsOf: $0) }
             case .ping(let payload)? where answersPings:
-                try codec.sendPong(payload, mask: 0, into: &connection.output)
-                try await connection.flush()
+                try codec.sendPong(payload, mask: 0, into: &output)
+                try await flush()
             case .ping?: break
             case .pong(let payload)?: pongs.append(payload)
             case .close(let close)?:
@@ -131,19 +130,58 @@ public final class TestWebSocket: @unchecked Sendable {
     }
 
     private func fill() async throws -> Bool {
-        guard !connection.input.hasEnded else { return false }
-        try await connection.fill()
-        input += connection.input.takeRest()
+        guard !way.hasEnded else { return false }
+        try await way.fill()
+        input += way.takeReceived()
         return true
+    }
+
+    private func flush() async throws {
+        defer { output = [] }
+        try await way.send(output)
     }
 
     // MARK: Leaving
 
     /// Stands still until the client leaves, or the test ends.
-    public func stall() async throws { try await connection.stall() }
+    public func stall() async throws { try await way.stall() }
 
-    /// Resets the connection, as by a crash.
-    public func reset() {
+    /// Resets the connection, as by a crash; over HTTP/2 its stream alone.
+    public func reset() { way.reset() }
+}
+
+/// What a socket's bytes go over. One task uses it.
+protocol WebSocketWay: AnyObject {
+    /// What is here and was not taken.
+    func takeReceived() -> [UInt8]
+    /// The client sends no more.
+    var hasEnded: Bool { get }
+    /// Waits for more, or for the end.
+    func fill() async throws
+    func send(_ bytes: [UInt8]) async throws
+    func stall() async throws
+    func reset()
+}
+
+/// A connection of HTTP/1.1 of its own.
+final class OriginWebSocketWay: WebSocketWay {
+    private let connection: OriginConnection
+    /// Why the connection is over, if the script brought it about.
+    private(set) var ending: OriginConnection.Ending?
+
+    init(_ connection: OriginConnection) { self.connection = connection }
+
+    func takeReceived() -> [UInt8] { connection.input.takeRest() }
+    var hasEnded: Bool { connection.input.hasEnded }
+    func fill() async throws { try await connection.fill() }
+    func stall() async throws { try await connection.stall() }
+
+    func send(_ bytes: [UInt8]) async throws {
+        connection.output += bytes
+        try await connection.flush()
+    }
+
+    func reset() {
         connection.socket.abort()
         ending = .gone
     }

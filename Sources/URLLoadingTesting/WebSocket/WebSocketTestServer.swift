@@ -76,7 +76,8 @@ extension WebSocketTestServer {
         try await connection.flush()
         if handshakeFault == .endsInHead { throw .close }
         guard handshakeFault == nil else { return try await connection.linger() }
-        let socket = TestWebSocket(request, connection, deflate)
+        let way = OriginWebSocketWay(connection)
+        let socket = TestWebSocket(request, way, deflate)
         do {
             try await script(socket)
         } catch let ending as OriginConnection.Ending {
@@ -84,10 +85,10 @@ extension WebSocketTestServer {
         } catch {
             throw .close
         }
-        if let ending = socket.ending { throw ending }
+        if let ending = way.ending { throw ending }
     }
 
-    private func answer(to request: TestOrigin.RecordedRequest, _ deflate: inout MessageDeflate?) -> WebSocketAnswer {
+    func answer(to request: TestOrigin.RecordedRequest, _ deflate: inout MessageDeflate?) -> WebSocketAnswer {
         var head = WebSocketAnswer(status: "101 Switching Protocols")
         head.fields.append(("Upgrade", "websocket"))
         head.fields.append(("Connection", "Upgrade"))

@@ -235,6 +235,11 @@ package final class HTTP2Codec {
     /// Says that we leave.
     package func goAway(_ code: HTTP2ErrorCode = .noError) { nghttp2_session_terminate_session(session, code.rawValue) }
 
+    /// The peer opens tunnels for other protocols (SETTINGS_ENABLE_CONNECT_PROTOCOL, RFC 8441 3).
+    package var takesTunnels: Bool {
+        nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL) == 1
+    }
+
     /// Whether nghttp2 wants neither to read nor to write: the connection is over.
     package var isOver: Bool { nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0 }
 }

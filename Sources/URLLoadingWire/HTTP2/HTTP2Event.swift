@@ -44,6 +44,9 @@ package struct HTTP2Request: Sendable {
     package var framing: HTTP1BodyFraming
     /// RFC 9218 4.1, 0 to 7, 3 by default.
     package var urgency: Int
+    /// Extended CONNECT (RFC 8441 4): what is spoken on the stream once the answer is 2xx. The method is CONNECT then,
+    /// whatever it is in HTTP/1, and the body goes on until either side ends it.
+    package var tunnelProtocol: String?
 
     package init(
         method: Method, scheme: String, authority: [UInt8], path: [UInt8], headers: Headers = Headers(),

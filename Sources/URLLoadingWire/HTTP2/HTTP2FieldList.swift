@@ -26,7 +26,8 @@ struct HTTP2FieldList {
         let framing = try HTTP1FieldCheck.framing(
             request.framing, request.headers, unlessSet: request.method.anticipatesContent ? 0 : nil)
 
-        append(":method", request.method.rawValue)
+        append(":method", request.tunnelProtocol == nil ? request.method.rawValue : Method.connect.rawValue)
+        if let name = request.tunnelProtocol { append(":protocol", name) }
         append(":scheme", request.scheme)
         add(":authority".utf8, host)
         add(":path".utf8, request.path)

@@ -6,6 +6,8 @@ import URLLoading
 struct WebSocketArguments {
     private(set) var isBinary = false
     private(set) var protocols: [String] = []
+    /// How long to go on receiving when there is nothing more to say; `nil` for not at all.
+    private(set) var wait: Duration?
     private(set) var options = WebSocketOptions()
 
     /// Takes out its own; what is left is for the others.
@@ -16,10 +18,12 @@ struct WebSocketArguments {
             case "--": return rest + [word] + words
             case "--binary": isBinary = true
             case "--compress": options.compression = .deflate()
+            // Its value is never a word of its own.
+            case "--wait": wait = Self.forever
             case "--protocol", "--ping":
                 guard let value = words.popFirst() else { throw UsageError("\(word) needs a value") }
                 try take(word, value)
-            case _ where word.hasPrefix("--protocol=") || word.hasPrefix("--ping="):
+            case _ where word.hasPrefix("--protocol=") || word.hasPrefix("--ping=") || word.hasPrefix("--wait="):
                 let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
                 try take(String(parts[0]), String(parts[1]))
             default: rest.append(word)
@@ -29,10 +33,12 @@ struct WebSocketArguments {
     }
 
     private mutating func take(_ name: String, _ value: String) throws(UsageError) {
-        guard name == "--ping" else { return protocols.append(value) }
-        guard let seconds = Double(value), seconds > 0, seconds < 1e9 else { throw UsageError("--ping takes seconds") }
-        options.pingInterval = .seconds(seconds)
+        guard name != "--protocol" else { return protocols.append(value) }
+        guard let seconds = Double(value), seconds > 0, seconds < 1e9 else { throw UsageError("\(name) takes seconds") }
+        if name == "--ping" { options.pingInterval = .seconds(seconds) } else { wait = .seconds(seconds) }
     }
+
+    private static let forever = Duration.seconds(1 << 40)
 
     /// A URL without a scheme gets wss; one of this machine ws.
     static func url(_ text: String) -> URL? {

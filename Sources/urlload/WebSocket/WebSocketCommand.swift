@@ -12,6 +12,7 @@ enum WebSocketCommand {
         written until it has closed, too.
 
           --binary          what is read goes out as it comes, as binary messages; what comes is written as it is
+          --wait[=SECONDS]  at the end of the input go on receiving until the server closes, or for so long: for pipes
           --ping SECONDS    ask the server this often whether it is still there
           --protocol NAME   offer a subprotocol; several times for several, best first
           --compress        offer compression
@@ -71,6 +72,8 @@ enum WebSocketCommand {
             let message: WebSocketMessage = own.isBinary ? .data(Data(bytes)) : .text(String(decoding: bytes, as: UTF8.self))
             do throws(LoadError) { try await socket.send(message) } catch { return }
         }
+        // Cut short when the server has closed.
+        if let limit = own.wait { try? await Task.sleep(for: limit) }
         if !Task.isCancelled { await socket.close() }
     }
 

@@ -1,13 +1,17 @@
 // Coverage-guided fuzzing of the floor. The first byte chooses the target, the second the rule by
 // which the rest is cut. A broken promise stops the process, which is what the fuzzer looks for.
 
+import Glibc
 import URLLoadingWire
+
+/// The one target that is asked for, by its number below; `nil` for all in turn.
+private let only = getenv("URLLOADING_FUZZ_ONLY").flatMap { UInt8(String(cString: $0)) }
 
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzOneInput(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     guard count > 2 else { return 0 }
     let rest = Array(UnsafeBufferPointer(start: start + 2, count: count - 2))
-    switch start[0] % 18 {
+    switch only ?? start[0] % 18 {
     case 0, 1, 2: fuzzCodec(.client, method: start[0] & 0x40 == 0 ? .get : .head, rest, rule: start[1])
     case 3, 4: fuzzCodec(.server, method: .get, rest, rule: start[1])
     case 5: fuzzDecoder(rest, rule: start[1])

@@ -239,7 +239,9 @@ extension HTTP2Connection {
             case .reset(let number, let code): fail(number, .reset(code), &slots)
             case .violation(let number, let violation): fail(number, .wire(violation), &slots)
             case .unprocessed(let number): fail(number, wasToldToCalm ? .calm : .unprocessed, &slots)
-            case .concurrency(let count): setLimit(count)
+            case .concurrency(let count):
+                setLimit(count)
+                heardSettings(&slots)
             case .goAway(let code):
                 if code == .enhanceYourCalm { wasToldToCalm = true }
                 retire()
@@ -271,6 +273,8 @@ extension HTTP2Connection {
         stream.hasNews = true
         if stream === leader {
             if isLeaderParked { slots.append(transport.slot) }
+        } else if stream.isTunnel {
+            if slots.last !== stream.slot { slots.append(stream.slot) }
         } else if stream.isWaiting {
             stream.isWaiting = false
             stream.wasWoken = true

@@ -40,6 +40,11 @@ final class HTTP2Connection: @unchecked Sendable {
     /// When the PING went out that is not answered.
     var probed: Int64?
     var areSettingsAcknowledged = false
+    // See `HTTP2Connection+Tunnels`.
+    var hasPeerSettings = false
+    var awaitingSettings: [HTTP2Stream] = []
+    var tunnels = 0
+    var tunnelReader: HTTP2TunnelReader?
     var lastWritten: Int64
     /// How often a reader found nothing more to read.
     let looks = Atomic<Int>(0)
@@ -67,6 +72,7 @@ final class HTTP2Connection: @unchecked Sendable {
     private let places = Atomic<Int>(0)
     private let limit = Atomic<Int>(100)
     private let isOpen = Atomic<Bool>(true)
+    let takesTunnels = Atomic<Bool>(false)
     private let begun = Atomic<Int>(0)
     /// Places that have come since the pool was told.
     private let grown = Atomic<Int>(0)
@@ -271,6 +277,8 @@ final class HTTP2Connection: @unchecked Sendable {
         retire()
         var slots: [PollSlot] = []
         for stream in streams.values { note(stream, &slots) }
+        for stream in awaitingSettings { note(stream, &slots) }
+        if let tunnelReader { slots.append(tunnelReader.stream.slot) }
         return slots
     }
 

@@ -125,7 +125,7 @@ extension HTTP2Connection {
                 return nil
             }
             // The PING waits behind what went out before it, and that behind a slow line.
-            let isSending = streams.values.contains { !$0.hasSentAll }
+            let isSending = streams.values.contains { $0.isTunnel ? codec.queued(on: $0.number) > 0 : !$0.hasSentAll }
             return max(sent, lastWritten) + probeTimeout * (isSending ? Self.patienceWhileSending : 1)
         }
     }

@@ -24,6 +24,8 @@ final class HTTP2Stream: @unchecked Sendable {
     /// The answer has come to its end.
     var isComplete = false
     var hasSentAll: Bool
+    /// It carries another protocol, for whoever waits on `slot` to read or to write; see `HTTP2Tunnel`.
+    var isTunnel = false
     /// The codec knows it no more.
     var isOver = false
     /// What the peer may have on its way, and what was taken of it in all.

@@ -212,6 +212,7 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
         var seen: Set<ObjectIdentifier> = []
         return hosts.values.flatMap(\.connections).filter { seen.insert(ObjectIdentifier($0)).inserted }
     }
+    func connections(to route: Route) -> [Connection] { hosts[route]?.connections ?? [] }
     var isEmpty: Bool { hosts.isEmpty }
     /// Not fewer than there are: what serves several routes counts for each.
     var mostConnections: Int { hosts.values.reduce(0) { $0 + $1.connections.count } }

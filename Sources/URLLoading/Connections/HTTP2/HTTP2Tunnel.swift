@@ -1,0 +1,106 @@
+// A stream of a shared connection as a two-way flow of bytes: its DATA frames are what a socket's bytes are, its window
+// is what a socket's buffer is, END_STREAM is an orderly end and RST_STREAM a reset (RFC 8441 5).
+
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+/// One task reads, one writes, as with any transport.
+final class HTTP2Tunnel: Transport, @unchecked Sendable {
+    let slot: PollSlot
+    private let connection: HTTP2Connection
+    private let stream: HTTP2Stream
+    private let pool: ConnectionPool
+    private let isClosed = Atomic<Bool>(false)
+
+    // Of whoever reads.
+    private var chunks: [Chunk]
+    private var next = 0
+    /// Bytes of the next that were taken.
+    private var taken = 0
+    /// What the peer may send again.
+    private var used = 0
+    private var hasEnded: Bool
+    /// Why nothing more comes, if that is no end.
+    private(set) var failure: HTTP2Failure?
+
+    /// What may lie with the connection before the peer takes it.
+    private static let queueSize = 128 * 1024
+
+    init(
+        _ connection: HTTP2Connection, _ stream: HTTP2Stream, _ pool: ConnectionPool, received: [Chunk], hasEnded: Bool,
+        failure: HTTP2Failure?
+    ) {
+        slot = stream.slot
+        (self.connection, self.stream, self.pool) = (connection, stream, pool)
+        (chunks, self.hasEnded, self.failure) = (received, hasEnded, failure)
+        connection.beginTunnel(stream)
+    }
+
+    deinit { close() }
+
+    // MARK: Bytes
+
+    func read(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Progress {
+        var count = 0
+        while count < buffer.count {
+            if next == chunks.count { take() }
+            guard next < chunks.count else { break }
+            count += copy(to: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]))
+        }
+        if count > 0 { return .moved(count) }
+        if hasEnded { return .end }
+        guard failure == nil else { throw IOFailure(.closedByPeer, .read) }
+        return .blocked(.read)
+    }
+
+    private func take() {
+        (chunks, next) = ([], 0)
+        guard !hasEnded, failure == nil else { return }
+        let inbox = connection.take(stream, used: used, readsBody: true)
+        used = 0
+        chunks = inbox.chunks
+        hasEnded = inbox.trailers != nil
+        failure = inbox.failure
+    }
+
+    private func copy(to room: UnsafeMutableRawBufferPointer) -> Int {
+        let chunk = chunks[next], count = min(room.count, chunk.count - taken)
+        let start = chunk.range.lowerBound + taken
+        room.copyMemory(from: chunk.storage.bytes(start..<start + count))
+        taken += count
+        used += count
+        if taken == chunk.count { (next, taken) = (next + 1, 0) }
+        return count
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer) throws(IOFailure) -> Progress {
+        let view = connection.view(stream)
+        guard view.failure == nil else { throw IOFailure(.closedByPeer, .write) }
+        let count = min(bytes.count, Self.queueSize - view.queued)
+        guard count > 0 else {
+            connection.nudge()
+            return .blocked(.write)
+        }
+        _ = connection.send(UnsafeRawBufferPointer(rebasing: bytes[..<count]), on: stream)
+        connection.nudge()
+        return .moved(count)
+    }
+
+    func hasPendingInput(askingKernel: Bool) -> Bool { next < chunks.count || connection.view(stream).hasNews }
+
+    // MARK: Its end
+
+    func finishWriting() {}
+
+    func close() {
+        guard !isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        connection.endTunnel(stream)
+        Poller.shared.returnSlot(slot)
+        pool.leave(connection)
+    }
+
+    var remoteAddress: SocketAddress? { connection.transport.remoteAddress }
+    var localAddress: SocketAddress? { connection.transport.localAddress }
+    var description: String { "h2(stream \(stream.number)) over \(connection.transport.description)" }
+}

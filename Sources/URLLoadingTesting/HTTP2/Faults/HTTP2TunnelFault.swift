@@ -1,0 +1,148 @@
+// What a server can do wrong around a WebSocket that goes over one of its streams (RFC 8441).
+
+public import URLLoading
+import URLLoadingWire
+
+/// A way to misbehave as a server of WebSockets over HTTP/2, by name, and what a good client makes of it.
+///
+/// ```swift
+/// for fault in HTTP2TunnelFault.all {
+///     server.script(fault.script)
+///     // a WebSocket comes to fault.outcome
+/// }
+/// ```
+public struct HTTP2TunnelFault: Sendable, CustomStringConvertible {
+    /// In a few words.
+    public let name: String
+    /// What a good client makes of it.
+    public let outcome: Outcome
+    /// What the server does.
+    public let script: HTTP2TestServer.Script
+
+    /// What becomes of the WebSocket.
+    public enum Outcome: Sendable, Hashable {
+        /// Its calls fail with one of these.
+        case fails([LoadError.Reason])
+        /// A message with this text comes.
+        case says(String)
+    }
+
+    public var description: String { name }
+
+    private init(_ name: String, _ outcome: Outcome, _ script: @escaping HTTP2TestServer.Script) {
+        (self.name, self.outcome, self.script) = (name, outcome, script)
+    }
+
+    /// After an answer that opens the stream, or in its place.
+    private init(
+        _ name: String, _ outcome: Outcome, opens: Bool = true, _ act: @escaping @Sendable (HTTP2Peer, Int) async throws -> Void
+    ) {
+        self.init(name, outcome) { peer in
+            try await peer.start(.enableConnectProtocol(1))
+            let request = try await peer.expectRequest()
+            if opens { try await peer.respond(to: request.stream, .ok, endStream: false) }
+            try await act(peer, request.stream)
+            await peer.untilClosed()
+        }
+    }
+
+    /// A frame of text.
+    private static func text(_ text: String) -> [UInt8] { [0x81, UInt8(text.utf8.count)] + Array(text.utf8) }
+
+    /// Every one.
+    public static let all: [HTTP2TunnelFault] = settings + answers + opened + tolerable
+
+    private static let settings: [HTTP2TunnelFault] = [
+        HTTP2TunnelFault("the setting is not there", .fails([.webSocketRefused])) { peer in
+            try await peer.start()
+            await peer.untilClosed()
+        },
+        HTTP2TunnelFault("the setting is 0", .fails([.webSocketRefused])) { peer in
+            try await peer.start(.enableConnectProtocol(0))
+            await peer.untilClosed()
+        },
+        HTTP2TunnelFault("the setting is 2", .fails([.http2Violation])) { peer in
+            try await peer.start(.enableConnectProtocol(2))
+            await peer.untilClosed()
+        },
+        // RFC 8441 3: once it was said it stays so.
+        HTTP2TunnelFault("the setting is taken back", .fails([.http2Violation])) { peer, _ in
+            try await peer.settings(.enableConnectProtocol(0))
+        },
+    ]
+
+    private static let answers: [HTTP2TunnelFault] = [
+        HTTP2TunnelFault("101", .fails([.http2MalformedMessage]), opens: false) { peer, stream in
+            try await peer.send(.headers(stream: stream, HTTP2Fields(Status(101) ?? .ok).encoded()))
+        },
+        HTTP2TunnelFault("DATA before the answer", .fails([.http2MalformedMessage, .http2Violation]), opens: false) { peer, stream in
+            try await peer.send(.data(stream: stream, text("early")))
+        },
+        HTTP2TunnelFault("an answer that ends", .fails([.connectionLost]), opens: false) { peer, stream in
+            try await peer.respond(to: stream, .ok)
+        },
+        HTTP2TunnelFault("404", .fails([.webSocketRefused]), opens: false) { peer, stream in
+            try await peer.respond(to: stream, .notFound)
+        },
+        HTTP2TunnelFault("a reset in place of an answer", .fails([.streamReset]), opens: false) { peer, stream in
+            try await peer.reset(stream, .internalError)
+        },
+    ]
+
+    private static let opened: [HTTP2TunnelFault] = [
+        HTTP2TunnelFault("a reset", .fails([.streamReset])) { peer, stream in try await peer.reset(stream, .cancel) },
+        HTTP2TunnelFault("a reset without an error", .fails([.streamReset])) { peer, stream in try await peer.reset(stream, .noError) },
+        HTTP2TunnelFault("an end in a frame", .fails([.connectionLost])) { peer, stream in
+            try await peer.data(stream, [0x81, 0x05, 0x61], endStream: true)
+        },
+        HTTP2TunnelFault("trailers in place of an end", .fails([.connectionLost])) { peer, stream in
+            try await peer.send(.headers(stream: stream, HTTP2Fields(["x": "y"]).encoded(), endStream: true))
+        },
+        HTTP2TunnelFault("the connection is closed", .fails([.connectionLost])) { peer, _ in peer.finish() },
+        HTTP2TunnelFault("the connection is reset", .fails([.connectionLost])) { peer, _ in peer.abort() },
+        HTTP2TunnelFault("GOAWAY below the stream", .fails([.connectionLost])) { peer, _ in
+            try await peer.goAway(last: 0)
+        },
+        HTTP2TunnelFault("DATA beyond the window", .fails([.http2Violation, .malformedFrame, .connectionLost])) { peer, stream in
+            for _ in 0..<2_000 { try await peer.send(.data(stream: stream, [UInt8](repeating: 0, count: 16_384))) }
+        },
+        HTTP2TunnelFault("a masked frame", .fails([.malformedFrame])) { peer, stream in
+            try await peer.data(stream, [0x81, 0x80, 1, 2, 3, 4], endStream: false)
+        },
+    ]
+
+    private static let tolerable: [HTTP2TunnelFault] = [
+        HTTP2TunnelFault("GOAWAY above the stream", .says("on")) { peer, stream in
+            try await peer.goAway(last: stream)
+            try await peer.ping()
+            try await peer.data(stream, text("on"), endStream: false)
+            try await leave(peer, stream)
+        },
+        HTTP2TunnelFault("a byte in each frame", .says("slow")) { peer, stream in
+            for byte in text("slow") { try await peer.send(.data(stream: stream, [byte]), .data(stream: stream, [])) }
+            try await leave(peer, stream)
+        },
+        HTTP2TunnelFault("a window that opens by single bytes", .says("drop")) { peer, stream in
+            try await peer.settings(.initialWindowSize(0))
+            try await peer.data(stream, text("drop"), endStream: false)
+            var said: [UInt8] = []
+            // A masked close with a code.
+            while said.count < 8 {
+                try await peer.windowUpdate(stream: stream, 1)
+                said += try await peer.expect(.data, stream: stream).payload
+            }
+            try await leave(peer, stream, hearsClose: false)
+        },
+        HTTP2TunnelFault("an answer in fields of 204", .says("none"), opens: false) { peer, stream in
+            try await peer.respond(to: stream, .ok, [.contentLength: "0"], endStream: false)
+            try await peer.data(stream, text("none"), endStream: false)
+            try await leave(peer, stream)
+        },
+    ]
+
+    /// The server's part in a close that both want.
+    private static func leave(_ peer: HTTP2Peer, _ stream: Int, hearsClose: Bool = true) async throws {
+        if hearsClose { _ = try await peer.expect(.data, stream: stream) }
+        try await peer.data(stream, [0x88, 0x02, 0x03, 0xE8], endStream: true)
+    }
+}

@@ -1,0 +1,96 @@
+// WebSockets over streams (RFC 8441): the same servers as on an origin of HTTP/1.1.
+
+import Synchronization
+import URLLoading
+import URLLoadingIO
+import URLLoadingWire
+
+extension HTTP2TestServer {
+    /// Opens WebSockets for a path, on connections without a script. The server has to say that it does:
+    ///
+    /// ```swift
+    /// var configuration = HTTP2TestServer.Configuration()
+    /// configuration.settings.append(.enableConnectProtocol(1))
+    /// try await withHTTP2TestServer(configuration) { server in
+    ///     server.webSocket("/echo", .echo)
+    ///     …
+    /// }
+    /// ```
+    /// Of the faults of a handshake those of HTTP/1.1's own fields mean nothing here.
+    public func webSocket(_ path: String, _ webSocket: WebSocketTestServer) { state.withLock { $0.webSockets[path] = webSocket } }
+
+    /// Opens WebSockets for a path, and says what a script says.
+    public func webSocket(_ path: String, _ script: @escaping WebSocketTestServer.Script) {
+        webSocket(path, WebSocketTestServer(script))
+    }
+}
+
+extension HTTP2Routes {
+    func webSocket(for request: TestOrigin.RecordedRequest) -> WebSocketTestServer? {
+        let path = String(request.target.prefix { $0 != "?" })
+        return peer.server.state.withLock { $0.webSockets[path] }
+    }
+
+    func serve(
+        _ server: WebSocketTestServer, _ request: TestOrigin.RecordedRequest, _ stream: Int, _ slot: PollSlot
+    ) async throws(Gone) {
+        var deflate: MessageDeflate?
+        var answer = server.answer(to: request, &deflate)
+        for name in ["Upgrade", "Connection", "Sec-WebSocket-Accept"] { answer.set(name, nil) }
+        server.handshakeFault?.apply(to: &answer, request)
+        var headers = Headers()
+        for field in answer.fields { headers.append(FieldName(field.name), field.value) }
+        if server.handshakeFault == .endsBeforeHead { return reset(stream) }
+        try section(stream, HTTP2Fields(.ok, headers))
+        let way = HTTP2WebSocketWay(self, stream, slot)
+        if server.handshakeFault == nil { try? await server.script(TestWebSocket(request, way, deflate)) }
+        guard !isGone(stream) else { return }
+        // RFC 8441 5: the end of a connection is END_STREAM.
+        insert(HTTP2Frame.data(stream: stream, [], endStream: true).bytes)
+        while !way.hasEnded {
+            do { try await way.fill() } catch { return }
+            _ = way.takeReceived()
+        }
+    }
+
+    func reset(_ stream: Int) {
+        state.withLock { $0.streams[stream]?.isReset = true }
+        insert(HTTP2Frame.resetStream(stream, .cancel).bytes)
+    }
+}
+
+/// A stream of a connection of HTTP/2.
+final class HTTP2WebSocketWay: WebSocketWay {
+    private let routes: HTTP2Routes
+    private let stream: Int
+    private let slot: PollSlot
+
+    init(_ routes: HTTP2Routes, _ stream: Int, _ slot: PollSlot) { (self.routes, self.stream, self.slot) = (routes, stream, slot) }
+
+    func takeReceived() -> [UInt8] {
+        let (bytes, output) = routes.state.withLock { $0.takeReceived(on: stream) }
+        if !output.isEmpty { routes.insert(output) }
+        return bytes
+    }
+
+    var hasEnded: Bool {
+        // What came before a reset counts.
+        routes.peer.token.stopReason != nil
+            || routes.state.withLock { $0.streams[stream].map { ($0.hasEnded || $0.isReset) && $0.received.isEmpty } ?? true }
+    }
+
+    func fill() async throws {
+        while !hasEnded, routes.state.withLock({ $0.streams[stream]?.received.isEmpty }) == true {
+            await Poller.shared.park(slot, until: routes.peer.token)
+        }
+    }
+
+    func send(_ bytes: [UInt8]) async throws { try await routes.data(stream, slot, bytes, endStream: false) }
+
+    func stall() async throws {
+        while !routes.isGone(stream) { await Poller.shared.park(slot, until: routes.peer.token) }
+        throw HTTP2Routes.Gone()
+    }
+
+    func reset() { routes.reset(stream) }
+}

@@ -1,0 +1,133 @@
+import Foundation
+import Synchronization
+import Testing
+import URLLoading
+import URLLoadingTesting
+import URLLoadingWire
+
+/// WebSockets against servers of other hands: Python's websockets, wsproto, and hypercorn for RFC 8441.
+@Suite(.enabled(if: Servers.variable("WEBSOCKETS") != nil, Servers.areMissing), .timeLimit(.minutes(2)))
+struct WebSocketTests {
+    private static let servers = ["WEBSOCKETS", "WSPROTO", "HYPERCORN", "HYPERCORN_H2C"]
+
+    private static let samples: [WebSocketMessage] = [
+        .text(""), .data(Data()), .text("grüße, 世界, 👋"), .data(Data(repeating: 7, count: 125)), .data(Data(repeating: 7, count: 126)),
+        .text(String(repeating: "x", count: 65_536)), .data(Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })),
+    ]
+
+    private static func options(_ isCompressed: Bool) -> WebSocketOptions {
+        var options = WebSocketOptions()
+        if isCompressed { options.compression = .deflate(atLeast: 1) }
+        return options
+    }
+
+    @Test(arguments: servers, [false, true])
+    func `what is sent comes back`(_ server: String, _ isCompressed: Bool) async throws {
+        try await withSession(Servers.configuration) { session in
+            let socket = session.webSocketTask(try Servers.url(server, "/"), options: Self.options(isCompressed))
+            socket.resume()
+            let opening = try await socket.opened
+            #expect(opening.isCompressed == isCompressed)
+            for message in Self.samples {
+                let sending = Task { try await socket.send(message) }
+                let answer = try await socket.receive()
+                #expect(answer == message)
+                try await sending.value
+            }
+            try await socket.ping()
+            let ending = await socket.close()
+            #expect(ending.error == nil && ending.close?.code == .normal, "\(ending)")
+        }
+    }
+
+    @Test func `what websockets says by itself`() async throws {
+        try await withSession(Servers.configuration) { session in
+            let chat = session.webSocketTask(Request(url: try Servers.url("WEBSOCKETS", "/")), protocols: ["chat.v3", "chat.v2"])
+            chat.resume()
+            let opening = try await chat.opened
+            #expect(opening.subprotocol == "chat.v2")
+            await chat.close()
+
+            let counting = session.webSocketTask(try Servers.url("WEBSOCKETS", "/count"))
+            counting.resume()
+            var heard: [WebSocketMessage] = []
+            for try await message in counting.messages { heard.append(message) }
+            #expect(heard == [.text("1"), .text("2"), .text("3")])
+
+            let asked = session.webSocketTask(try Servers.url("WEBSOCKETS", "/ping"))
+            asked.resume()
+            let answer = try await asked.receive()
+            #expect(answer == .text("answered"))
+
+            let left = session.webSocketTask(try Servers.url("WEBSOCKETS", "/leave"))
+            left.resume()
+            do { _ = try await left.receive() } catch let error as LoadError {
+                #expect(error.reason == .webSocketClosed && error.webSocketClose?.reason == "as said" && error.webSocketClose?.code.rawValue == 4000)
+            }
+        }
+    }
+
+    // MARK: RFC 8441
+
+    @Test func `over a connection that is there, by ALPN, and over a new one by HTTP/1.1`() async throws {
+        try await withSession(Servers.configuration) { session in
+            for version in ["1.1", "2"] {
+                let socket = session.webSocketTask(try Servers.url("HYPERCORN", "/"))
+                socket.resume()
+                let opening = try await socket.opened
+                #expect(opening.response.http?.headers["x-version"] == version)
+                try await socket.send(.text(version))
+                let answer = try await socket.receive()
+                #expect(answer == .text(version))
+                await socket.close()
+                let (data, response) = try await session.data(from: try Servers.url("HYPERCORN", "/"))
+                #expect(data == Data("here".utf8) && response.http?.version == .http2)
+            }
+        }
+    }
+
+    @Test func `many sockets and loads share a connection`() async throws {
+        var configuration = Servers.configuration
+        configuration.httpVersions = .http2PriorKnowledge
+        try await withSession(configuration) { session in
+            let target = try Servers.url("HYPERCORN_H2C", "/")
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<20 {
+                    group.addTask {
+                        let socket = session.webSocketTask(target)
+                        socket.resume()
+                        for round in 0..<20 {
+                            let message = WebSocketMessage.text("\(number) \(round)")
+                            try await socket.send(message)
+                            let answer = try await socket.receive()
+                            #expect(answer == message)
+                            let (data, _) = try await session.data(from: target)
+                            #expect(data == Data("here".utf8))
+                        }
+                        await socket.close()
+                    }
+                }
+                try await group.waitForAll()
+            }
+            #expect(session.connectionsDescription.contains("h2"), "\(session.connectionsDescription)")
+        }
+    }
+
+    @Test func `a refusal, and a close of the server's own`() async throws {
+        var configuration = Servers.configuration
+        configuration.httpVersions = .http2PriorKnowledge
+        try await withSession(configuration) { session in
+            let refused = session.webSocketTask(try Servers.url("HYPERCORN_H2C", "/closed"))
+            refused.resume()
+            do { _ = try await refused.opened } catch let error as LoadError {
+                #expect(error.reason == .webSocketRefused && error.webSocketRefusal?.http?.status == .forbidden, "\(error)")
+            }
+            let left = session.webSocketTask(try Servers.url("HYPERCORN_H2C", "/"))
+            left.resume()
+            try await left.send(.text("leave"))
+            do { _ = try await left.receive() } catch let error as LoadError {
+                #expect(error.webSocketClose?.code.rawValue == 4000, "\(error)")
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+# Real servers of WebSockets, for script/servers, by libraries of Python: websockets, wsproto, and hypercorn, which speaks
+# HTTP/2 as well (RFC 8441). Left out where these are not installed.
+
+# How many ports are free is not known before; these are held for a moment, as those of the others are.
+launch_websockets() {
+    local d=$servers_directory modules=$servers_package/.build/test-packages/modules port
+    websocket_ports=()
+    [[ -d $modules/hypercorn ]] || return 0
+    # shellcheck disable=SC2207
+    websocket_ports=($(python3 -c '
+import socket
+held = []
+for _ in range(4):
+    s = socket.socket()
+    s.bind(("127.0.0.1", 0))
+    held.append(s)
+print(*[s.getsockname()[1] for s in held])'))
+    rm -rf "$d/websocket-modules"
+    cp -R "$modules" "$d/websocket-modules"
+    launch_websocket websockets "${websocket_ports[0]}"
+    launch_websocket wsproto "${websocket_ports[1]}"
+    launch_websocket hypercorn "${websocket_ports[2]}" "${websocket_ports[3]}" "$d/pki/server.pem" "$d/pki/server.key"
+    for port in "${websocket_ports[@]}"; do await_port "$port" || return 1; done
+}
+
+launch_websocket() {
+    local d=$servers_directory drop=(setpriv --pdeathsig TERM)
+    if ((EUID == 0)); then drop+=(--reuid=65534 --regid=65534 --clear-groups --no-new-privs); fi
+    "${drop[@]}" "$(python)" -I "$d/websocket.py" "$d/websocket-modules" "$@" >>"$d/output.log" 2>&1 &
+    servers_pids+=($!)
+}
+
+export_websockets() {
+    if ((${#websocket_ports[@]} == 0)); then return; fi
+    export URLLOADING_TEST_WEBSOCKETS="ws://127.0.0.1:${websocket_ports[0]}"
+    export URLLOADING_TEST_WSPROTO="ws://127.0.0.1:${websocket_ports[1]}"
+    export URLLOADING_TEST_HYPERCORN="https://localhost:${websocket_ports[2]}"
+    export URLLOADING_TEST_HYPERCORN_H2C="http://127.0.0.1:${websocket_ports[3]}"
+}

@@ -1,0 +1,127 @@
+import FoundationEssentials
+import Synchronization
+import Testing
+@testable import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// What ftp shares with http on the way to an answer: tries as a policy says, a wait for a network, proxies that ask.
+@Suite(.timeLimit(.minutes(1)))
+struct FTPWayRows {
+    // MARK: Tries (checklist 162)
+
+    @Test("another try, as a policy says", arguments: ["USER", "EPSV", "RETR"])
+    func tries(_ verb: String) async throws {
+        try await withFTPTestServer { server in
+            server.put("a", Data("hello".utf8))
+            server.inject(.closeOnce(at: verb), .closeOnce(at: verb))
+            let rig = RetryRows.Rig { $0.maximumAttempts = 3 }
+            async let text = rig.session.text(server.url("/a"))
+            try await rig.passWaits(2)
+            let got = try await text
+            #expect(got == "hello" && rig.retries.map(\.attempt) == [2, 3])
+            #expect(server.counts.accepted == 3)
+            await expectEmpty(rig.session)
+        }
+    }
+
+    @Test("421 is a failure that may pass; after the last try it is the answer")
+    func busy() async throws {
+        try await withFTPTestServer { server in
+            server.inject(.reply(to: "USER", "421 too many\r\n"))
+            let rig = RetryRows.Rig { $0.maximumAttempts = 2 }
+            async let error = failure(.serviceUnavailable) { try await rig.session.data(from: server.url("/a")) }
+            try await rig.passWaits(1)
+            _ = await error
+            #expect(rig.retries.count == 1)
+            await expectEmpty(rig.session)
+        }
+    }
+
+    @Test("what is not transient has one try; so has everything without a policy")
+    func once() async throws {
+        try await withFTPTestServer { server in
+            let rig = RetryRows.Rig()
+            await expectFailure(.fileNotFound) { try await rig.session.data(from: server.url("/none")) }
+            #expect(rig.retries.isEmpty)
+            await expectEmpty(rig.session)
+            server.inject(.closeOnce(at: "RETR"))
+            server.put("a", Data("hello".utf8))
+            let session = Session(.patient)
+            await expectFailure(.connectionLost) { try await session.data(from: server.url("/a")) }
+            await expectEmpty(session)
+        }
+    }
+
+    @Test("a body that can be made again is sent again")
+    func stores() async throws {
+        try await withFTPTestServer { server in
+            server.inject(.closeOnce(at: "STOR"))
+            let rig = RetryRows.Rig()
+            async let stored = rig.session.data(for: Request(url: server.url("/b"), method: .put, body: .data(Data("there".utf8))))
+            try await rig.passWaits(1)
+            _ = try await stored
+            #expect(server.file("b")?.content == Data("there".utf8))
+            await expectEmpty(rig.session)
+        }
+    }
+
+    // MARK: Waiting for a network (checklist 27)
+
+    @Test("without a network it waits, tells so once, and goes on")
+    func waits() async throws {
+        try await withFTPTestServer { server in
+            server.put("a", Data("hello".utf8))
+            let rig = ConnectivityRows.Rig(answer: { _ in ScriptedResolver.here })
+            let target = try url("ftp://name.example:\(server.port)/a")
+            async let text = rig.session.text(target)
+            try await rig.untilWaiting()
+            #expect(server.counts.accepted == 0)
+            rig.network.goUp()
+            let got = try await text
+            #expect(got == "hello")
+            #expect(rig.recorder.loads.flatMap(\.events).count { "\($0)" == "\(LoadEvent.waitingForConnectivity)" } == 1)
+            await expectEmpty(rig.session)
+        }
+    }
+
+    // MARK: Proxies that ask (checklist 88; security 5)
+
+    @Test("the challenge of a proxy is answered as for http, once; the server hears nothing of it", arguments: [false, true])
+    func asks(isWrongFirst: Bool) async throws {
+        try await withFTPTestServer { server in
+            server.put("a", Data("hello".utf8))
+            try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
+                var configuration = Configuration.patient
+                configuration.proxies = .fixed([try proxy.address()])
+                let log = ChallengeLog()
+                let session = Session(configuration, decisions: .challenged(log) { challenge in
+                    guard challenge.space.isProxy, challenge.space.method == .basic else { return .performDefaultHandling }
+                    let isWrong = isWrongFirst && challenge.previousFailureCount == 0
+                    return .use(Credential(user: "u", password: isWrong ? "no" : "pw"))
+                })
+                for _ in 0..<2 { try await session.expect(server.url("/a"), "hello") }
+                #expect(log.withLock { $0.map(\.previousFailureCount) } == (isWrongFirst ? [0, 1] : [0]))
+                let space = try #require(log.withLock { $0.first?.space })
+                #expect(space.isProxy && space.port == Int(proxy.port))
+                #expect(!server.commands.contains { $0.contains("pw") })
+                await expectEmpty(session)
+            }
+        }
+    }
+
+    @Test("without an answer it is a failure")
+    func refused() async throws {
+        try await withFTPTestServer { server in
+            try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
+                var configuration = Configuration.patient
+                configuration.proxies = .fixed([try proxy.address()])
+                let session = Session(configuration)
+                await expectFailure(.proxyAuthenticationRequired) { try await session.data(from: server.url("/a")) }
+                #expect(server.counts.accepted == 0)
+                await expectEmpty(session)
+            }
+        }
+    }
+}

@@ -1,0 +1,334 @@
+import FoundationEssentials
+import Synchronization
+import Testing
+@testable import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// RFC 8441: a WebSocket over a stream of a shared connection.
+@Suite(.timeLimit(.minutes(1)))
+struct WebSocketHTTP2Tests {
+    // MARK: Messages
+
+    @Test func whatIsSentComesBackBesideOtherLoads() async throws {
+        try await withTunnels { server, session in
+            server.webSocket("/", .echo)
+            server.route("/get") { _ in .ok("here") }
+            let socket = session.webSocketTask(server.url("/"))
+            socket.resume()
+            let opening = try await socket.opened
+            #expect(opening.response.http?.status == .ok && opening.response.http?.version == .http2)
+            let long = Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+            for message in [WebSocketMessage.text(""), .text("grüße"), .data(Data(repeating: 7, count: 70_000)), .data(long)] {
+                let sending = Task { try await socket.send(message) }
+                try await expect({ try await socket.receive() }, message)
+                try await sending.value
+                try await session.expect(server.url("/get"), "here")
+            }
+            try await socket.ping()
+            let ending = await socket.close()
+            #expect(ending.error == nil && !ending.isByPeer && ending.close?.code == .normal, "\(ending)")
+            #expect(server.counts.accepted == 1)
+            // In good order: no RST_STREAM.
+            try await server.wait { $0.openStreams == 0 }
+            #expect(!server.frames.contains { $0.frame.kind == .resetStream })
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func theRequestIsWhatTheStandardAsksFor() async throws {
+        try await withTunnels { server, session in
+            var chat = WebSocketTestServer.compressedEcho
+            chat.subprotocols = ["b"]
+            server.webSocket("/chat", chat)
+            var options = WebSocketOptions()
+            options.compression = .deflate(atLeast: 1)
+            var request = Request(url: server.url("/chat?room=1"))
+            request.headers["Origin"] = "https://page.example"
+            let socket = session.webSocketTask(request, protocols: ["a", "b"], options: options)
+            socket.resume()
+            let opening = try await socket.opened
+            #expect(opening.subprotocol == "b" && opening.isCompressed)
+            try await socket.send(.text("compressed"))
+            try await expect({ try await socket.receive() }, .text("compressed"))
+            await socket.close()
+            let seen = try #require(server.requests.first)
+            #expect(seen.method == .connect && seen.target == "/chat?room=1" && seen.headers["Origin"] == "https://page.example")
+            #expect(seen.headers[.secWebSocketVersion] == "13" && seen.headers[.secWebSocketProtocol] == "a, b")
+            #expect(seen.headers[.secWebSocketKey] == nil && seen.headers[.upgrade] == nil && seen.headers[.connection] == nil)
+        }
+    }
+
+    @Test func manyShareAConnection() async throws {
+        try await withTunnels { server, session in
+            server.webSocket("/", .echo)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<50 {
+                    group.addTask {
+                        let socket = session.webSocketTask(server.url("/"))
+                        socket.resume()
+                        for round in 0..<20 {
+                            let message = WebSocketMessage.text("\(number) \(round)")
+                            try await socket.send(message)
+                            let answer = try await socket.receive()
+                            #expect(answer == message)
+                        }
+                        await socket.close()
+                    }
+                }
+                try await group.waitForAll()
+            }
+            #expect(server.counts.accepted == 1)
+            await expectEmpty(session)
+        }
+    }
+
+    // MARK: The consumer's pace
+
+    @Test func whatNobodyReceivesIsNotSent() async throws {
+        try await withTunnels { server, session in
+            let sent = Atomic<Int>(0)
+            server.webSocket("/") { socket in
+                for _ in 0..<256 {
+                    try await socket.send(.data(Data(count: 64 * 1024)))
+                    sent.add(64 * 1024, ordering: .relaxed)
+                }
+                _ = try await socket.untilClose()
+            }
+            server.route("/get") { _ in .ok("here") }
+            let socket = session.webSocketTask(server.url("/"))
+            socket.resume()
+            _ = try await socket.opened
+            _ = try await socket.receive()
+            for _ in 0..<20 { try await session.expect(server.url("/get"), "here") }
+            // The stream's window, what the server and the socket hold, and no more of the 16 MiB.
+            let count = sent.load(ordering: .relaxed)
+            #expect(count < 2 << 20)
+            for _ in 1..<256 { _ = try await socket.receive() }
+            await socket.close()
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func aServerThatReadsNothingHoldsTheSenderUp() async throws {
+        try await withTunnels { server, session in
+            server.webSocket("/") { socket in try await socket.stall() }
+            server.route("/get") { _ in .ok("here") }
+            var options = WebSocketOptions()
+            // The close cannot get through either.
+            options.closeTimeout = .milliseconds(1)
+            let socket = session.webSocketTask(server.url("/"), options: options)
+            socket.resume()
+            let hasSent = Atomic<Bool>(false)
+            let sending = Task {
+                try await socket.send(.data(Data(count: 4 << 20)))
+                hasSent.store(true, ordering: .relaxed)
+            }
+            _ = try await socket.opened
+            for _ in 0..<20 { try await session.expect(server.url("/get"), "here") }
+            let isDone = hasSent.load(ordering: .relaxed)
+            #expect(!isDone)
+            sending.cancel()
+            await expectFailure(.cancelled) { try await sending.value }
+            #expect(await socket.ended().error?.reason == .writeIncomplete)
+            try await server.wait { $0.openStreams == 0 }
+            await expectEmpty(session)
+        }
+    }
+
+    // MARK: Whether
+
+    @Test func whoDoesNotSayItIsNotAsked() async throws {
+        try await withHTTP2 { server, session in
+            server.webSocket("/", .echo)
+            let socket = session.webSocketTask(server.url("/"))
+            socket.resume()
+            await expectFailure(.webSocketRefused, .peer, .waiting) { try await socket.opened }
+            #expect(server.requests.isEmpty)
+            await expectEmpty(session)
+        }
+    }
+
+    enum Kept: CaseIterable, Sendable { case nothing, without, with }
+
+    /// ALPN: a connection that is there is used if its server has tunnels; a new one is made for HTTP/1.1.
+    @Test(arguments: Kept.allCases)
+    func aConnectionIsChosen(_ kept: Kept) async throws {
+        let authority = try TestCertificateAuthority(commonName: "Test root")
+        let identity = try authority.issue(.init())
+        var both = TestOrigin.TLS(identity)
+        both.applicationProtocols = ["h2", "http/1.1"]
+        try await withTestOrigin(.init(tls: both)) { origin in
+            origin.webSocket("/", .echo)
+            var old = HTTP2TestServer.Configuration(identity)
+            if kept == .with { old.settings.append(.enableConnectProtocol(1)) }
+            try await withHTTP2TestServer(old) { server in
+                server.route("/get") { _ in .ok("here") }
+                server.webSocket("/", .echo)
+                var configuration = Configuration.patient
+                configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
+                let session = Session(configuration)
+                if kept != .nothing { _ = try await session.data(from: server.url("/get")) }
+                let socket = session.webSocketTask(kept == .nothing ? origin.url("/") : server.url("/"))
+                socket.resume()
+                switch kept {
+                case .nothing, .with:
+                    let opening = try await socket.opened
+                    #expect(opening.response.http?.version == (kept == .with ? .http2 : .http11))
+                    try await socket.send(.text("x"))
+                    try await expect({ try await socket.receive() }, .text("x"))
+                    await socket.close()
+                    #expect(server.counts.accepted == (kept == .with ? 1 : 0))
+                case .without:
+                    // Another connection, which offers HTTP/1.1 alone; this server has none.
+                    try await server.wait { $0.accepted == 2 }
+                    socket.cancel()
+                }
+                await expectEmpty(session)
+            }
+        }
+    }
+
+    // MARK: The way there
+
+    @Test func challengesRedirectsAndCookiesAreThoseOfAnyLoad() async throws {
+        try await withTunnels { server, session in
+            server.webSocket("/in", .echo)
+            server.route("/") { request in
+                guard request.headers[.authorization] != nil else {
+                    return .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"zone\"", .setCookie: "a=1"])
+                }
+                return .redirect("/in")
+            }
+            var decisions = Decisions()
+            decisions.challenge = Decision { _ in .use(Credential(user: "ada", password: "secret")) }
+            let socket = session.webSocketTask(Request(url: server.url("/")), decisions: decisions)
+            socket.resume()
+            let opening = try await socket.opened
+            #expect(opening.response.url == server.url("/in"))
+            await socket.close()
+            #expect(server.requests.map { $0.headers[.cookie] } == [nil, "a=1", "a=1"])
+            #expect(server.counts.accepted == 1)
+            await expectEmpty(session)
+        }
+    }
+
+    @Test func aRefusalIsAnAnswer() async throws {
+        try await withTunnels { server, session in
+            server.route("/") { _ in .status(.forbidden, headers: ["X": "why"]) }
+            let socket = session.webSocketTask(server.url("/"))
+            socket.resume()
+            let error = await failure(.webSocketRefused, .peer, .waiting) { try await socket.opened }
+            #expect(error?.webSocketRefusal?.http?.headers["X"] == "why")
+            await expectEmpty(session)
+        }
+    }
+
+    // MARK: What goes wrong
+
+    @Test(arguments: WebSocketFault.all)
+    func theClientFailsAndSaysWhy(_ fault: WebSocketFault) async throws {
+        try await withTunnels { server, session in
+            let heard = Lock<WebSocketClose?>(nil)
+            server.webSocket("/", fault.server { close in heard.withLock { $0 = close } })
+            var options = WebSocketOptions()
+            if fault.needsCompression { options.compression = .deflate() }
+            let socket = session.webSocketTask(server.url("/"), options: options)
+            socket.resume()
+            let reason: LoadError.Reason = fault.name.hasPrefix("resets") ? .streamReset : fault.reason
+            await expectFailure(reason, .peer, nil, fault.name) { while true { _ = try await socket.receive() } }
+            #expect(await socket.ended().error?.reason == reason)
+            try await server.wait { $0.openStreams == 0 }
+            #expect(heard.withLock { $0?.code } == fault.code, "\(fault)")
+            await expectEmpty(session)
+        }
+    }
+
+    @Test(arguments: [
+        WebSocketHandshakeFault.unaskedProtocol, .twoProtocols, .unaskedExtension, .unknownParameter, .windowTooLarge,
+        .windowTooSmall, .endsBeforeHead,
+    ])
+    func aWrongAnswerOpensNothing(_ fault: WebSocketHandshakeFault) async throws {
+        try await withTunnels { server, session in
+            var broken = WebSocketTestServer.echo
+            broken.handshakeFault = fault
+            server.webSocket("/", broken)
+            var options = WebSocketOptions()
+            options.compression = .deflate()
+            let socket = session.webSocketTask(Request(url: server.url("/")), protocols: ["a", "b"], options: options)
+            socket.resume()
+            let reason: LoadError.Reason = fault == .endsBeforeHead ? .streamReset : .malformedWebSocketHandshake
+            await expectFailure(reason, .peer, nil, fault.rawValue) { try await socket.opened }
+            try await server.wait { $0.openStreams == 0 }
+            await expectEmpty(session)
+        }
+    }
+
+    @Test(arguments: HTTP2TunnelFault.all)
+    func theStreamOrTheConnectionFails(_ fault: HTTP2TunnelFault) async throws {
+        try await withHTTP2TestServer { server in
+            server.script(fault.script)
+            try await withSession(.http2) { session in
+                let socket = session.webSocketTask(server.url("/"))
+                socket.resume()
+                switch fault.outcome {
+                case .fails(let reasons):
+                    let reason = await reason { while true { _ = try await socket.receive() } }
+                    #expect(reasons.contains { $0 == reason }, "\(fault): \(String(describing: reason))")
+                case .says(let text):
+                    try await expect({ try await socket.receive() }, .text(text))
+                    await socket.close()
+                }
+                _ = socket
+            }
+        }
+    }
+
+    // MARK: Left at every point
+
+    @Test(arguments: WebSocketWayTests.Leaving.allCases)
+    func whereverItIsLeftNothingIsLeft(_ leaving: WebSocketWayTests.Leaving) async throws {
+        for inside in 0..<4 {
+            try await withTunnels { server, session in
+                server.webSocket("/") { socket in try await socket.stall() }
+                var socket: WebSocketTask? = session.webSocketTask(server.url("/"))
+                let load = try #require(socket?.load)
+                socket?.resume()
+                _ = try await socket?.opened
+                let call: Task<Void, any Error>? = socket.flatMap { socket in
+                    switch inside {
+                    case 0: nil
+                    case 1: Task { while true { _ = try await socket.receive() } }
+                    case 2: Task { try await socket.send(.data(Data(count: 32 << 20))) }
+                    default: Task { _ = try await socket.ping(within: .seconds(600)) }
+                    }
+                }
+                await pause()
+                switch leaving {
+                case .cancel: socket?.cancel()
+                case .invalidate: session.invalidateAndCancel()
+                case .drop:
+                    socket = nil
+                    call?.cancel()
+                }
+                _ = await call?.result
+                socket = nil
+                await load.over()
+                try await server.wait { $0.openStreams == 0 }
+                await expectEmpty(session, "\(inside)")
+            }
+        }
+    }
+
+    private func reason(_ call: () async throws -> Void) async -> LoadError.Reason? {
+        do { try await call() } catch { return (error as? LoadError)?.reason }
+        return nil
+    }
+
+    private func withTunnels(_ use: (HTTP2TestServer, Session) async throws -> Void) async throws {
+        var configuration = HTTP2TestServer.Configuration()
+        configuration.settings.append(.enableConnectProtocol(1))
+        try await withHTTP2(configuration, { $0.idleTimeout = nil }, use)
+    }
+}
