@@ -28,7 +28,7 @@ struct CacheLine: Sendable {
             return line.serve(stored, body)
         }
         if case .network(_, nil) = plan, !cache.sharesEqualFetches, line.query.policy != .reloadIgnoringCaches {
-            let begun = cache.now()
+            let begun = cache.begin(line.key)
             let exchange = try await HTTPHandler.exchange(hop, for: load)
             guard let tee = line.tee(exchange, begun, nil) else { return exchange }
             return exchange.isRedirect ? try await line.readAhead(tee) : tee
@@ -42,7 +42,7 @@ struct CacheLine: Sendable {
         case .failure(let violation): throw LoadError(violation, .preparing).at(hop.request.url)
         }
         (self.hop, self.load, self.cache) = (hop, load, cache)
-        query = CacheQuery(hop, load.core)
+        query = CacheQuery(hop, load)
     }
 
     private func plan(_ variants: [StoredResponse]) -> CachePlan {
@@ -130,13 +130,13 @@ struct CacheLine: Sendable {
             if !asked.request.headers.contains(.cacheControl) { asked.request.headers[.cacheControl] = "no-cache" }
             if !asked.request.headers.contains(.pragma) { asked.request.headers[.pragma] = "no-cache" }
         }
-        let begun = cache.now()
+        let begun = cache.begin(key)
         let exchange = try await HTTPHandler.exchange(asked, for: load)
         return try await keep(exchange, begun, shared)
     }
 
     /// Stores what may be stored, while it is read.
-    private func keep(_ exchange: any NetworkExchange, _ begun: Double, _ shared: SharedFetch?) async throws(LoadError) -> any Exchange {
+    private func keep(_ exchange: any NetworkExchange, _ begun: SessionCache.Beginning, _ shared: SharedFetch?) async throws(LoadError) -> any Exchange {
         guard let tee = tee(exchange, begun, shared) else { return exchange }
         return exchange.isRedirect ? try await readAhead(tee) : tee
     }
@@ -150,11 +150,14 @@ struct CacheLine: Sendable {
 
     private static let mostOfRedirect = 16 * 1024
 
-    private func tee(_ exchange: any NetworkExchange, _ begun: Double, _ shared: SharedFetch?) -> CacheTee? {
-        guard let head = exchange.head else { return nil }
+    private func tee(_ exchange: any NetworkExchange, _ begun: SessionCache.Beginning, _ shared: SharedFetch?) -> CacheTee? {
+        // What was made worthless while it was on its way stays away.
+        guard let head = exchange.head, !exchange.isForced, begun.removals == cache.storage.removals.count(key) else { return nil }
+        var shown = load.shown
+        shown.hasCertificate = exchange.isIdentified
         let facts = StoringPlan.Facts(
-            requestTime: begun, responseTime: cache.now(), isDecoded: exchange.isDecoding,
-            isAuthorized: load.isAuthorized || !load.core.configuration.tls.identities.isEmpty)
+            requestTime: begun.time, responseTime: cache.now(), isDecoded: exchange.isDecoding,
+            shown: shown)
         guard let stored = StoringPlan.make(query, key, head, facts) else {
             // What must not be stored any more is not answered any more either.
             if head.status == .ok, !query.isConditional, CacheControl(head.headers).flags.contains(.noStore) { forget() }
@@ -162,7 +165,9 @@ struct CacheLine: Sendable {
         }
         var length = exchange.expectedLength
         if case .beginning(_, let whole) = stored.extent { length = whole }
-        if let decision = load.cacheDecision, stored.isWhole {
+        if let decision = load.cacheDecision {
+            // Who decides about what is kept is not asked about beginnings, so none is kept.
+            guard stored.isWhole else { return nil }
             return CacheTee(exchange, load, stored, cache, writer: nil, decision: decision, shared: shared)
         }
         guard let writer = cache.storage.write(stored, length: length) else { return nil }
@@ -204,7 +209,7 @@ extension CacheLine {
         guard let body = try await open(stored) else { return try await load(hop, shared) }
         var asked = hop
         asked.request.addCondition(of: stored)
-        let begun = cache.now()
+        let begun = cache.begin(key)
         let exchange: any NetworkExchange
         do throws(LoadError) { exchange = try await HTTPHandler.exchange(asked, for: load) } catch {
             guard standsIn(stored, for: error) else { throw error }
@@ -218,9 +223,10 @@ extension CacheLine {
                 cache.storage.remove(stored)
                 return try await load(hop, shared)
             }
-            let updated = stored.updated(by: head, requestTime: begun, responseTime: cache.now())
-            cache.storage.update(updated)
-            shared?.settle(.stored)
+            let updated = stored.updated(by: head, requestTime: begun.time, responseTime: cache.now())
+            // Whoever is no more than waved through says nothing for others.
+            if !exchange.isForced { cache.storage.update(updated) }
+            shared?.settle(exchange.isForced ? .unstorable : .stored)
             return serve(updated, body)
         }
         if head.status.isFailure, CachePlan.standsIn(stored, query, now: cache.now()) {
@@ -233,7 +239,7 @@ extension CacheLine {
 
     /// RFC 5861 §4 for what has no validator.
     private func tryFor(_ stored: StoredResponse, _ shared: SharedFetch?) async throws(LoadError) -> any Exchange {
-        let begun = cache.now()
+        let begun = cache.begin(key)
         let exchange: any NetworkExchange
         do throws(LoadError) { exchange = try await HTTPHandler.exchange(hop, for: load) } catch {
             guard standsIn(stored, for: error), let body = try await open(stored) else { throw error }
@@ -260,13 +266,13 @@ extension CacheLine {
         var asked = hop
         asked.request.headers[.range] = "bytes=\(body.length)-"
         tag.append(to: &asked.request.headers, as: .ifRange)
-        let begun = cache.now()
+        let begun = cache.begin(key)
         let exchange = try await HTTPHandler.exchange(asked, for: load)
         guard let head = exchange.head else { return exchange }
         switch head.status {
         case .partialContent:
-            let updated = stored.updated(by: head, requestTime: begun, responseTime: cache.now())
-            guard let whole = stored.completed(by: head, at: body.length),
+            let updated = stored.updated(by: head, requestTime: begun.time, responseTime: cache.now())
+            guard !exchange.isForced, let whole = stored.completed(by: head, at: body.length),
                 let writer = cache.storage.append(to: updated)
             else { break }
             var complete = stored
@@ -292,28 +298,28 @@ extension CacheLine {
         let plan = plan(try await variants())
         switch plan {
         case .network(_, let stale):
-            let begun = cache.now()
+            let begun = cache.begin(key)
             let exchange = try await HTTPHandler.exchange(hop, for: load)
             var known = stale
             if known == nil, case .success(let found)? = cache.storage.variantsNow(key).map({ CachePlan.select(query, $0) }) { known = found }
             return known.map { headed(exchange, $0, begun) } ?? exchange
         case .complete(let stored, _):
             // Whoever wants the head alone has all of it with a beginning, and asks for no rest.
-            let begun = cache.now()
+            let begun = cache.begin(key)
             return headed(try await HTTPHandler.exchange(hop, for: load), stored, begun)
         default: return try await act(plan)
         }
     }
 
     /// RFC 9111 §4.3.5: what a HEAD says of the stored answer to GET.
-    private func headed(_ exchange: any NetworkExchange, _ stored: StoredResponse, _ begun: Double) -> any Exchange {
-        guard let head = exchange.head, head.status == .ok, !query.isConditional else { return exchange }
+    private func headed(_ exchange: any NetworkExchange, _ stored: StoredResponse, _ begun: SessionCache.Beginning) -> any Exchange {
+        guard let head = exchange.head, head.status == .ok, !query.isConditional, !exchange.isForced else { return exchange }
         let length = head.headers[.contentLength]
         let isSame = stored.isMeant(by: head) && (length == nil || length == stored.headers[.contentLength])
             && (!stored.headers.contains(.etag) || head.headers.contains(.etag))
             && (!stored.headers.contains(.lastModified) || head.headers.contains(.lastModified))
         if isSame {
-            cache.storage.update(stored.updated(by: head, requestTime: begun, responseTime: cache.now()))
+            cache.storage.update(stored.updated(by: head, requestTime: begun.time, responseTime: cache.now()))
         } else {
             cache.storage.remove(stored)
         }
@@ -366,6 +372,7 @@ extension CacheLine {
         var asked = hop
         asked.request = request
         let refresh = RefreshLoad(load.core, request, nil, isHandle: false)
+        refresh.decision = load.cacheDecision
         refresh.startClock()
         guard load.core.registry.enter(refresh) else { return cache.endRefresh(key) }
         Task(priority: .utility) { [cache, key, asked] in
@@ -377,7 +384,9 @@ extension CacheLine {
 
 /// Fetches anew what has just been given out stale.
 final class RefreshLoad: Load, @unchecked Sendable {
-    override var cacheDecision: Decision<CachedResponse, CacheDecision>? { nil }
+    /// What is kept is for him to say who was given the stale one. Set before it begins.
+    var decision: Decision<CachedResponse, CacheDecision>?
+    override var cacheDecision: Decision<CachedResponse, CacheDecision>? { decision }
 
     func refresh(_ hop: Hop, _ cache: SessionCache) async {
         do throws(LoadError) {

@@ -86,7 +86,7 @@ enum CachePlan: Sendable {
 
         let isFresh = age < rules.lifetime
         // RFC 8246 §2: what never changes is not asked for again because somebody reloads.
-        if isFresh, rules.control.flags.contains(.immutable), query.policy == .revalidate || control.maxAge == 0,
+        if isFresh, rules.control.flags.contains(.immutable), !rules.control.flags.contains(.noCache), query.policy == .revalidate || control.maxAge == 0,
             !control.flags.contains(.noCache)
         {
             return .stored(stored, .immutable)
@@ -169,7 +169,8 @@ enum CacheReason: Sendable, CustomStringConvertible {
         case .request(let directive): "the request says \(directive)"
         case .noCache: "the response says no-cache"
         case .nothing: "nothing stored"
-        case .vary("authorization"): "stored for somebody else"
+        case .vary(Varying.identity), .vary(CacheOwner.cookies): "stored for somebody else"
+        case .vary(CacheOwner.trust): "stored by other checks of its server"
         case .vary(let name): "vary: \(name) differs"
         case .method: "only GET and HEAD are answered"
         case .conditional: "the request has a condition of its own"

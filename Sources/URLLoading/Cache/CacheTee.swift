@@ -187,6 +187,9 @@ extension StoredResponse {
         if let head = entry.response.http {
             (altered.status, altered.version, altered.headers) = (head.status, head.version, head.headers.kept)
         }
+        // Of a coding that was undone the length never fitted.
+        if !isDecoded, altered.headers.contains(.contentLength) { altered.headers[.contentLength] = "\(entry.data.count)" }
+        altered.headers.remove(.contentRange)
         altered.extent = .whole(Int64(entry.data.count))
         altered.isMemoryOnly = isMemoryOnly || entry.storagePolicy == .allowedInMemoryOnly
         altered.userInfo = entry.userInfo.map { [UInt8]($0) }

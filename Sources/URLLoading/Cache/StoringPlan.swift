@@ -11,18 +11,15 @@ enum StoringPlan {
         var responseTime: Double
         /// The content coding is undone.
         var isDecoded = false
-        /// A login of the session's went with the request, that the request itself does not show.
-        var isAuthorized = false
+        /// Who asked, as far as the request itself does not show it.
+        var shown = CacheOwner.Shown()
     }
 
     /// - Returns: what to keep, without its body; `nil` if nothing may or need be.
     static func make(_ query: CacheQuery, _ key: CacheKey, _ head: HTTPHead, _ facts: Facts) -> StoredResponse? {
         guard query.request.method == .get, query.request.body == nil, isPermitted(head, query) else { return nil }
         guard var varying = Varying.make(head.headers, query) else { return nil }
-        if facts.isAuthorized, varying[Varying.identity] == nil {
-            guard let session = query.session else { return nil }
-            varying[Varying.identity] = .some(session)
-        }
+        guard query.mark(&varying, facts.shown) else { return nil }
         var stored = StoredResponse(
             key: key, url: key.text, status: head.status, version: head.version, headers: head.headers.kept,
             varying: varying, requestTime: facts.requestTime, responseTime: facts.responseTime)

@@ -17,8 +17,8 @@ class Load: LoadControl, @unchecked Sendable {
     final private(set) var insiders: Insiders?
     /// What it has loaded was stored. Its owner's.
     final var hasStored = false
-    /// A login of the session's goes with its requests, that they do not show.
-    final var isAuthorized = false
+    /// What the request sent last showed of who asks, that the caller's does not show: whose its answer is.
+    final var shown = CacheOwner.Shown()
     /// The library itself reads its body, to the end, and waits for nobody meanwhile.
     var readsToEnd: Bool { isCollecting }
     final private var isCollecting = false

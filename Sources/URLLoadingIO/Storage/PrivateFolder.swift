@@ -74,6 +74,8 @@ extension PrivateFolder {
         return identity
     }
 
+    /// Takes from everybody else what he may do with a file. Blocks.
+    package static func hide(_ path: String) { _ = chmod(path, 0o600) }
     /// Removes a file. Blocks.
     package static func remove(_ path: String) { _ = csys_file_remove(path) }
     /// Gives a file another name, in place of what had it. Blocks.

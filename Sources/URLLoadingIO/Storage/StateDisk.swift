@@ -150,23 +150,29 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
 
     private func open(making: Bool) throws(DatabaseFailure) -> Database? {
         if let database { return database }
-        let exists = csys_file_exists(path)
-        guard exists || making else { return nil }
-        if !exists {
-            guard csys_folder_make(folder) else {
-                report("\(folder): the folder cannot be made")
-                isGivenUp = true
-                return nil
-            }
-            // Ours alone from its first byte on, whatever the umask is; SQLite gives its other files the same mode.
-            let descriptor = csys_file_create(path)
-            if descriptor >= 0 { _ = csys_close(descriptor) }
-        }
+        guard csys_file_exists(path) || making else { return nil }
+        guard isOurs() else { return nil }
         let opened = try Database(path: path)
         try Schema.makeTables(opened)
         database = opened
         version = -1
         return opened
+    }
+
+    /// Whether folder and file are there, made if need be, and nobody else's: he who could put another in its place, or
+    /// read it, would have what is kept there (security 81). SQLite gives its other files the mode of the first.
+    private func isOurs() -> Bool {
+        do throws(IOFailure) {
+            try PrivateFolder.make(folder)
+            _ = try PrivateFolder.makeFile(path)
+            PrivateFolder.hide(path)
+            return true
+        } catch {
+            report(error.isForeign ? "\(path): not used, for it is not this user's alone" : "\(path): it cannot be made, \(error)")
+            // A full disk passes.
+            isGivenUp = !error.isFull
+            return false
+        }
     }
 
     /// What is in memory goes to a new file. Others may have found the damage too: who comes second leaves the new one alone.

@@ -18,6 +18,8 @@ struct DiskChange {
     private let capacity: Int64
     private let pending: [Int64: DiskEntry]
     private let touches: [Int64: (hash: Int64, moment: Int64)]
+    /// Those of them that are written down.
+    private(set) var touched: [Int64: (hash: Int64, moment: Int64)] = [:]
     private var difference: Int64 = 0
 
     init(_ state: DiskState) {
@@ -56,7 +58,7 @@ struct DiskChange {
         case .remove(.one(let hash, let id)): try delete(.one(hash: hash, id: id), tables)
         case .remove(.key(let hash, _)): try delete(.key(hash), tables)
         case .remove(.since(let moment)): try delete(moment == -.infinity ? .all : .since(moment), tables)
-        case .touch: for (id, touch) in touches { try tables.touch(id, hash: touch.hash, at: touch.moment) }
+        case .touch: try touch(tables)
         default: break
         }
     }
@@ -104,6 +106,12 @@ struct DiskChange {
         }
     }
 
+    private mutating func touch(_ tables: DiskTables) throws(DatabaseFailure) {
+        guard touched.count < touches.count else { return }
+        for (id, touch) in touches { try tables.touch(id, hash: touch.hash, at: touch.moment) }
+        touched = touches
+    }
+
     /// When it is too much, a twentieth more than must go goes, so that this is not done every time.
     private mutating func keepCapacity(_ tables: DiskTables) throws(DatabaseFailure) {
         guard known.total + difference > capacity else { return }
@@ -111,6 +119,7 @@ struct DiskChange {
     }
 
     private mutating func evict(to limit: Int64, _ tables: DiskTables) throws(DatabaseFailure) {
+        try touch(tables)
         while known.total + difference > limit {
             let rows = try tables.rows(.oldest(64))
             guard !rows.isEmpty else { return }

@@ -62,7 +62,8 @@ extension DiskStorage {
         }
     }
 
-    private func fail(_ problem: ResponseCache.Problem) -> DiskTables? {
+    @discardableResult
+    func fail(_ problem: ResponseCache.Problem) -> DiskTables? {
         report(problem)
         state.withLock { state in
             state.phase = .failed

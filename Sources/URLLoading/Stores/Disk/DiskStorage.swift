@@ -11,6 +11,7 @@ import Synchronization
 import URLLoadingIO
 
 final class DiskStorage: CacheStorage {
+    let removals = CacheRemovals()
     let paths: DiskPaths
     let state: Lock<DiskState>
     let lane: Lock<DiskLane>
@@ -87,15 +88,10 @@ final class DiskStorage: CacheStorage {
         }
     }
 
-    /// What others have changed is looked for soon, if that was not done lately.
-    func lookSoon() {
+    /// Whether what others have changed was looked for lately.
+    var isUpToDate: Bool {
         let now = Poller.coarseNow()
-        let isDue = state.withLock { state in
-            guard state.phase == .open, now &- state.looked >= Self.lookInterval else { return false }
-            state.looked = now
-            return true
-        }
-        if isDue { submit(.look) }
+        return state.withLock { $0.phase == .failed || now &- $0.looked < Self.lookInterval }
     }
 
     func variants(_ key: CacheKey) -> [StoredResponse] {
@@ -144,11 +140,16 @@ final class DiskStorage: CacheStorage {
         return DiskBody(head, paths.body(name)) { [weak self] in self?.remove(response) }
     }
 
-    private func touch(_ id: Int64, _ hash: Int64) {
+    /// It was used now. That is written down with many others, and before anything is evicted.
+    /// - Parameter isCopy: what is in memory was; that alone costs no transaction.
+    func touch(_ id: Int64, _ hash: Int64, isCopy: Bool = false) {
         let moment = Self.now()
         let isMuch = state.withLock { state in
+            guard state.touches.count < 8192 || state.touches[id] != nil else { return false }
             state.touches[id] = (hash, moment)
-            return state.touches.count == 512
+            guard !isCopy, state.touches.count >= 512, !state.isTouching else { return false }
+            state.isTouching = true
+            return true
         }
         if isMuch { submit(.touch) }
     }
