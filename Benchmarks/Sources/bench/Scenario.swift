@@ -22,6 +22,8 @@ struct Scenario {
     var countsSyscalls = true
     /// Compares our own shapes instead of the clients.
     var comparesShapes = false
+    /// Compares what a session remembers.
+    var comparesCaches = false
     /// A connection opened before, through a proxy that knows nothing of what it carries.
     var isTunnelled = false
 
@@ -31,6 +33,7 @@ struct Scenario {
             (chosen.filter { executables.contains($0.executable) } + others).filter(\.isBuilt)
         }
         if comparesShapes { return (Contender.shapes + Contender.classicShapes).filter(\.isBuilt) }
+        if comparesCaches { return Contender.caches.filter(\.isBuilt) }
         if isTunnelled { return only("rawc", "ours", and: [Contender.roads[1]]) }
         if Kind.transfers.contains(kind) { return only("rawc", "ours") }
         guard server == .http2 || server == .http2TLS else { return chosen }
@@ -80,8 +83,16 @@ struct Scenario {
             name: "start", title: "Process start to first response and exit, http", kind: .start, server: .plain,
             path: "/1k", connections: 1, requests: 1, bytesEach: 1024, unit: .process),
         .shapes("shapes-1", "Our shapes, GET 1 KB, one connection, client and server on one core", connections: 1, requests: 20_000),
+        .caches("cache-1", "What a session remembers, GET 1 KB, one connection, client and server on one core", connections: 1, requests: 20_000),
+        .caches("cache-64", "What a session remembers, GET 1 KB, 64 connections", connections: 64, requests: 40_000),
         .shapes("shapes-64", "Our shapes, GET 1 KB, 64 connections", connections: 64, requests: 60_000),
     ]
+
+    private static func caches(_ name: String, _ title: String, connections: Int, requests: Int) -> Scenario {
+        var scenario = get(name, title, .plain, connections: connections, requests: requests)
+        scenario.comparesCaches = true
+        return scenario
+    }
 
     private static func shapes(_ name: String, _ title: String, connections: Int, requests: Int) -> Scenario {
         var scenario = get(name, title, .plain, connections: connections, requests: requests)

@@ -103,7 +103,7 @@ class Load: LoadControl, @unchecked Sendable {
             let exchange = try await answer(hop, from: line, after: -1)
             (exchange as? HandlerExchange)?.isOutermost = true
             emission?.answeredLocally(exchange)
-            return exchange
+            return exchange is HandlerExchange && core.cache != nil ? CacheLine.keepHandled(exchange, hop, for: self) : exchange
         } catch {
             emission?.failedLocally(error)
             throw error

@@ -28,9 +28,10 @@ final class TieredStorage: CacheStorage {
 
     func variants(_ key: CacheKey) -> [StoredResponse] {
         let revision = disk.revision(key.hash64)
-        let heads = merge(key, disk.variants(key))
-        // `variants` itself may have noticed a change of others: then it is remembered the next time.
-        known.withLock { $0.put(key, heads, revision) }
+        let (found, isAll) = disk.find(key)
+        let heads = merge(key, found)
+        // `find` itself may have noticed a change of others: then it is remembered the next time.
+        if isAll { known.withLock { $0.put(key, heads, revision) } }
         return heads
     }
 
@@ -50,7 +51,9 @@ final class TieredStorage: CacheStorage {
             return body
         }
         guard !response.isMemoryOnly, let body = disk.body(response) else { return nil }
-        guard memory.takes(body.length), let chunk = body.whole else { return body }
+        guard memory.takes(body.length) else { return body }
+        // It was found out to be damaged, and is gone.
+        guard let chunk = body.whole else { return nil }
         let inMemory = MemoryBody(chunk)
         copy(response, inMemory)
         return inMemory

@@ -93,6 +93,16 @@ extension IOFailure {
 }
 
 extension IOFailure {
+    /// The process, or the machine, has no more of something for now.
+    package var isPassing: Bool {
+        switch code {
+        case .system(EMFILE), .system(ENFILE), .system(ENOMEM), .system(EINTR): true
+        default: false
+        }
+    }
+}
+
+extension IOFailure {
     /// What should have been ours alone was not.
     package var isForeign: Bool {
         switch code {

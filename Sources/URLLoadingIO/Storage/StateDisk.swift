@@ -17,8 +17,11 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
     // Under the gate, whose holder may block.
     private let gate = Lock(())
     private var database: Database?
+    private var identity: PathIdentity?
     private var version: Int64 = -1
     private var isGivenUp = false
+    /// One after another; the next try waits the longer.
+    private let failureCount = Atomic<Int64>(0)
 
     private let loaded = Atomic<Bool>(false)
     private let isScheduled = Atomic<Bool>(false)
@@ -96,7 +99,7 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
     package func schedule() {
         guard !isScheduled.exchange(true, ordering: .acquiringAndReleasing) else { return }
         StateExit.add(ObjectIdentifier(self)) { self.write() }
-        clock.schedule(WriteTimer { self.write() }, at: clock.now() + Self.writingDelay)
+        clock.schedule(WriteTimer { self.write() }, at: clock.now() + Self.writingDelay << min(failureCount.load(ordering: .relaxed), 6))
     }
 
     /// Writes what is pending. Blocks.
@@ -135,13 +138,19 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
 
     private func attempt(_ work: () throws(DatabaseFailure) -> Void) {
         guard !isGivenUp else { return }
-        do throws(DatabaseFailure) { try work() } catch {
+        do throws(DatabaseFailure) {
+            try work()
+            failureCount.store(0, ordering: .relaxed)
+        } catch {
             if error.kind != .busy { report("\(path): \(error)") }
             switch error.kind {
             case .damaged: setAside()
             case .unwritable: isGivenUp = true
             // They pass: the next writing brings what this one could not.
-            case .busy, .full, .other: break
+            case .busy, .full, .other:
+                failureCount.add(1, ordering: .relaxed)
+                schedule()
+                return
             }
         }
     }
@@ -149,12 +158,19 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
     private func report(_ words: String) { trouble.withLock { $0 = $0 ?? words } }
 
     private func open(making: Bool) throws(DatabaseFailure) -> Database? {
-        if let database { return database }
+        if let database {
+            if PathIdentity(path) == identity { return database }
+            // Somebody has removed it, or set it aside: what is written to it now is nobody's.
+            self.database = nil
+            memory.rememberAll()
+            schedule()
+        }
         guard csys_file_exists(path) || making else { return nil }
         guard isOurs() else { return nil }
         let opened = try Database(path: path)
         try Schema.makeTables(opened)
         database = opened
+        identity = PathIdentity(path)
         version = -1
         return opened
     }
@@ -169,8 +185,7 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
             return true
         } catch {
             report(error.isForeign ? "\(path): not used, for it is not this user's alone" : "\(path): it cannot be made, \(error)")
-            // A full disk passes.
-            isGivenUp = !error.isFull
+            isGivenUp = !error.isFull && !error.isPassing
             return false
         }
     }

@@ -77,6 +77,11 @@ struct DiskChange {
         let head = DiskHead(entry.response, file: entry.file?.name, sums: all)
         let row = try tables.insert(head, hash: entry.hash, body: entry.body, used: DiskStorage.now())
         difference += row.size
+        // Those of a key are read together: what varies with every request must not make each look-up slower.
+        let siblings = try tables.rows(.key(entry.hash))
+        if siblings.count > MemoryTable.mostVariants {
+            try delete(siblings.sorted { $0.seq < $1.seq }.dropLast(MemoryTable.mostVariants), tables)
+        }
         seen = max(seen, row.seq)
         hashes.insert(entry.hash)
         goneHashes.remove(entry.hash)
@@ -97,7 +102,7 @@ struct DiskChange {
         try delete(try tables.rows(selection), tables)
     }
 
-    private mutating func delete(_ rows: [DiskTables.Row], _ tables: DiskTables) throws(DatabaseFailure) {
+    private mutating func delete(_ rows: some Sequence<DiskTables.Row>, _ tables: DiskTables) throws(DatabaseFailure) {
         for row in rows {
             try tables.delete(row)
             difference -= row.size

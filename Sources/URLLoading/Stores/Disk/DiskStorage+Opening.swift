@@ -38,7 +38,9 @@ extension DiskStorage {
     }
 
     private func open() -> DiskTables? {
-        do throws(IOFailure) { try paths.makeFolders() } catch { return fail(ResponseCache.Problem(error)) }
+        do throws(IOFailure) { try paths.makeFolders() } catch {
+            return error.isPassing ? nil : fail(ResponseCache.Problem(error))
+        }
         guard let lock = FileLock(paths.lock) else { return fail(ResponseCache.Problem(.unwritable, paths.lock)) }
         defer { withExtendedLifetime(lock) {} }
         return openLocked(mayBeginAnew: true)
@@ -52,7 +54,7 @@ extension DiskStorage {
             return tables
         } catch {
             switch error {
-            case .folder(let failure): return fail(ResponseCache.Problem(failure))
+            case .folder(let failure): return failure.isPassing ? nil : fail(ResponseCache.Problem(failure))
             case .database(let failure) where failure.kind == .busy: return nil
             case .database(let failure) where failure.kind != .damaged:
                 report(ResponseCache.Problem(failure))

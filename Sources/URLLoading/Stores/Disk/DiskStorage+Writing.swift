@@ -101,7 +101,10 @@ extension DiskStorage {
             state.settle(removal)
             return false
         }
-        if mayBeThere { submit(.remove(removal)) }
+        guard mayBeThere else { return }
+        submit(.remove(removal))
+        // What was to go must not be back at the next start.
+        StateExit.add(ObjectIdentifier(self)) { [weak self] in self?.settle() }
     }
 
     // MARK: Waiting for the disk

@@ -94,19 +94,22 @@ final class DiskStorage: CacheStorage {
         return state.withLock { $0.phase == .failed || now &- $0.looked < Self.lookInterval }
     }
 
-    func variants(_ key: CacheKey) -> [StoredResponse] {
+    func variants(_ key: CacheKey) -> [StoredResponse] { find(key).found }
+
+    /// - Returns: `isAll`: the rows could be read.
+    func find(_ key: CacheKey) -> (found: [StoredResponse], isAll: Bool) {
         ensureOpen()
         let hash = key.hash64
         let now = Poller.coarseNow()
         let (overlay, phase, isDue) = state.withLock {
             ($0.overlay(key, hash), $0.phase, now &- $0.looked >= Self.lookInterval)
         }
-        guard phase == .open else { return overlay.pending }
+        guard phase == .open else { return (overlay.pending, phase != .unopened) }
         let rows = reading { reader throws(DatabaseFailure) in
             if isDue { try look(reader, now) }
             return try reader.heads(hash)
         }
-        return overlay.over((rows ?? []).map(\.response).filter { $0.key == key })
+        return (overlay.over((rows ?? []).map(\.response).filter { $0.key == key }), rows != nil)
     }
 
     func isInMemory(_ response: StoredResponse) -> Bool {
