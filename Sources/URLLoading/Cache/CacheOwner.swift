@@ -19,6 +19,15 @@ enum CacheOwner {
     static let trust = "(trust)"
     static let names: Set<String> = [Varying.identity, cookies, trust]
 
+    /// Whether nobody can have the marks after this session and its stores.
+    static func isPassing(_ varying: [String: String?]) -> Bool {
+        if let owner = varying[Varying.identity] ?? nil, owner.hasPrefix(prefix) { return true }
+        if let store = varying[cookies] ?? nil, store.hasPrefix("memory ") { return true }
+        return false
+    }
+
+    fileprivate static let prefix = "session:"
+
     /// What sessions have to have in common to believe each other's answers; `nil` for what is usual.
     static func trust(_ configuration: Configuration) -> String? {
         let tls = configuration.tls
@@ -59,13 +68,11 @@ extension CacheQuery {
 
     /// Whether it was got by what this request will show as well.
     private func isMark(_ owner: String?) -> Bool {
-        guard let owner, owner.hasPrefix(Self.prefix) else { return false }
+        guard let owner, owner.hasPrefix(CacheOwner.prefix) else { return false }
         let who = identity ?? login.map(Self.words)
         if identity == nil, who != nil, owner == mark(who, isCertified: false) { return true }
         return owner == mark(who, isCertified: true)
     }
-
-    private static let prefix = "session:"
 
     /// A client certificate, given by the configuration or by a decision, is that of all who ask through the same session,
     /// the same decision and the same TLS settings, as their connections are (`Route.Trust`).
@@ -73,7 +80,7 @@ extension CacheQuery {
         guard let load else { return nil }
         var words = "\(load.core.cacheMark)\u{0}\(who ?? "")"
         if isCertified { words += "\u{0}\(load.core.pool.connector.secure.generation)/\(load.handshakeDecision?.group ?? 0)" }
-        return Self.prefix + Digest.hex(words.utf8)
+        return CacheOwner.prefix + Digest.hex(words.utf8)
     }
 
     private static func words(_ credential: Credential) -> String {

@@ -46,7 +46,8 @@ enum CachePlan: Sendable {
         let why: CacheReason
     }
 
-    /// The variant that fits (§4.1): of several the one made last.
+    /// The variant that fits (§4.1): of several the one made last, what was got by a login or cookies before what anybody
+    /// gets.
     static func select(_ query: CacheQuery, _ variants: [StoredResponse]) -> Result<StoredResponse, NoVariant> {
         var best: StoredResponse?
         var different: String?
@@ -54,7 +55,7 @@ enum CachePlan: Sendable {
             if let name = Varying.mismatch(variant, query) {
                 different = different ?? name
             } else if let known = best {
-                if variant.made > known.made { best = variant }
+                if (variant.isOwned ? 1 : 0, variant.made) > (known.isOwned ? 1 : 0, known.made) { best = variant }
             } else {
                 best = variant
             }
@@ -201,6 +202,8 @@ extension CachePlan: CustomStringConvertible {
 }
 
 extension StoredResponse {
+    var isOwned: Bool { !varying.isEmpty && (varying[Varying.identity] != nil || varying[CacheOwner.cookies] != nil) }
+
     /// When its server made it.
     var made: Double { headers.date(.date) ?? responseTime }
 

@@ -26,7 +26,8 @@ enum StoringPlan {
         stored.isDecoded = facts.isDecoded
         if head.status == .partialContent, !stored.becomeBeginning() { return nil }
         let rules = stored.knownRules
-        stored.isMemoryOnly = !rules.isOfUse
+        // Whose mark nobody has after this process, or this session, is a secret on disk for nothing.
+        stored.isMemoryOnly = !rules.isOfUse || CacheOwner.isPassing(varying)
         stored.rules = rules
         return stored
     }
@@ -115,7 +116,8 @@ extension StoredResponse {
 }
 
 extension Headers {
-    /// Without what is about one connection (RFC 9111 §3.1, RFC 9110 §7.6.1) or must not be used again unasked.
+    /// Without what is about one connection (RFC 9111 §3.1, RFC 9110 §7.6.1) or must not be used again unasked; and without
+    /// cookies, which were set once, and of which those of a session are in no file.
     var kept: Headers {
         var names: [FieldName] = Self.ofConnection
         if contains(.connection), let listed = self[.connection] {
@@ -128,7 +130,7 @@ extension Headers {
     }
 
     private static let ofConnection: [FieldName] = [
-        .connection, .keepAlive, .proxyConnection, .te, .transferEncoding, .upgrade, .proxyAuthenticate, .proxyAuthenticationInfo,
+        .setCookie, .connection, .keepAlive, .proxyConnection, .te, .transferEncoding, .upgrade, .proxyAuthenticate, .proxyAuthenticationInfo,
         .proxyAuthorization,
     ]
 }

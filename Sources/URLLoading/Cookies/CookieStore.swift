@@ -40,7 +40,7 @@ public final class CookieStore: Sendable, CustomStringConvertible {
 
     private init(path: String?, limits: Limits) {
         memory = CookieMemory(limits, hasFile: path != nil)
-        mark = Digest.hex((path.map { "file \($0)" } ?? "memory \(UInt64.random(in: 0 ... .max))").utf8)
+        mark = path.map { "file " + Digest.hex($0.utf8) } ?? "memory \(UInt64.random(in: 0 ... .max))"
         disk = path.map { [memory] in StateDisk(folder: $0, memory: memory) }
     }
 

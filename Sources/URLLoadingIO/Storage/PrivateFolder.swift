@@ -93,10 +93,10 @@ extension IOFailure {
 }
 
 extension IOFailure {
-    /// The process, or the machine, has no more of something for now.
+    /// The process, or the machine, has no more of something for now, or somebody else has it.
     package var isPassing: Bool {
         switch code {
-        case .system(EMFILE), .system(ENFILE), .system(ENOMEM), .system(EINTR): true
+        case .system(EMFILE), .system(ENFILE), .system(ENOMEM), .system(EINTR), .system(EWOULDBLOCK): true
         default: false
         }
     }

@@ -16,7 +16,7 @@ struct HandlerStoringRows {
         func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
             var response = Response(url: request.url, expectedLength: 4, http: HTTPHead(status: .ok, headers: headers))
             response.storagePolicy = policy
-            return ProtocolAnswer(response, body: Data("page".utf8))
+            return .response(response, data: Data("page".utf8))
         }
     }
 

@@ -66,7 +66,11 @@ extension DiskStorage {
     // MARK: A batch
 
     private func perform(_ batch: [DiskOperation]) {
-        guard let tables = prepare(for: batch) else { return giveUp(batch, triesRemovalsAgain: false) }
+        guard let tables = prepare(for: batch) else {
+            // Somebody is opening it, or there is no descriptor for now: what was to go has to.
+            let isThere = PathIdentity(paths.database) != nil && state.withLock { $0.phase != .failed }
+            return giveUp(batch, triesRemovalsAgain: isThere)
+        }
         for operation in batch { writeFile(operation, tables) }
         guard batch.contains(where: \.changesRows) else { return aside(batch, tables) }
         if isNothing(batch, tables) {

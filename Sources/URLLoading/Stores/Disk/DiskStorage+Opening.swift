@@ -38,12 +38,14 @@ extension DiskStorage {
     }
 
     private func open() -> DiskTables? {
-        do throws(IOFailure) { try paths.makeFolders() } catch {
+        do throws(IOFailure) {
+            try paths.makeFolders()
+            let lock = try FileLock(paths.lock, patience: Self.patience)
+            defer { withExtendedLifetime(lock) {} }
+            return openLocked(mayBeginAnew: true)
+        } catch {
             return error.isPassing ? nil : fail(ResponseCache.Problem(error))
         }
-        guard let lock = FileLock(paths.lock) else { return fail(ResponseCache.Problem(.unwritable, paths.lock)) }
-        defer { withExtendedLifetime(lock) {} }
-        return openLocked(mayBeginAnew: true)
     }
 
     private func openLocked(mayBeginAnew: Bool) -> DiskTables? {
@@ -98,7 +100,7 @@ extension DiskStorage {
 
     /// Begins anew, unless somebody has done so already.
     func setAside(_ identity: PathIdentity) {
-        guard PathIdentity(paths.database) == identity, let lock = FileLock(paths.lock) else { return }
+        guard PathIdentity(paths.database) == identity, let lock = try? FileLock(paths.lock, patience: Self.patience) else { return }
         defer { withExtendedLifetime(lock) {} }
         guard PathIdentity(paths.database) == identity else { return }
         forget()

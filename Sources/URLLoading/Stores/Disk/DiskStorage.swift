@@ -36,6 +36,8 @@ final class DiskStorage: CacheStorage {
     /// Who brings more than this should wait, and who brings this much more is refused.
     static let behind = 4 << 20
     static let overfull = 32 << 20
+    /// Milliseconds to wait for whoever opens the database, or sets it aside.
+    static let patience = 250
     /// How long what others have changed may go unnoticed.
     static let lookInterval: Int64 = 100_000_000
 
@@ -179,7 +181,8 @@ final class DiskStorage: CacheStorage {
     }
 
     private func openReader() -> DiskTables? {
-        guard PathIdentity(paths.database) != nil, let lock = FileLock(paths.lock) else { return nil }
+        guard PathIdentity(paths.database) != nil, let lock = try? FileLock(paths.lock, patience: Self.patience)
+        else { return nil }
         defer { withExtendedLifetime(lock) {} }
         return try? DiskTables.open(paths)
     }
