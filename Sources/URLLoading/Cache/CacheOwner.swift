@@ -34,6 +34,9 @@ enum CacheOwner {
         var words: [String] = []
         if tls.roots != .system { words.append("roots \(tls.roots)") }
         if !tls.pins.isEmpty { words.append("pins \(tls.pins)") }
+        if tls.minimumVersion != .tls12 { words.append("from \(tls.minimumVersion)") }
+        if tls.strength != .bits112 { words.append("strength \(tls.strength)") }
+        if tls.stapledStatus != .ignored { words.append("status \(tls.stapledStatus)") }
         if tls.unsafelySkipsVerification { words.append("none") }
         if configuration.addressOverrides != [] { words.append("at \(configuration.addressOverrides)") }
         return words.isEmpty ? nil : Digest.hex(words.joined(separator: "\u{0}").utf8)

@@ -33,6 +33,8 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
     private static var lookInterval: Int64 { 1_000_000_000 }
 
     package init(folder: String, memory: Memory, clock: LoopClock = .system) {
+        // With a slash behind it a link would be looked through.
+        let folder = folder.count > 1 && folder.hasSuffix("/") ? String(folder.dropLast()) : folder
         self.folder = folder
         path = folder + "/" + Schema.fileName
         self.memory = memory

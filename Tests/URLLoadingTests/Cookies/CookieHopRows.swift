@@ -31,6 +31,24 @@ struct CookieHopRows {
         }
     }
 
+    @Test("checklist 105: a main document that is redirected to another site is a main document there")
+    func documents() async throws {
+        try await withTestOrigin { origin in
+            let port = origin.port
+            origin.route("/login") { _ in .redirect("http://b.test:\(port)/set") }
+            origin.route("/set") { _ in .status(.found, headers: [.location: "/see", .setCookie: "s=1; SameSite=Lax"]) }
+            origin.route("/see") { .ok($0.headers[.cookie] ?? "none") }
+            var configuration = Configuration.ephemeral
+            configuration.resolver = RecordingResolver()
+            configuration.cookies.acceptPolicy = .onlyFromMainDocument
+            try await withSession(configuration) { session in
+                var request = Request(url: try #require(URL(string: "http://a.test:\(port)/login")))
+                request.mainDocumentURL = request.url
+                try await session.expect(request, "s=1")
+            }
+        }
+    }
+
     @Test("checklist 104: over HTTP/2, with many requests on one connection")
     func shared() async throws {
         try await withHTTP2TestServer { server in

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Synchronization
 import Testing
 import URLLoadingIO
 
