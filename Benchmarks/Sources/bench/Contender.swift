@@ -46,6 +46,14 @@ struct Contender {
             Contender(name: $0, executable: "ours", environment: ["OURS_SHAPE": $0])
         }
 
+    /// What a cache costs, beside the same session without one.
+    static let caches: [Contender] = [
+        Contender(name: "rawc", executable: "rawc"), Contender(name: "none", executable: "ours"),
+    ]
+        + ["hit", "miss", "store", "disk-hit", "disk-store"].map {
+            Contender(name: $0, executable: "ours", environment: ["OURS_CACHE": $0])
+        } + [Contender(name: "cookies", executable: "ours", environment: ["OURS_SHAPE": "cookies"])]
+
     static let directory = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
         .deletingLastPathComponent().path
 

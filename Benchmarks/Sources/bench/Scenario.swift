@@ -22,6 +22,8 @@ struct Scenario {
     var countsSyscalls = true
     /// Compares our own shapes instead of the clients.
     var comparesShapes = false
+    /// Compares what a session remembers.
+    var comparesCaches = false
     /// A connection opened before, through a proxy that knows nothing of what it carries.
     var isTunnelled = false
 
@@ -35,6 +37,7 @@ struct Scenario {
             let others = kind == .inflight ? [Contender.sockets[2]] : [Contender.sockets[bytesEach > 1024 ? 1 : 0]]
             return kind == .inflight ? others.filter(\.isBuilt) : only("rawc", "ours", and: others).filter { $0.name != "ours-loop" }
         }
+        if comparesCaches { return Contender.caches.filter(\.isBuilt) }
         if isTunnelled { return only("rawc", "ours", and: [Contender.roads[1]]) }
         if Kind.transfers.contains(kind) { return only("rawc", "ours") }
         guard server == .http2 || server == .http2TLS else { return chosen }
@@ -93,8 +96,16 @@ struct Scenario {
             kind: .inflight, server: .sockets, path: "/echo", connections: 1000, requests: 1000, bytesEach: 1024,
             countsSyscalls: false),
         .shapes("shapes-1", "Our shapes, GET 1 KB, one connection, client and server on one core", connections: 1, requests: 20_000),
+        .caches("cache-1", "What a session remembers, GET 1 KB, one connection, client and server on one core", connections: 1, requests: 20_000),
+        .caches("cache-64", "What a session remembers, GET 1 KB, 64 connections", connections: 64, requests: 40_000),
         .shapes("shapes-64", "Our shapes, GET 1 KB, 64 connections", connections: 64, requests: 60_000),
     ]
+
+    private static func caches(_ name: String, _ title: String, connections: Int, requests: Int) -> Scenario {
+        var scenario = get(name, title, .plain, connections: connections, requests: requests)
+        scenario.comparesCaches = true
+        return scenario
+    }
 
     private static func shapes(_ name: String, _ title: String, connections: Int, requests: Int) -> Scenario {
         var scenario = get(name, title, .plain, connections: connections, requests: requests)

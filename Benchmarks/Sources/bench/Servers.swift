@@ -147,7 +147,10 @@ final class Servers {
     }
 
     private var locations: String {
-        "root \(directory)/www; location = /1k { return 200 '\(String(repeating: "x", count: 1024))'; }"
+        let body = String(repeating: "x", count: 1024)
+        return "root \(directory)/www; location = /1k { return 200 '\(body)'; }"
+            + "location = /1k/public { add_header Cache-Control max-age=600; return 200 '\(body)'; }"
+            + "location = /1k/private { add_header Cache-Control no-store; return 200 '\(body)'; }"
     }
 
     private func startHolding() throws {

@@ -15,6 +15,30 @@ struct Ours {
     let connections: Int
     let kind: Kind
     let shape: Shape
+    let caching: Caching?
+    let cache: ResponseCache?
+
+    /// What a cache costs.
+    enum Caching: String {
+        /// The answer is in memory, or in a row on disk.
+        case hit, diskHit = "disk-hit"
+        /// Looked for in vain; the answer may not be stored.
+        case miss
+        /// Looked for in vain; the answer is stored, each under a key of its own.
+        case store, diskStore = "disk-store"
+
+        var isOnDisk: Bool { self == .diskHit || self == .diskStore }
+        var hits: Bool { self == .hit || self == .diskHit }
+
+        func cache(_ folder: URL?) -> ResponseCache {
+            // A copy in memory would answer in the disk's place, and be one more to store.
+            ResponseCache(memoryCapacity: folder == nil ? 16 << 20 : 0, diskCapacity: 256 << 20, directory: folder)
+        }
+    }
+
+    static func folder() -> URL {
+        FileManager.default.temporaryDirectory.appending(path: "ours-cache-\(getpid())", directoryHint: .isDirectory)
+    }
 
     enum Kind: String {
         case bulk
@@ -52,11 +76,13 @@ struct Ours {
 
         var configuration = Configuration.ephemeral
         configuration.maximumConnectionsPerHost = options.connections
-        // Its peers have no cache. What one costs: `hit` (in memory), `store` (each answer), `default` (as HTTP says).
-        let cache = getenv("OURS_CACHE").map { String(cString: $0) }
-        configuration.keepsResponses = cache != nil
-        if cache == "hit" { configuration.cachePolicy = .storedElseLoad }
-        if cache == "store" { configuration.cachePolicy = .reload }
+        // Its peers have no cache.
+        let caching = getenv("OURS_CACHE").flatMap { Caching(rawValue: String(cString: $0)) }
+        let folder = caching?.isOnDisk == true ? Self.folder() : nil
+        defer { folder.map { try? FileManager.default.removeItem(at: $0) } }
+        configuration.cache = caching?.cache(folder)
+        configuration.keepsResponses = false
+        if caching?.hits == true { configuration.cachePolicy = .storedElseLoad }
         // The server of the HTTP/2 scenarios speaks nothing else; all requests share one connection.
         if Self.variable("BENCH_HTTP2") == "1", !url.hasPrefix("https:") { configuration.httpVersions = .http2PriorKnowledge }
         if getenv("OURS_HTTP1") != nil { configuration.httpVersions = .http1Only }
@@ -67,7 +93,8 @@ struct Ours {
         if shape == .cookies { configuration.cookies.storage = .store(Self.cookies(of: URL(string: url)?.host() ?? "")) }
         let ours = Ours(
             session: Session(configuration), connections: options.connections,
-            kind: Kind(rawValue: String(cString: options.scenario)) ?? .get, shape: shape)
+            kind: Kind(rawValue: String(cString: options.scenario)) ?? .get, shape: shape, caching: caching,
+            cache: configuration.cache)
 
         if getenv("OURS_EXECUTOR") != nil {
             try await withTaskExecutorPreference(URLLoading.loopExecutor) {
@@ -82,21 +109,23 @@ struct Ours {
 
     func measure(_ url: String, _ requests: Int, _ warmURL: String, _ warm: Int) async throws {
         if [.echo, .messages, .rest].contains(shape) { return try await converse(url, requests, warm) }
-        if warm > 0 { _ = try await run(warmURL, warm) }
+        if warm > 0 { _ = try await run(warmURL, warm, from: 1 << 30) }
         bench_start()
         let bytes = try await run(url, requests)
+        // What is written behind counts too.
+        if caching == .diskStore { await Task.detached { [cache] in cache?.flush() }.value }
         bench_stop(requests, bytes)
     }
 
     /// One phase: `requests` spread over as many tasks as there are connections.
-    func run(_ url: String, _ requests: Int) async throws -> Int64 {
+    func run(_ url: String, _ requests: Int, from base: Int = 0) async throws -> Int64 {
         let countdown = Countdown(requests)
         let request = request(url)
         return try await withThrowingTaskGroup(of: Int64.self) { group in
             for _ in 0..<connections {
                 group.addTask {
                     var bytes: Int64 = 0
-                    while countdown.next() { bytes += try await load(request) }
+                    while let number = countdown.next() { bytes += try await load(numbered(request, base + number)) }
                     return bytes
                 }
             }
@@ -104,8 +133,16 @@ struct Ours {
         }
     }
 
+    /// Under a key of its own where each answer is to be stored.
+    func numbered(_ request: Request, _ number: Int) -> Request {
+        switch caching {
+        case .store, .diskStore: Request(url: URL(string: "\(request.url.absoluteString)?\(number)")!)
+        case .miss, .hit, .diskHit, nil: request
+        }
+    }
+
     func request(_ url: String) -> Request {
-        let url = URL(string: url)!
+        let url = URL(string: caching.map { url + ($0 == .miss ? "/private" : "/public") } ?? url)!
         switch kind {
         case .get, .bulk, .download: return Request(url: url)
         case .uploadFile: return Request(url: url, method: .put, body: .file(URL(filePath: Self.variable("BENCH_SOURCE"))))
@@ -212,5 +249,8 @@ struct Pieces: AsyncSequence, AsyncIteratorProtocol {
 final class Countdown: Sendable {
     private let left: Atomic<Int>
     init(_ count: Int) { left = Atomic(count) }
-    func next() -> Bool { left.subtract(1, ordering: .relaxed).newValue >= 0 }
+    func next() -> Int? {
+        let number = left.subtract(1, ordering: .relaxed).newValue
+        return number >= 0 ? number : nil
+    }
 }

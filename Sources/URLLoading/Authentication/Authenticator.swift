@@ -58,7 +58,8 @@ final class Authenticator: Sendable {
     init(_ configuration: Configuration) {
         settings = configuration.authentication
         memory = settings.credentials ?? CredentialStore()
-        permanent = settings.credentials == nil && !configuration.isEphemeral ? .standard : nil
+        let isUsual = settings.credentials == nil && !configuration.isEphemeral
+        permanent = isUsual ? SharedStores.of(configuration)?.credentials ?? .standard : nil
         netrc = settings.netrc.map { NetrcReader($0) }
         bearer = settings.bearer.map { BearerKeeper($0) }
         flag = Atomic(settings.bearer != nil)
@@ -77,6 +78,13 @@ final class Authenticator: Sendable {
             }
             return fitting.compactMap { login in login.coverage(of: path).map { (login, $0) } }.max { $0.1 < $1.1 }?.0
         }
+    }
+
+    /// What a request without a word of its own gets.
+    func unasked(_ destination: Destination) -> Credential? {
+        if let bearer, bearer.serves(destination.route.origin) { return bearer.present.map { .bearer($0, persistence: .none) } }
+        let path = String(decoding: destination.target.originForm.prefix { $0 != UInt8(ascii: "?") }, as: UTF8.self)
+        return login(at: Place(destination.route.origin), path: path, url: nil)?.credential
     }
 
     /// A way with what is known to open its proxies.

@@ -24,6 +24,9 @@ final class BearerKeeper: Sendable {
     /// How many loads wait for the next token.
     var waitingCount: Int { state.withLock { $0.refresh }?.waitingCount ?? 0 }
 
+    /// The token there is, good or not.
+    var present: String? { state.withLock { $0.token } }
+
     /// A token, and its number.
     typealias Issue = (token: String, generation: Int)
 

@@ -10,10 +10,7 @@ final class CredentialFile: Sendable {
     init(_ path: String) { self.path = path }
 
     static var standardURL: URL {
-        let home = Environment.value("HOME") ?? "/"
-        // XDG Base Directory Specification: a path that is not absolute is to be ignored.
-        let state = Environment.value("XDG_STATE_HOME").flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home + "/.local/state"
-        return URL(filePath: state + "/url-loading/credentials.json")
+        URL(filePath: StorageFolders.state + "/credentials.json")
     }
 
     private struct Record: Codable {

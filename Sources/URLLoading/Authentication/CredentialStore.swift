@@ -17,7 +17,7 @@ import URLLoadingIO
 /// other, and each call sees what the others have written. It does not encrypt: its file is readable by its owner
 /// alone (0600), and replaced in one step.
 public final class CredentialStore: Sendable, CustomStringConvertible {
-    /// The file of this user: `url-loading/credentials.json` in `XDG_STATE_HOME`, or in `~/.local/state`. Not made
+    /// Of this user and this program: `credentials.json` in `$XDG_STATE_HOME/<program>`, or in `~/.local/state/<program>`. Not made
     /// before there is something to keep.
     public static let standard = CredentialStore(file: CredentialFile.standardURL)
 

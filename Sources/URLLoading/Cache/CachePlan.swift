@@ -46,7 +46,8 @@ enum CachePlan: Sendable {
         let why: CacheReason
     }
 
-    /// The variant that fits (§4.1): of several the one made last.
+    /// The variant that fits (§4.1): of several the one made last, what was got by a login or cookies before what anybody
+    /// gets.
     static func select(_ query: CacheQuery, _ variants: [StoredResponse]) -> Result<StoredResponse, NoVariant> {
         var best: StoredResponse?
         var different: String?
@@ -54,7 +55,7 @@ enum CachePlan: Sendable {
             if let name = Varying.mismatch(variant, query) {
                 different = different ?? name
             } else if let known = best {
-                if variant.made > known.made { best = variant }
+                if (variant.isOwned ? 1 : 0, variant.made) > (known.isOwned ? 1 : 0, known.made) { best = variant }
             } else {
                 best = variant
             }
@@ -86,7 +87,7 @@ enum CachePlan: Sendable {
 
         let isFresh = age < rules.lifetime
         // RFC 8246 §2: what never changes is not asked for again because somebody reloads.
-        if isFresh, rules.control.flags.contains(.immutable), query.policy == .revalidate || control.maxAge == 0,
+        if isFresh, rules.control.flags.contains(.immutable), !rules.control.flags.contains(.noCache), query.policy == .revalidate || control.maxAge == 0,
             !control.flags.contains(.noCache)
         {
             return .stored(stored, .immutable)
@@ -169,7 +170,8 @@ enum CacheReason: Sendable, CustomStringConvertible {
         case .request(let directive): "the request says \(directive)"
         case .noCache: "the response says no-cache"
         case .nothing: "nothing stored"
-        case .vary("authorization"): "stored for somebody else"
+        case .vary(Varying.identity), .vary(CacheOwner.cookies): "stored for somebody else"
+        case .vary(CacheOwner.trust): "stored by other checks of its server"
         case .vary(let name): "vary: \(name) differs"
         case .method: "only GET and HEAD are answered"
         case .conditional: "the request has a condition of its own"
@@ -200,6 +202,8 @@ extension CachePlan: CustomStringConvertible {
 }
 
 extension StoredResponse {
+    var isOwned: Bool { !varying.isEmpty && (varying[Varying.identity] != nil || varying[CacheOwner.cookies] != nil) }
+
     /// When its server made it.
     var made: Double { headers.date(.date) ?? responseTime }
 

@@ -1,4 +1,4 @@
-// A network exchange whose body is stored while its caller takes it: no second buffer, and no byte that nobody asked
+// An exchange whose body is stored while its caller takes it: no second buffer, and no byte that nobody asked
 // for. Whoever leaves before the end leaves nothing behind, but for a beginning that a range can complete.
 
 import FoundationEssentials
@@ -6,7 +6,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 final class CacheTee: Exchange, @unchecked Sendable {
-    private let inner: any NetworkExchange
+    private let inner: any Exchange
     private let owner: Load
     private let stored: StoredResponse
     private let cache: SessionCache
@@ -24,7 +24,7 @@ final class CacheTee: Exchange, @unchecked Sendable {
     private var count: Int64 = 0
 
     init(
-        _ inner: any NetworkExchange, _ load: Load, _ stored: StoredResponse, _ cache: SessionCache, writer: (any CacheWriting)?,
+        _ inner: any Exchange, _ load: Load, _ stored: StoredResponse, _ cache: SessionCache, writer: (any CacheWriting)?,
         decision: Decision<CachedResponse, CacheDecision>?, shared: SharedFetch?
     ) {
         (self.inner, owner, self.stored, self.cache) = (inner, load, stored, cache)
@@ -38,8 +38,9 @@ final class CacheTee: Exchange, @unchecked Sendable {
     var response: Response { inner.response }
     var expectedLength: Int64? { inner.expectedLength }
     var trailers: Headers { inner.trailers }
-    var network: (any NetworkExchange)? { inner }
-    var hasOwnRecord: Bool { true }
+    var redirect: Request? { inner.redirect }
+    var network: (any NetworkExchange)? { inner.network }
+    var hasOwnRecord: Bool { inner.hasOwnRecord }
 
     func buffered(atMost most: Int) throws(LoadError) -> BodyPiece? {
         while pending.chunk == nil {
@@ -116,7 +117,8 @@ final class CacheTee: Exchange, @unchecked Sendable {
         self.writer = nil
         // A part that is a beginning stays one, if it is not all.
         if case .beginning(let before, let whole) = stored.extent, before + count != whole {
-            writer.abandon(isResumable: true)
+            // More than it said: who counts like that is not believed.
+            writer.abandon(isResumable: whole.map { before + count < $0 } ?? true)
             shared?.settle(.unstorable)
         } else {
             writer.finish()
@@ -187,6 +189,9 @@ extension StoredResponse {
         if let head = entry.response.http {
             (altered.status, altered.version, altered.headers) = (head.status, head.version, head.headers.kept)
         }
+        // Of a coding that was undone the length never fitted.
+        if !isDecoded, altered.headers.contains(.contentLength) { altered.headers[.contentLength] = "\(entry.data.count)" }
+        altered.headers.remove(.contentRange)
         altered.extent = .whole(Int64(entry.data.count))
         altered.isMemoryOnly = isMemoryOnly || entry.storagePolicy == .allowedInMemoryOnly
         altered.userInfo = entry.userInfo.map { [UInt8]($0) }

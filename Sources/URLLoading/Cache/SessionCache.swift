@@ -11,6 +11,8 @@ final class SessionCache: Sendable {
     /// The most bytes a decision about an entry is asked with.
     let maximumEntrySize: Int
     let sharesEqualFetches: Bool
+    /// By which checks servers are believed (`CacheOwner.trust`).
+    let trust: String?
     private let clock: (@Sendable () -> Double)?
     private let refreshing = Lock(Set<CacheKey>())
     private let fetches = Lock([SharedFetch.Question: SharedFetch]())
@@ -32,10 +34,19 @@ final class SessionCache: Sendable {
         self.isOwn = isOwn
         sharesEqualFetches = configuration.sharesEqualFetches
         clock = configuration.wallClock
+        trust = CacheOwner.trust(configuration)
     }
 
     /// Seconds since 1970.
     func now() -> Double { clock?() ?? Date().timeIntervalSince1970 }
+
+    /// When a request is sent, and how much had been removed by then.
+    struct Beginning: Sendable {
+        let time: Double
+        let removals: Int
+    }
+
+    func begin(_ key: CacheKey) -> Beginning { Beginning(time: now(), removals: storage.removals.count(key)) }
 
     /// The session is over.
     func invalidate() {

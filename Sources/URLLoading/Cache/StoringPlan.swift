@@ -11,25 +11,23 @@ enum StoringPlan {
         var responseTime: Double
         /// The content coding is undone.
         var isDecoded = false
-        /// A login of the session's went with the request, that the request itself does not show.
-        var isAuthorized = false
+        /// Who asked, as far as the request itself does not show it.
+        var shown = CacheOwner.Shown()
     }
 
     /// - Returns: what to keep, without its body; `nil` if nothing may or need be.
     static func make(_ query: CacheQuery, _ key: CacheKey, _ head: HTTPHead, _ facts: Facts) -> StoredResponse? {
         guard query.request.method == .get, query.request.body == nil, isPermitted(head, query) else { return nil }
         guard var varying = Varying.make(head.headers, query) else { return nil }
-        if facts.isAuthorized, varying[Varying.identity] == nil {
-            guard let session = query.session else { return nil }
-            varying[Varying.identity] = .some(session)
-        }
+        guard query.mark(&varying, facts.shown) else { return nil }
         var stored = StoredResponse(
             key: key, url: key.text, status: head.status, version: head.version, headers: head.headers.kept,
             varying: varying, requestTime: facts.requestTime, responseTime: facts.responseTime)
         stored.isDecoded = facts.isDecoded
         if head.status == .partialContent, !stored.becomeBeginning() { return nil }
         let rules = stored.knownRules
-        stored.isMemoryOnly = !rules.isOfUse
+        // Whose mark nobody has after this process, or this session, is a secret on disk for nothing.
+        stored.isMemoryOnly = !rules.isOfUse || CacheOwner.isPassing(varying)
         stored.rules = rules
         return stored
     }
@@ -118,7 +116,8 @@ extension StoredResponse {
 }
 
 extension Headers {
-    /// Without what is about one connection (RFC 9111 §3.1, RFC 9110 §7.6.1) or must not be used again unasked.
+    /// Without what is about one connection (RFC 9111 §3.1, RFC 9110 §7.6.1) or must not be used again unasked; and without
+    /// cookies, which were set once, and of which those of a session are in no file.
     var kept: Headers {
         var names: [FieldName] = Self.ofConnection
         if contains(.connection), let listed = self[.connection] {
@@ -131,7 +130,7 @@ extension Headers {
     }
 
     private static let ofConnection: [FieldName] = [
-        .connection, .keepAlive, .proxyConnection, .te, .transferEncoding, .upgrade, .proxyAuthenticate, .proxyAuthenticationInfo,
+        .setCookie, .connection, .keepAlive, .proxyConnection, .te, .transferEncoding, .upgrade, .proxyAuthenticate, .proxyAuthenticationInfo,
         .proxyAuthorization,
     ]
 }

@@ -35,14 +35,13 @@ enum Varying {
 
     /// The field by which a request is not for a stored response; `nil` if it is.
     static func mismatch(_ stored: StoredResponse, _ query: CacheQuery) -> String? {
-        let kept = stored.varying[identity] ?? nil
-        // Who asks without a word may be known by his session only, and then to nobody else.
-        if kept != query.identity, query.identity != nil || kept != query.session { return identity }
+        let kept = stored.varying
+        if let name = query.stranger(to: kept) { return name }
         // Whoever asks for a coding himself gets the bytes as they came, and nobody else does.
         if !query.isPartial, stored.knownRules.isCoded, stored.isDecoded != query.decodes { return "accept-encoding" }
-        guard stored.varying.count > (kept == nil ? 0 : 1) else { return nil }
+        guard !kept.isEmpty, kept.contains(where: { !CacheOwner.names.contains($0.key) }) else { return nil }
         let fields = query.fields
-        for (name, wanted) in stored.varying where name != identity {
+        for (name, wanted) in kept where !CacheOwner.names.contains(name) {
             if name == "cookie", !query.knowsCookies { return name }
             let asked = value(of: name, in: fields)
             if asked == nil, query.isPartial { continue }
@@ -58,8 +57,9 @@ struct CacheQuery: Sendable {
     let policy: Request.CachePolicy
     /// Who says so himself who he is: in the request, its URL, or the session's fields. A digest.
     var identity: String?
-    /// What entries are marked with that a session got by a login of its own.
-    var session: String?
+    /// The store whose cookies may go with it, and by which checks its server will be believed.
+    var cookies: String?
+    var trust: String?
     /// The Cookie that will be sent is the one the request has: no store adds to it. Where one does, what varies by
     /// cookies is not kept.
     var knowsCookies = true
@@ -67,21 +67,26 @@ struct CacheQuery: Sendable {
     let isPartial: Bool
     private let defaults: DefaultFields?
     private let isForeign: Bool
+    /// `nil` for a look-up without a session.
+    let load: Load?
 
     /// Of a request alone: look-ups without a session.
     init(_ request: Request) {
-        (self.request, isPartial, defaults, isForeign) = (request, true, nil, false)
+        (self.request, isPartial, defaults, isForeign, load) = (request, true, nil, false, nil)
         policy = request.cachePolicy ?? .useProtocol
         identity = Self.identity(request, nil)
     }
 
-    init(_ hop: Load.Hop, _ core: Core) {
+    init(_ hop: Load.Hop, _ load: Load) {
+        let core = load.core
         (request, isPartial, defaults, isForeign) = (hop.request, false, core.defaultFields, hop.isForeign)
+        self.load = load
         policy = hop.request.cachePolicy ?? core.configuration.cachePolicy
-        session = core.cacheMark
+        trust = core.cache?.trust
         identity = Self.identity(hop.request, hop.isForeign ? nil : core.configuration.headers)
         // What the store of cookies will add is known when the request is sent, and may be another's by then.
-        knowsCookies = core.cookies.map { !$0.mayAttach(to: hop.request) } ?? true
+        guard let jar = core.cookies, jar.mayAttach(to: hop.request) else { return }
+        (knowsCookies, cookies) = (false, jar.store.mark)
     }
 
     private static func identity(_ request: Request, _ configured: Headers?) -> String? {

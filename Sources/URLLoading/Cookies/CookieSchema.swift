@@ -24,6 +24,8 @@ enum CookieSchema: StateSchema {
     }
 
     static func rows(_ database: Database) throws(DatabaseFailure) -> [Cookie] {
+        // A program that sets nothing would leave what has ended there for ever.
+        try? database.statement("DELETE FROM cookie WHERE expires < ?").run(.real(Date.now.timeIntervalSinceReferenceDate))
         let select = try database.statement("""
             SELECT name, value, domain, host_only, path, expires, secure, http_only, same_site, creation, last_access
             FROM cookie ORDER BY creation

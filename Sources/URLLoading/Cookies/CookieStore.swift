@@ -24,6 +24,8 @@ public final class CookieStore: Sendable, CustomStringConvertible {
 
     let memory: CookieMemory
     private let disk: StateDisk<CookieMemory>?
+    /// By which a cache knows whose cookies opened what it keeps: that of the same file is the same in every process.
+    let mark: String
     private let policy = Atomic<UInt8>(AcceptPolicy.always.rawValue)
 
     /// In memory alone.
@@ -38,6 +40,7 @@ public final class CookieStore: Sendable, CustomStringConvertible {
 
     private init(path: String?, limits: Limits) {
         memory = CookieMemory(limits, hasFile: path != nil)
+        mark = path.map { "file " + Digest.hex($0.utf8) } ?? "memory \(UInt64.random(in: 0 ... .max))"
         disk = path.map { [memory] in StateDisk(folder: $0, memory: memory) }
     }
 

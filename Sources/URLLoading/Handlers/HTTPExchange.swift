@@ -45,6 +45,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     var isShared: Bool { false }
     func leaveConnection() {}
     var isForced: Bool { (connection.transport as? TLSTransport)?.isForced ?? false }
+    var isIdentified: Bool { (connection.transport as? TLSTransport)?.isIdentified ?? false }
     func note(_ error: LoadError) { record?.error = error }
 
     /// Sends the request and waits for the head of the answer.

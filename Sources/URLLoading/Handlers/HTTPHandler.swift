@@ -27,11 +27,12 @@ struct HTTPHandler: DirectHandler {
             while true {
                 if let talk {
                     await talk.authorize(&prepared)
-                    load.isAuthorized = talk.origin.login != nil
+                    load.shown.login = talk.origin.login
                 }
                 if let cookies = load.core.cookies {
                     if !cookies.store.isReady { await cookies.store.load(for: load) }
                     cookies.attach(to: &prepared)
+                    load.shown.hasCookies = prepared.hasStoredCookies
                 }
                 record = load.emission?.begin(prepared)
                 let exchange = try await lease(prepared, for: load, fresh: retries.wantsFresh, record, hop, &talk)

@@ -17,6 +17,8 @@ protocol NetworkExchange: Exchange {
     func leaveConnection()
     /// A decision trusts the server, and the checks do not.
     var isForced: Bool { get }
+    /// The server knows by a certificate who asks.
+    var isIdentified: Bool { get }
     /// What became of it, for the metrics.
     func note(_ error: LoadError)
     /// It went over a connection that had been opened by a proof, and its server does not remember.

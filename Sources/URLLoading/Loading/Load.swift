@@ -17,8 +17,8 @@ class Load: LoadControl, @unchecked Sendable {
     final private(set) var insiders: Insiders?
     /// What it has loaded was stored. Its owner's.
     final var hasStored = false
-    /// A login of the session's goes with its requests, that they do not show.
-    final var isAuthorized = false
+    /// What the request sent last showed of who asks, that the caller's does not show: whose its answer is.
+    final var shown = CacheOwner.Shown()
     /// The library itself reads its body, to the end, and waits for nobody meanwhile.
     var readsToEnd: Bool { isCollecting }
     final private var isCollecting = false
@@ -103,7 +103,7 @@ class Load: LoadControl, @unchecked Sendable {
             let exchange = try await answer(hop, from: line, after: -1)
             (exchange as? HandlerExchange)?.isOutermost = true
             emission?.answeredLocally(exchange)
-            return exchange
+            return exchange is HandlerExchange && core.cache != nil ? CacheLine.keepHandled(exchange, hop, for: self) : exchange
         } catch {
             emission?.failedLocally(error)
             throw error

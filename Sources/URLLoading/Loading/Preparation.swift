@@ -104,7 +104,7 @@ struct PreparedRequest: Sendable {
     }
 
     /// Its Cookie field is the store's, not the caller's.
-    private var hasStoredCookies = false
+    private(set) var hasStoredCookies = false
     var hasOwnCookies: Bool { !hasStoredCookies && headers.contains(.cookie) }
 
     /// Cookies of a store; `nil` takes back those it has.

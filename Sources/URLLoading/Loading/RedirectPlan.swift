@@ -53,6 +53,8 @@ enum RedirectPlan {
         // A request without a destination was never sent.
         guard case .success(let origin) = request.destination else { return .deliver }
         var changed = request
+        // A document that is somewhere else now is its own document there.
+        if changed.mainDocumentURL == changed.url { changed.mainDocumentURL = next.url }
         changed.url = next.url
         rewriteMethod(&changed, head.status)
         if target.route != origin.route { removeSecrets(&changed) }

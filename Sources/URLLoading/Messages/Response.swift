@@ -19,8 +19,9 @@ public struct Response: Sendable, CustomStringConvertible {
 
     /// What a handler attached to it.
     public var properties = Properties()
-    /// Whether a cache may keep it, if a handler says so; otherwise the protocol decides. What a session gets from
-    /// servers it keeps before handlers see it; what a handler answers itself it does not keep.
+    /// Whether a cache may keep what a handler answers, as far as HTTP lets it (RFC 9111 §3): answers to GET of http and
+    /// https. `nil`, the default, keeps nothing. What a session gets from servers it keeps before handlers see it. A handler
+    /// is asked before the cache: it looks for itself (``ResponseCache/cachedResponse(for:)``) if what is kept shall answer.
     public var storagePolicy: StoragePolicy?
 
     /// What a cache may do with a response, whatever the protocol says.

@@ -112,6 +112,21 @@ public struct Configuration: Sendable {
     /// ``ProtocolHandler``.
     public var handlers: [any ProtocolHandler] = []
 
+    // MARK: What outlives the process
+
+    /// The directory of all that sessions keep in files: the cache, cookies, credentials and what is known of servers that
+    /// want TLS alone. A `file` URL; made when there is something to keep, and used only if it is this user's alone.
+    ///
+    /// `nil`, the default, is a place of this user's and this program's: the cache in `$XDG_CACHE_HOME/<executable>`, all
+    /// else in `$XDG_STATE_HOME/<executable>` (`~/.cache`, `~/.local/state`). Programs that name the same directory share
+    /// what is in it. What was set explicitly (``cache``, ``Cookies/storage``, ``StrictTransport/storage``,
+    /// ``Authentication/credentials``) stays where it is; an ``ephemeral`` session keeps nothing in files.
+    ///
+    /// If it cannot be written, everything stays in memory: ``ResponseCache/problem``, ``CookieStore/problem`` and
+    /// ``HSTSStore/problem`` say so. ``Session/configuration`` names the
+    /// stores in use.
+    public var storageDirectory: URL?
+
     // MARK: Cache
 
     /// Where responses are kept, and answered from; `nil` for nowhere. Any number of sessions may share one.

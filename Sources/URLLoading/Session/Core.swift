@@ -21,10 +21,15 @@ final class Core: Sendable {
     let strictTransport: StrictTransportRules?
     /// What its loads may be answered from; `nil` if nothing is kept.
     let cache: SessionCache?
-    /// Marks what only this session may have: it was got by a login of its own.
-    let cacheMark = "session:\(UInt64.random(in: 0 ... .max))"
+    /// Of the configuration's directory, for as long as the session is.
+    private let stores: SharedStores?
+    /// In the marks of what only this session may have: it was got by a login or a certificate of its own.
+    let cacheMark = "\(UInt64.random(in: 0 ... .max))"
 
     init(_ configuration: Configuration, _ decisions: Decisions?, isShared: Bool) {
+        let stores = SharedStores.of(configuration)
+        let configuration = stores.map { configuration.keeping(in: $0) } ?? configuration
+        self.stores = stores
         self.configuration = configuration
         self.decisions = decisions
         self.isShared = isShared

@@ -33,6 +33,9 @@ protocol CacheStorage: Sendable, AnyObject {
     func remove(_ key: CacheKey)
     func removeAll(since moment: Double?)
 
+    /// Counts removals, so that who began to load before one does not store after it.
+    var removals: CacheRemovals { get }
+
     /// Returns when all that was stored before is where it belongs. Blocks.
     func flush()
 }

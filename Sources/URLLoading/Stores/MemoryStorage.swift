@@ -5,6 +5,7 @@ import Synchronization
 import URLLoadingIO
 
 final class MemoryStorage: CacheStorage {
+    let removals = CacheRemovals()
     private struct State: Sendable {
         var table: MemoryTable
         var open = OpenWrites()
@@ -43,9 +44,12 @@ final class MemoryStorage: CacheStorage {
 
     // MARK: Writing
 
-    func write(_ response: StoredResponse, length: Int64?) -> (any CacheWriting)? {
+    func write(_ response: StoredResponse, length: Int64?) -> (any CacheWriting)? { write(response, length: length) {} }
+
+    /// - Parameter ended: hears when it is there, in the task of its writer.
+    func write(_ response: StoredResponse, length: Int64?, _ ended: @escaping @Sendable () -> Void) -> (any CacheWriting)? {
         guard takes(length) else { return nil }
-        return begin(response, length: length, GrowingBody(expecting: Int(length ?? 0)))
+        return begin(response, length: length, GrowingBody(expecting: Int(length ?? 0)), ended)
     }
 
     func append(to response: StoredResponse) -> (any CacheWriting)? {
@@ -54,16 +58,17 @@ final class MemoryStorage: CacheStorage {
         else { return nil }
         var growing = GrowingBody(expecting: Int(total ?? body.length))
         body.bytes?.withUnsafeBytes { growing.append($0) }
-        return begin(response, length: total, growing, completing: response.id)
+        return begin(response, length: total, growing, completing: response.id) {}
     }
 
     private func begin(
-        _ response: StoredResponse, length: Int64?, _ body: GrowingBody, completing base: Int64 = 0
+        _ response: StoredResponse, length: Int64?, _ body: GrowingBody, completing base: Int64 = 0,
+        _ ended: @escaping @Sendable () -> Void
     ) -> MemoryWriting {
         var response = response
         response.id = StoredResponse.newID()
         state.withLock { $0.open.begin(response, completing: base) }
-        return MemoryWriting(response, length: length, body, self)
+        return MemoryWriting(response, length: length, body, self, ended)
     }
 
     func store(_ response: StoredResponse, body: [UInt8]) -> Bool {
@@ -109,6 +114,7 @@ final class MemoryStorage: CacheStorage {
     }
 
     func remove(_ key: CacheKey) {
+        removals.note(key)
         state.withLock {
             $0.table.remove(key)
             $0.open.void(key)
@@ -116,6 +122,7 @@ final class MemoryStorage: CacheStorage {
     }
 
     func removeAll(since moment: Double?) {
+        removals.noteAll()
         state.withLock { state in
             state.open.voidAll(since: moment)
             guard let moment else { return state.table.removeAll() }
@@ -134,8 +141,12 @@ private final class MemoryWriting: CacheWriting {
     private let limit: Int
     /// `nil`: it has ended, or was given up.
     private let body: Lock<GrowingBody?>
+    private let ended: @Sendable () -> Void
 
-    init(_ response: StoredResponse, length: Int64?, _ body: GrowingBody, _ storage: MemoryStorage) {
+    init(
+        _ response: StoredResponse, length: Int64?, _ body: GrowingBody, _ storage: MemoryStorage, _ ended: @escaping @Sendable () -> Void
+    ) {
+        self.ended = ended
         self.response = response
         self.length = length
         self.storage = storage
@@ -179,6 +190,6 @@ private final class MemoryWriting: CacheWriting {
         guard let chunk, let extent = extent(Int64(chunk.count)) else { return storage.abandon(response.id) }
         var whole = response
         whole.extent = extent
-        _ = storage.end(whole, MemoryBody(chunk))
+        if storage.end(whole, MemoryBody(chunk)) { ended() }
     }
 }

@@ -21,6 +21,9 @@ struct MemoryTable: Sendable {
     private(set) var bytes = 0
     private(set) var capacity: Int
 
+    /// Under one key: the oldest goes.
+    static let mostVariants = 16
+
     init(capacity: Int) { self.capacity = max(0, capacity) }
 
     var count: Int { byID.count }
@@ -57,6 +60,9 @@ struct MemoryTable: Sendable {
         byID[response.id] = place
         byKey[response.key, default: []].insert(place, at: 0)
         bytes += cost
+        if let places = byKey[response.key], places.count > Self.mostVariants, let last = places.last, let id = slots[last]?.response.id {
+            remove(id)
+        }
         link(place)
         shrink()
         return true

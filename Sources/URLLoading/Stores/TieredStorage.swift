@@ -5,6 +5,7 @@ import Synchronization
 import URLLoadingIO
 
 final class TieredStorage: CacheStorage {
+    let removals = CacheRemovals()
     let memory: MemoryStorage
     let disk: DiskStorage
     private let known = Lock(KnownHeads())
@@ -17,19 +18,20 @@ final class TieredStorage: CacheStorage {
     // MARK: Looking
 
     func variantsNow(_ key: CacheKey) -> [StoredResponse]? {
-        let revision = disk.revision(key.hash64)
-        if let heads = known.withLock({ $0.heads(key, revision) }) {
-            disk.lookSoon()
-            return heads
+        // What others removed must not be found for longer than they were promised.
+        if disk.isUpToDate {
+            let revision = disk.revision(key.hash64)
+            if let heads = known.withLock({ $0.heads(key, revision) }) { return heads }
         }
         return disk.variantsNow(key).map { merge(key, $0) }
     }
 
     func variants(_ key: CacheKey) -> [StoredResponse] {
         let revision = disk.revision(key.hash64)
-        let heads = merge(key, disk.variants(key))
-        // `variants` itself may have noticed a change of others: then it is remembered the next time.
-        known.withLock { $0.put(key, heads, revision) }
+        let (found, isAll) = disk.find(key)
+        let heads = merge(key, found)
+        // `find` itself may have noticed a change of others: then it is remembered the next time.
+        if isAll { known.withLock { $0.put(key, heads, revision) } }
         return heads
     }
 
@@ -44,9 +46,14 @@ final class TieredStorage: CacheStorage {
     func isInMemory(_ response: StoredResponse) -> Bool { memory.isInMemory(response) || disk.isInMemory(response) }
 
     func body(_ response: StoredResponse) -> (any StoredBody)? {
-        if let body = memory.body(response) { return body }
+        if let body = memory.body(response) {
+            if !response.isMemoryOnly { disk.touch(response.id, response.key.hash64, isCopy: true) }
+            return body
+        }
         guard !response.isMemoryOnly, let body = disk.body(response) else { return nil }
-        guard memory.takes(body.length), let chunk = body.whole else { return body }
+        guard memory.takes(body.length) else { return body }
+        // It was found out to be damaged, and is gone.
+        guard let chunk = body.whole else { return nil }
         let inMemory = MemoryBody(chunk)
         copy(response, inMemory)
         return inMemory
@@ -65,11 +72,9 @@ final class TieredStorage: CacheStorage {
         return disk.begin(response, length: length, base: nil) { [self] in end($0) }
     }
 
-    /// What is there of the same key goes from the disk: it would come back when memory has no room.
+    /// When it is whole, what is there of the same key goes from the disk: it would come back when memory has no room.
     private func writeInMemory(_ response: StoredResponse, length: Int64?) -> (any CacheWriting)? {
-        guard let writing = memory.write(response, length: length) else { return nil }
-        disk.remove(response.key)
-        return writing
+        memory.write(response, length: length) { [disk, key = response.key] in disk.remove(key) }
     }
 
     func append(to response: StoredResponse) -> (any CacheWriting)? {
@@ -85,8 +90,9 @@ final class TieredStorage: CacheStorage {
     func store(_ response: StoredResponse, body: [UInt8]) -> Bool {
         let length = Int64(body.count)
         guard !response.isMemoryOnly, disk.takes(length) else {
+            guard memory.store(response, body: body) else { return false }
             disk.remove(response.key)
-            return memory.store(response, body: body)
+            return true
         }
         var response = response
         response.id = StoredResponse.newID()
@@ -133,11 +139,13 @@ final class TieredStorage: CacheStorage {
     }
 
     func remove(_ key: CacheKey) {
+        removals.note(key)
         memory.remove(key)
         disk.remove(key)
     }
 
     func removeAll(since moment: Double?) {
+        removals.noteAll()
         memory.removeAll(since: moment)
         disk.removeAll(since: moment)
     }

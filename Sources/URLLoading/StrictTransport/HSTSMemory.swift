@@ -21,6 +21,7 @@ enum HSTSSchema: StateSchema {
     }
 
     static func rows(_ database: Database) throws(DatabaseFailure) -> [HSTSHost] {
+        try? database.statement("DELETE FROM host WHERE expires < ?").run(.real(Date.now.timeIntervalSinceReferenceDate))
         let select = try database.statement("SELECT name, subdomains, expires, creation FROM host")
         var rows: [HSTSHost] = []
         try select.each { () throws(DatabaseFailure) in

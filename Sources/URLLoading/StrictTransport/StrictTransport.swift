@@ -69,6 +69,10 @@ struct StrictTransportRules: Sendable {
         guard store.requiresTLS(destination.target.origin.host), let url = Self.secure(request.url) else { return nil }
         var secure = request
         secure.url = url
+        // It is its own site still (RFC 6265bis §5.2 compares schemes).
+        if let document = request.mainDocumentURL, document.host() == url.host(), let same = Self.secure(document) {
+            secure.mainDocumentURL = same
+        }
         return secure
     }
 

@@ -1,3 +1,4 @@
+import Glibc
 import URLLoadingCSQLite
 
 /// Why SQLite did not do what it was asked.
@@ -17,9 +18,13 @@ package struct DatabaseFailure: Error, Sendable, CustomStringConvertible {
     package let code: Int32
     /// SQLite's own words; they quote names of ours, never values.
     package let detail: String
+    /// What the system said to SQLite, where it could not open something.
+    private let system: Int32
 
     package var kind: Kind {
-        switch code & 0xff {
+        // No descriptor, or no memory, for now.
+        if [EMFILE, ENFILE, ENOMEM].contains(system) { return .busy }
+        return switch code & 0xff {
         case SQLITE_BUSY, SQLITE_LOCKED: .busy
         case SQLITE_FULL: .full
         case SQLITE_CORRUPT, SQLITE_NOTADB: .damaged
@@ -32,6 +37,7 @@ package struct DatabaseFailure: Error, Sendable, CustomStringConvertible {
 
     init(_ code: Int32, _ handle: OpaquePointer?) {
         self.code = handle.map { sqlite3_extended_errcode($0) } ?? code
+        system = code & 0xff == SQLITE_CANTOPEN ? handle.map { sqlite3_system_errno($0) } ?? 0 : 0
         detail = String(cString: handle.map { sqlite3_errmsg($0) } ?? sqlite3_errstr(code))
     }
 }

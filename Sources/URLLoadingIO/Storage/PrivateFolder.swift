@@ -74,6 +74,8 @@ extension PrivateFolder {
         return identity
     }
 
+    /// Takes from everybody else what he may do with a file. Blocks.
+    package static func hide(_ path: String) { _ = chmod(path, 0o600) }
     /// Removes a file. Blocks.
     package static func remove(_ path: String) { _ = csys_file_remove(path) }
     /// Gives a file another name, in place of what had it. Blocks.
@@ -85,6 +87,16 @@ extension IOFailure {
     package var isFull: Bool {
         switch code {
         case .system(ENOSPC), .system(EDQUOT), .system(EFBIG): true
+        default: false
+        }
+    }
+}
+
+extension IOFailure {
+    /// The process, or the machine, has no more of something for now, or somebody else has it.
+    package var isPassing: Bool {
+        switch code {
+        case .system(EMFILE), .system(ENFILE), .system(ENOMEM), .system(EINTR), .system(EWOULDBLOCK): true
         default: false
         }
     }

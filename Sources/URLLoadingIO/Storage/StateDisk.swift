@@ -17,8 +17,11 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
     // Under the gate, whose holder may block.
     private let gate = Lock(())
     private var database: Database?
+    private var identity: PathIdentity?
     private var version: Int64 = -1
     private var isGivenUp = false
+    /// One after another; the next try waits the longer.
+    private let failureCount = Atomic<Int64>(0)
 
     private let loaded = Atomic<Bool>(false)
     private let isScheduled = Atomic<Bool>(false)
@@ -30,6 +33,8 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
     private static var lookInterval: Int64 { 1_000_000_000 }
 
     package init(folder: String, memory: Memory, clock: LoopClock = .system) {
+        // With a slash behind it a link would be looked through.
+        let folder = folder.count > 1 && folder.hasSuffix("/") ? String(folder.dropLast()) : folder
         self.folder = folder
         path = folder + "/" + Schema.fileName
         self.memory = memory
@@ -96,7 +101,7 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
     package func schedule() {
         guard !isScheduled.exchange(true, ordering: .acquiringAndReleasing) else { return }
         StateExit.add(ObjectIdentifier(self)) { self.write() }
-        clock.schedule(WriteTimer { self.write() }, at: clock.now() + Self.writingDelay)
+        clock.schedule(WriteTimer { self.write() }, at: clock.now() + Self.writingDelay << min(failureCount.load(ordering: .relaxed), 6))
     }
 
     /// Writes what is pending. Blocks.
@@ -135,13 +140,19 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
 
     private func attempt(_ work: () throws(DatabaseFailure) -> Void) {
         guard !isGivenUp else { return }
-        do throws(DatabaseFailure) { try work() } catch {
+        do throws(DatabaseFailure) {
+            try work()
+            failureCount.store(0, ordering: .relaxed)
+        } catch {
             if error.kind != .busy { report("\(path): \(error)") }
             switch error.kind {
             case .damaged: setAside()
             case .unwritable: isGivenUp = true
             // They pass: the next writing brings what this one could not.
-            case .busy, .full, .other: break
+            case .busy, .full, .other:
+                failureCount.add(1, ordering: .relaxed)
+                schedule()
+                return
             }
         }
     }
@@ -149,24 +160,36 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
     private func report(_ words: String) { trouble.withLock { $0 = $0 ?? words } }
 
     private func open(making: Bool) throws(DatabaseFailure) -> Database? {
-        if let database { return database }
-        let exists = csys_file_exists(path)
-        guard exists || making else { return nil }
-        if !exists {
-            guard csys_folder_make(folder) else {
-                report("\(folder): the folder cannot be made")
-                isGivenUp = true
-                return nil
-            }
-            // Ours alone from its first byte on, whatever the umask is; SQLite gives its other files the same mode.
-            let descriptor = csys_file_create(path)
-            if descriptor >= 0 { _ = csys_close(descriptor) }
+        if let database {
+            if PathIdentity(path) == identity { return database }
+            // Somebody has removed it, or set it aside: what is written to it now is nobody's.
+            self.database = nil
+            memory.rememberAll()
+            schedule()
         }
+        guard csys_file_exists(path) || making else { return nil }
+        guard isOurs() else { return nil }
         let opened = try Database(path: path)
         try Schema.makeTables(opened)
         database = opened
+        identity = PathIdentity(path)
         version = -1
         return opened
+    }
+
+    /// Whether folder and file are there, made if need be, and nobody else's: he who could put another in its place, or
+    /// read it, would have what is kept there (security 81). SQLite gives its other files the mode of the first.
+    private func isOurs() -> Bool {
+        do throws(IOFailure) {
+            try PrivateFolder.make(folder)
+            _ = try PrivateFolder.makeFile(path)
+            PrivateFolder.hide(path)
+            return true
+        } catch {
+            report(error.isForeign ? "\(path): not used, for it is not this user's alone" : "\(path): it cannot be made, \(error)")
+            isGivenUp = !error.isFull && !error.isPassing
+            return false
+        }
     }
 
     /// What is in memory goes to a new file. Others may have found the damage too: who comes second leaves the new one alone.

@@ -4,17 +4,17 @@
 import Synchronization
 import URLLoadingCSystem
 
-enum StateExit {
+package enum StateExit {
     private static let waiting = Lock<[ObjectIdentifier: @Sendable () -> Void]>([:])
     /// Asked for once.
     private static let isRegistered: Void = csys_at_exit {
         for write in StateExit.waiting.withLock({ Array($0.values) }) { write() }
     }
 
-    static func add(_ owner: ObjectIdentifier, _ write: @escaping @Sendable () -> Void) {
+    package static func add(_ owner: ObjectIdentifier, _ write: @escaping @Sendable () -> Void) {
         _ = isRegistered
         waiting.withLock { $0[owner] = write }
     }
 
-    static func remove(_ owner: ObjectIdentifier) { waiting.withLock { $0[owner] = nil } }
+    package static func remove(_ owner: ObjectIdentifier) { waiting.withLock { $0[owner] = nil } }
 }

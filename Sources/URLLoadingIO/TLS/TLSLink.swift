@@ -57,9 +57,14 @@ final class TLSLink {
         return (link, ssl)
     }
 
+    /// Also by what a session stands for that the server may have refused to go on with: rather once too often.
+    var isIdentified: Bool { giving?.wasGiven == true || resumed?.isIdentified == true }
+
     func keep(_ session: OpaquePointer) {
         guard let cache, let key,
-            let copy = TLSSession(copying: session, trust: check?.trust ?? resumed?.trust, until: check?.statusEnd ?? resumed?.statusEnd)
+            let copy = TLSSession(
+                copying: session, trust: check?.trust ?? resumed?.trust, until: check?.statusEnd ?? resumed?.statusEnd,
+                isIdentified: isIdentified)
         else { return }
         cache.store(copy, for: key)
     }

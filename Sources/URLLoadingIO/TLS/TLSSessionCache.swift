@@ -18,10 +18,13 @@ final class TLSSession: @unchecked Sendable {
     let trust: TLSTrust?
     /// How long a stapled status holds, if one was wanted; in seconds since 1970.
     let statusEnd: Int64?
+    /// The server knows by it who we are: an identity was given when it was made.
+    let isIdentified: Bool
 
-    init?(copying session: OpaquePointer, trust: TLSTrust? = nil, until statusEnd: Int64? = nil) {
+    init?(copying session: OpaquePointer, trust: TLSTrust? = nil, until statusEnd: Int64? = nil, isIdentified: Bool = false) {
         guard let pointer = SSL_SESSION_dup(session) else { return nil }
         self.pointer = pointer
+        self.isIdentified = isIdentified
         self.trust = trust
         self.statusEnd = statusEnd
     }
@@ -29,7 +32,7 @@ final class TLSSession: @unchecked Sendable {
     init?(copying other: TLSSession) {
         guard let pointer = SSL_SESSION_dup(other.pointer) else { return nil }
         self.pointer = pointer
-        (trust, statusEnd) = (other.trust, other.statusEnd)
+        (trust, statusEnd, isIdentified) = (other.trust, other.statusEnd, other.isIdentified)
     }
 
     deinit { SSL_SESSION_free(pointer) }

@@ -96,7 +96,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
             guard agreed != nil, !isClosed, let pointer = SSL_get_session(ssl),
                 let session = TLSSession(
                     copying: pointer, trust: link.check?.trust ?? link.resumed?.trust,
-                    until: link.check?.statusEnd ?? link.resumed?.statusEnd),
+                    until: link.check?.statusEnd ?? link.resumed?.statusEnd, isIdentified: link.isIdentified),
                 session.stillStands(for: name, verified: verified, now: Int(csys_wall_clock()))
             else { return nil }
             return session
@@ -137,6 +137,9 @@ package final class TLSTransport: Transport, @unchecked Sendable {
 
     /// `nil` gives none.
     package func answer(identity: TLSIdentity?) { lock.withLock { _ in link.giving?.answer(identity) } }
+
+    /// The peer has been told who we are, on this connection or on the one whose session it goes on with.
+    package var isIdentified: Bool { lock.withLock { _ in link.isIdentified } }
 
     /// Whom the configuration would have us be for this peer.
     package var proposedIdentity: TLSIdentity? { link.giving?.proposed }

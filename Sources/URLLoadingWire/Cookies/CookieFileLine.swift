@@ -47,7 +47,8 @@ package struct CookieFileLine: Sendable, Hashable {
         self.includesSubdomains = includesSubdomains
         path = String(fields[2])
         self.isSecure = isSecure
-        self.expires = max(0, expires)
+        // 0 is the session; what ended before 1970 has ended.
+        self.expires = expires < 0 ? 1 : expires
         name = String(fields[5])
         value = fields.count == 7 ? String(fields[6]) : ""
         guard !domain.isEmpty, isWritable, !(name.isEmpty && value.isEmpty) else { return nil }

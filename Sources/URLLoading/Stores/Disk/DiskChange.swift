@@ -18,6 +18,8 @@ struct DiskChange {
     private let capacity: Int64
     private let pending: [Int64: DiskEntry]
     private let touches: [Int64: (hash: Int64, moment: Int64)]
+    /// Those of them that are written down.
+    private(set) var touched: [Int64: (hash: Int64, moment: Int64)] = [:]
     private var difference: Int64 = 0
 
     init(_ state: DiskState) {
@@ -56,7 +58,7 @@ struct DiskChange {
         case .remove(.one(let hash, let id)): try delete(.one(hash: hash, id: id), tables)
         case .remove(.key(let hash, _)): try delete(.key(hash), tables)
         case .remove(.since(let moment)): try delete(moment == -.infinity ? .all : .since(moment), tables)
-        case .touch: for (id, touch) in touches { try tables.touch(id, hash: touch.hash, at: touch.moment) }
+        case .touch: try touch(tables)
         default: break
         }
     }
@@ -75,6 +77,11 @@ struct DiskChange {
         let head = DiskHead(entry.response, file: entry.file?.name, sums: all)
         let row = try tables.insert(head, hash: entry.hash, body: entry.body, used: DiskStorage.now())
         difference += row.size
+        // Those of a key are read together: what varies with every request must not make each look-up slower.
+        let siblings = try tables.rows(.key(entry.hash))
+        if siblings.count > MemoryTable.mostVariants {
+            try delete(siblings.sorted { $0.seq < $1.seq }.dropLast(MemoryTable.mostVariants), tables)
+        }
         seen = max(seen, row.seq)
         hashes.insert(entry.hash)
         goneHashes.remove(entry.hash)
@@ -95,13 +102,19 @@ struct DiskChange {
         try delete(try tables.rows(selection), tables)
     }
 
-    private mutating func delete(_ rows: [DiskTables.Row], _ tables: DiskTables) throws(DatabaseFailure) {
+    private mutating func delete(_ rows: some Sequence<DiskTables.Row>, _ tables: DiskTables) throws(DatabaseFailure) {
         for row in rows {
             try tables.delete(row)
             difference -= row.size
             goneHashes.insert(row.hash)
             if let file = row.file { files.append(file) }
         }
+    }
+
+    private mutating func touch(_ tables: DiskTables) throws(DatabaseFailure) {
+        guard touched.count < touches.count else { return }
+        for (id, touch) in touches { try tables.touch(id, hash: touch.hash, at: touch.moment) }
+        touched = touches
     }
 
     /// When it is too much, a twentieth more than must go goes, so that this is not done every time.
@@ -111,6 +124,7 @@ struct DiskChange {
     }
 
     private mutating func evict(to limit: Int64, _ tables: DiskTables) throws(DatabaseFailure) {
+        try touch(tables)
         while known.total + difference > limit {
             let rows = try tables.rows(.oldest(64))
             guard !rows.isEmpty else { return }

@@ -13,6 +13,9 @@ struct DiskLane: Sendable {
     /// Until then nothing new is taken: the disk was full (`Poller.coarseNow`).
     var resumes: Int64 = .min
 
+    /// Transactions that failed, one after another.
+    var failures = 0
+
     /// A transaction should not be longer than this: others wait for it.
     private static let mostOperations = 256
     private static let mostBytes = 2 << 20

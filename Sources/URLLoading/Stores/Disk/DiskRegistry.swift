@@ -12,12 +12,12 @@ enum DiskRegistry {
 
     /// The storage of a directory; the capacities said last hold.
     static func storage(_ directory: URL, capacity: Int64, maximumEntry: Int64) -> DiskStorage {
-        let folder = path(directory)
-        let name = path(directory.resolvingSymlinksInPath())
+        // As it was given: of two spellings one goes through a link, which a storage does not take.
+        let name = path(directory)
         let (storage, isNew) = storages.withLock { storages in
             if let storage = storages[name]?.storage { return (storage, false) }
             storages = storages.filter { $0.value.storage != nil }
-            let storage = DiskStorage(folder, capacity: capacity, maximumEntry: maximumEntry)
+            let storage = DiskStorage(name, capacity: capacity, maximumEntry: maximumEntry)
             storages[name] = Weak(storage: storage)
             return (storage, true)
         }

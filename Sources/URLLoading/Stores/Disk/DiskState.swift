@@ -63,7 +63,9 @@ struct DiskState: Sendable {
     private var hiddenIDs: [Int64: Int] = [:]
     private var hiddenKeys: [Int64: Int] = [:]
     private var hiddenSince: [Double] = []
+    /// What was used, and is not written down yet; and whether that was asked for.
     var touches: [Int64: (hash: Int64, moment: Int64)] = [:]
+    var isTouching = false
 
     init(capacity: Int64, maximumEntry: Int64) {
         self.capacity = capacity

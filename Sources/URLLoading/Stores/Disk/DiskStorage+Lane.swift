@@ -66,9 +66,17 @@ extension DiskStorage {
     // MARK: A batch
 
     private func perform(_ batch: [DiskOperation]) {
-        guard let tables = prepare(for: batch) else { return giveUp(batch, triesRemovalsAgain: false) }
+        guard let tables = prepare(for: batch) else {
+            // Somebody is opening it, or there is no descriptor for now: what was to go has to.
+            let isThere = PathIdentity(paths.database) != nil && state.withLock { $0.phase != .failed }
+            return giveUp(batch, triesRemovalsAgain: isThere)
+        }
         for operation in batch { writeFile(operation, tables) }
         guard batch.contains(where: \.changesRows) else { return aside(batch, tables) }
+        if isNothing(batch, tables) {
+            state.withLock { state in for operation in batch { state.settle(operation) } }
+            return aside(batch, tables)
+        }
         var change = DiskChange(state.withLock { $0 })
         do throws(DatabaseFailure) {
             try tables.transaction { () throws(DatabaseFailure) in try change.apply(batch, tables) }
@@ -76,6 +84,15 @@ extension DiskStorage {
             aside(batch, tables)
         } catch {
             failed(batch, error, tables)
+        }
+    }
+
+    /// An unsafe method removes what is mostly not there (RFC 9111 §4.4): that costs no transaction.
+    private func isNothing(_ batch: [DiskOperation], _ tables: DiskTables) -> Bool {
+        batch.allSatisfy { operation in
+            guard operation.changesRows else { return true }
+            guard case .remove(let removal) = operation, let hash = removal.hash else { return false }
+            return (try? tables.hasRow(forHash: hash)) == false
         }
     }
 
@@ -87,9 +104,17 @@ extension DiskStorage {
             case .checkpoint: try? tables.checkpoint()
             case .setAside(let identity): setAside(identity)
             case .sweep(let folders): sweep(folders, tables)
+            case .shrink, .remove(.since): giveBack(tables)
             default: break
             }
         }
+    }
+
+    /// Room that much was removed from goes back to the file system; at most 512 MiB of it at a time.
+    private func giveBack(_ tables: DiskTables) {
+        var count = 0
+        while count < 256, (try? tables.giveBack()) == true { count += 1 }
+        if count > 0 { try? tables.checkpoint() }
     }
 
     private func writeFile(_ operation: DiskOperation, _ tables: DiskTables) {
@@ -126,10 +151,12 @@ extension DiskStorage {
     }
 
     private func settle(_ batch: [DiskOperation], _ change: DiskChange) {
+        lane.withLock { $0.failures = 0 }
         for entry in change.stored { entry.file?.keep() }
         for name in change.files { paths.remove(name) }
         state.withLock { state in
             for operation in batch { state.settle(operation) }
+            for (id, touch) in change.touched where state.touches[id]?.moment == touch.moment { state.touches[id] = nil }
             state.index.formUnion(change.hashes)
             // Who looked meanwhile may have seen it come back.
             for hash in change.goneHashes where state.epoch == change.epoch { state.index.remove(hash) }
@@ -158,7 +185,13 @@ extension DiskStorage {
             }
         case .unwritable, .other: report(.init(failure))
         }
-        giveUp(batch, triesRemovalsAgain: false)
+        let triesAgain = failure.kind != .unwritable && lane.withLock { lane in
+            lane.failures += 1
+            return lane.failures <= 3
+        }
+        giveUp(batch, triesRemovalsAgain: triesAgain)
+        // What cannot be removed must not be served: nothing of it is, then.
+        if !triesAgain, batch.contains(where: \.isRemoval) { fail(.init(failure)) }
     }
 
     /// What was to be stored is not. What was to be removed stays hidden, and is tried again if others were in the way.
@@ -186,7 +219,8 @@ extension DiskStorage {
         let room = max(64 << 10, change.known.total / 10)
         do throws(DatabaseFailure) {
             try tables.transaction { () throws(DatabaseFailure) in try change.makeRoom(room, tables) }
-            return settle([], change)
+            settle([], change)
+            return giveBack(tables)
         } catch {}
         // Not even that fits: files need no room to go, and a row without its file is found out.
         for row in (try? tables.rows(.oldest(64))) ?? [] { if let name = row.file { paths.remove(name) } }
@@ -203,12 +237,15 @@ extension DiskState {
         case .commit(let entry): settle(entry)
         case .update(let response): settle(update: response.id)
         case .remove(let removal): settle(removal)
+        case .touch: isTouching = false
         default: break
         }
     }
 }
 
 extension DiskOperation {
+    var isRemoval: Bool { if case .remove = self { true } else { false } }
+
     var changesRows: Bool {
         switch self {
         case .commit, .update, .remove, .touch, .shrink: true

@@ -38,10 +38,14 @@ extension DiskStorage {
     }
 
     private func open() -> DiskTables? {
-        do throws(IOFailure) { try paths.makeFolders() } catch { return fail(ResponseCache.Problem(error)) }
-        guard let lock = FileLock(paths.lock) else { return fail(ResponseCache.Problem(.unwritable, paths.lock)) }
-        defer { withExtendedLifetime(lock) {} }
-        return openLocked(mayBeginAnew: true)
+        do throws(IOFailure) {
+            try paths.makeFolders()
+            let lock = try FileLock(paths.lock, patience: Self.patience)
+            defer { withExtendedLifetime(lock) {} }
+            return openLocked(mayBeginAnew: true)
+        } catch {
+            return error.isPassing ? nil : fail(ResponseCache.Problem(error))
+        }
     }
 
     private func openLocked(mayBeginAnew: Bool) -> DiskTables? {
@@ -52,7 +56,7 @@ extension DiskStorage {
             return tables
         } catch {
             switch error {
-            case .folder(let failure): return fail(ResponseCache.Problem(failure))
+            case .folder(let failure): return failure.isPassing ? nil : fail(ResponseCache.Problem(failure))
             case .database(let failure) where failure.kind == .busy: return nil
             case .database(let failure) where failure.kind != .damaged:
                 report(ResponseCache.Problem(failure))
@@ -62,7 +66,8 @@ extension DiskStorage {
         }
     }
 
-    private func fail(_ problem: ResponseCache.Problem) -> DiskTables? {
+    @discardableResult
+    func fail(_ problem: ResponseCache.Problem) -> DiskTables? {
         report(problem)
         state.withLock { state in
             state.phase = .failed
@@ -95,7 +100,7 @@ extension DiskStorage {
 
     /// Begins anew, unless somebody has done so already.
     func setAside(_ identity: PathIdentity) {
-        guard PathIdentity(paths.database) == identity, let lock = FileLock(paths.lock) else { return }
+        guard PathIdentity(paths.database) == identity, let lock = try? FileLock(paths.lock, patience: Self.patience) else { return }
         defer { withExtendedLifetime(lock) {} }
         guard PathIdentity(paths.database) == identity else { return }
         forget()

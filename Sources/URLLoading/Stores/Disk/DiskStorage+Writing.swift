@@ -84,21 +84,27 @@ extension DiskStorage {
     // MARK: Removing
 
     func remove(_ response: StoredResponse) { remove(.one(hash: response.key.hash64, id: response.id)) }
-    func remove(_ key: CacheKey) { remove(.key(hash: key.hash64, key)) }
-    func removeAll(since moment: Double?) { remove(.since(moment ?? -.infinity)) }
+    func remove(_ key: CacheKey) {
+        removals.note(key)
+        remove(.key(hash: key.hash64, key))
+    }
+    func removeAll(since moment: Double?) {
+        removals.noteAll()
+        remove(.since(moment ?? -.infinity))
+    }
 
+    /// Others may have stored it a moment ago: what the index does not know is looked for in the rows, on the lane.
     private func remove(_ removal: DiskOperation.Removal) {
-        let now = Poller.coarseNow()
-        let isThere = state.withLock { state in
-            // An unsafe method removes what is mostly not there (RFC 9111 §4.4): that costs no transaction.
-            let isFresh = now &- state.looked < Self.lookInterval
-            let isSure = state.phase == .failed || isFresh && (state.phase == .open || state.phase == .absent)
-            let isThere = !isSure || state.pending.count > 0 || removal.hash.map { state.index.contains($0) } != false
+        let mayBeThere = state.withLock { state in
             state.hide(removal)
-            if !isThere { state.settle(removal) }
-            return isThere
+            guard state.phase == .failed else { return true }
+            state.settle(removal)
+            return false
         }
-        if isThere { submit(.remove(removal)) }
+        guard mayBeThere else { return }
+        submit(.remove(removal))
+        // What was to go must not be back at the next start.
+        StateExit.add(ObjectIdentifier(self)) { [weak self] in self?.settle() }
     }
 
     // MARK: Waiting for the disk

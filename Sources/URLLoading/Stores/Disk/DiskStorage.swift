@@ -11,6 +11,7 @@ import Synchronization
 import URLLoadingIO
 
 final class DiskStorage: CacheStorage {
+    let removals = CacheRemovals()
     let paths: DiskPaths
     let state: Lock<DiskState>
     let lane: Lock<DiskLane>
@@ -35,6 +36,8 @@ final class DiskStorage: CacheStorage {
     /// Who brings more than this should wait, and who brings this much more is refused.
     static let behind = 4 << 20
     static let overfull = 32 << 20
+    /// Milliseconds to wait for whoever opens the database, or sets it aside.
+    static let patience = 250
     /// How long what others have changed may go unnoticed.
     static let lookInterval: Int64 = 100_000_000
 
@@ -87,30 +90,28 @@ final class DiskStorage: CacheStorage {
         }
     }
 
-    /// What others have changed is looked for soon, if that was not done lately.
-    func lookSoon() {
+    /// Whether what others have changed was looked for lately.
+    var isUpToDate: Bool {
         let now = Poller.coarseNow()
-        let isDue = state.withLock { state in
-            guard state.phase == .open, now &- state.looked >= Self.lookInterval else { return false }
-            state.looked = now
-            return true
-        }
-        if isDue { submit(.look) }
+        return state.withLock { $0.phase == .failed || now &- $0.looked < Self.lookInterval }
     }
 
-    func variants(_ key: CacheKey) -> [StoredResponse] {
+    func variants(_ key: CacheKey) -> [StoredResponse] { find(key).found }
+
+    /// - Returns: `isAll`: the rows could be read.
+    func find(_ key: CacheKey) -> (found: [StoredResponse], isAll: Bool) {
         ensureOpen()
         let hash = key.hash64
         let now = Poller.coarseNow()
         let (overlay, phase, isDue) = state.withLock {
             ($0.overlay(key, hash), $0.phase, now &- $0.looked >= Self.lookInterval)
         }
-        guard phase == .open else { return overlay.pending }
+        guard phase == .open else { return (overlay.pending, phase != .unopened) }
         let rows = reading { reader throws(DatabaseFailure) in
             if isDue { try look(reader, now) }
             return try reader.heads(hash)
         }
-        return overlay.over((rows ?? []).map(\.response).filter { $0.key == key })
+        return (overlay.over((rows ?? []).map(\.response).filter { $0.key == key }), rows != nil)
     }
 
     func isInMemory(_ response: StoredResponse) -> Bool {
@@ -144,11 +145,16 @@ final class DiskStorage: CacheStorage {
         return DiskBody(head, paths.body(name)) { [weak self] in self?.remove(response) }
     }
 
-    private func touch(_ id: Int64, _ hash: Int64) {
+    /// It was used now. That is written down with many others, and before anything is evicted.
+    /// - Parameter isCopy: what is in memory was; that alone costs no transaction.
+    func touch(_ id: Int64, _ hash: Int64, isCopy: Bool = false) {
         let moment = Self.now()
         let isMuch = state.withLock { state in
+            guard state.touches.count < 8192 || state.touches[id] != nil else { return false }
             state.touches[id] = (hash, moment)
-            return state.touches.count == 512
+            guard !isCopy, state.touches.count >= 512, !state.isTouching else { return false }
+            state.isTouching = true
+            return true
         }
         if isMuch { submit(.touch) }
     }
@@ -175,7 +181,8 @@ final class DiskStorage: CacheStorage {
     }
 
     private func openReader() -> DiskTables? {
-        guard PathIdentity(paths.database) != nil, let lock = FileLock(paths.lock) else { return nil }
+        guard PathIdentity(paths.database) != nil, let lock = try? FileLock(paths.lock, patience: Self.patience)
+        else { return nil }
         defer { withExtendedLifetime(lock) {} }
         return try? DiskTables.open(paths)
     }

@@ -270,10 +270,12 @@ final class DiskTables: @unchecked Sendable {
     // MARK: Room
 
     /// Gives free pages back to the file system, some at a time, if there are many.
-    func giveBack() throws(DatabaseFailure) {
+    /// - Returns: whether there may be more.
+    func giveBack() throws(DatabaseFailure) -> Bool {
         let free = try number("PRAGMA freelist_count")
-        guard free > 512, free > (try number("PRAGMA page_count")) / 4 else { return }
+        guard free > 512, free > (try number("PRAGMA page_count")) / 4 else { return false }
         try database.execute("PRAGMA incremental_vacuum(512)")
+        return true
     }
 
     /// What was written ahead goes where it belongs.

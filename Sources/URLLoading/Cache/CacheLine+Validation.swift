@@ -1,0 +1,185 @@
+// What is stored, asked about and completed: RFC 9111 §4.3 and §3.4, and what HEAD and unsafe methods do to it (§4.3.5,
+// §4.4).
+
+import FoundationEssentials
+import URLLoadingIO
+import URLLoadingWire
+
+extension CacheLine {
+    // MARK: Conditions (RFC 9111 §4.3)
+
+    func validate(_ stored: StoredResponse, _ shared: SharedFetch?) async throws(LoadError) -> any Exchange {
+        // Held from here on, whatever is removed meanwhile.
+        guard let body = try await open(stored) else { return try await load(hop, shared) }
+        var asked = hop
+        asked.request.addCondition(of: stored)
+        let begun = cache.begin(key)
+        let exchange: any NetworkExchange
+        do throws(LoadError) { exchange = try await HTTPHandler.exchange(asked, for: load) } catch {
+            guard standsIn(stored, for: error) else { throw error }
+            return serve(stored, body)
+        }
+        guard let head = exchange.head else { return exchange }
+        if head.status == .notModified {
+            exchange.release()
+            guard stored.isMeant(by: head) else {
+                // It speaks of something else that we do not have.
+                cache.storage.remove(stored)
+                return try await load(hop, shared)
+            }
+            // Whoever is no more than waved through says nothing for others.
+            let updated = stored.updated(by: head, requestTime: begun.time, responseTime: cache.now())
+            let isKept = !exchange.isForced && renew(stored, updated)
+            shared?.settle(isKept ? .stored : .unstorable)
+            return serve(updated, body)
+        }
+        if head.status.isFailure, CachePlan.standsIn(stored, query, now: cache.now()) {
+            exchange.release()
+            return serve(stored, body)
+        }
+        if query.isHead { return headed(exchange, stored, begun) }
+        return try await keep(exchange, begun, shared)
+    }
+
+    /// Keeps the newer head, unless it says that the response must not be kept any more, or is for others than it was.
+    private func renew(_ stored: StoredResponse, _ updated: StoredResponse) -> Bool {
+        let flags = updated.knownRules.control.flags
+        guard !flags.contains(.noStore) || flags.contains(.mustUnderstand), var varying = Varying.make(updated.headers, query) else {
+            cache.storage.remove(stored)
+            return false
+        }
+        for name in CacheOwner.names { varying[name] = stored.varying[name] }
+        guard varying == stored.varying else {
+            cache.storage.remove(stored)
+            return false
+        }
+        cache.storage.update(updated)
+        return true
+    }
+
+    /// RFC 5861 §4 for what has no validator.
+    func tryFor(_ stored: StoredResponse, _ shared: SharedFetch?) async throws(LoadError) -> any Exchange {
+        let begun = cache.begin(key)
+        let exchange: any NetworkExchange
+        do throws(LoadError) { exchange = try await HTTPHandler.exchange(hop, for: load) } catch {
+            guard standsIn(stored, for: error), let body = try await open(stored) else { throw error }
+            return serve(stored, body)
+        }
+        if exchange.head?.status.isFailure == true, let body = try await open(stored) {
+            exchange.release()
+            return serve(stored, body)
+        }
+        if query.isHead { return headed(exchange, stored, begun) }
+        return try await keep(exchange, begun, shared)
+    }
+
+    private func standsIn(_ stored: StoredResponse, for error: LoadError) -> Bool {
+        guard load.stopReason == nil, error.party != .local, [.resolving, .connecting, .sending, .waiting].contains(error.phase)
+        else { return false }
+        return CachePlan.standsIn(stored, query, now: cache.now())
+    }
+
+    // MARK: What is only begun (RFC 9111 §3.4)
+
+    func complete(_ stored: StoredResponse, _ shared: SharedFetch?) async throws(LoadError) -> any Exchange {
+        guard let tag = stored.strongTag, let body = try await open(stored), body.length > 0 else { return try await load(hop, shared) }
+        var asked = hop
+        asked.request.headers[.range] = "bytes=\(body.length)-"
+        tag.append(to: &asked.request.headers, as: .ifRange)
+        let begun = cache.begin(key)
+        let exchange = try await HTTPHandler.exchange(asked, for: load)
+        guard let head = exchange.head else { return exchange }
+        switch head.status {
+        case .partialContent:
+            let updated = stored.updated(by: head, requestTime: begun.time, responseTime: cache.now())
+            guard !exchange.isForced, let whole = stored.completed(by: head, at: body.length),
+                let writer = cache.storage.append(to: updated)
+            else { break }
+            var complete = stored
+            complete.extent = .beginning(body.length, of: whole)
+            let tee = CacheTee(exchange, load, complete, cache, writer: writer, decision: nil, shared: shared)
+            let answer = HTTPHead(updated, updated.headers)
+            let first = CachedExchange(answer, body, part: 0..<body.length, hop.request, load, length: whole)
+            return JoinedExchange(answer, first, tee, length: whole)
+        case .rangeNotSatisfiable: break
+        default: return try await keep(exchange, begun, shared)
+        }
+        // Another state, or one that cannot be put together: all of it, then.
+        exchange.release()
+        cache.storage.remove(stored)
+        return try await load(hop, shared)
+    }
+
+    // MARK: Other methods
+
+    @inline(never)
+    func other() async throws(LoadError) -> any Exchange {
+        guard query.isHead, query.request.body == nil else { return try await passing() }
+        let plan = plan(try await variants())
+        switch plan {
+        case .network(_, let stale):
+            let begun = cache.begin(key)
+            let exchange = try await HTTPHandler.exchange(hop, for: load)
+            var known = stale
+            if known == nil, case .success(let found) = CachePlan.select(query, try await variants()) { known = found }
+            return known.map { headed(exchange, $0, begun) } ?? exchange
+        case .complete(let stored, _):
+            // Whoever wants the head alone has all of it with a beginning, and asks for no rest.
+            let begun = cache.begin(key)
+            return headed(try await HTTPHandler.exchange(hop, for: load), stored, begun)
+        default: return try await act(plan)
+        }
+    }
+
+    /// RFC 9111 §4.3.5: what a HEAD says of the stored answer to GET.
+    private func headed(_ exchange: any NetworkExchange, _ stored: StoredResponse, _ begun: SessionCache.Beginning) -> any Exchange {
+        guard let head = exchange.head, head.status == .ok, !query.isConditional, !exchange.isForced else { return exchange }
+        let length = head.headers[.contentLength]
+        let isSame = stored.isMeant(by: head) && (length == nil || length == stored.headers[.contentLength])
+            && (!stored.headers.contains(.etag) || head.headers.contains(.etag))
+            && (!stored.headers.contains(.lastModified) || head.headers.contains(.lastModified))
+        if isSame {
+            _ = renew(stored, stored.updated(by: head, requestTime: begun.time, responseTime: cache.now()))
+        } else {
+            cache.storage.remove(stored)
+        }
+        return exchange
+    }
+
+    /// What is not answered from a cache, and may make worthless what is there (RFC 9111 §4.4).
+    private func passing() async throws(LoadError) -> any Exchange {
+        if case .refused(let reason) = plan([]) { throw .notInCache(hop.request, "\(reason)") }
+        let exchange = try await HTTPHandler.exchange(hop, for: load)
+        if let head = exchange.head {
+            for key in StoringPlan.invalidated(hop.request, head) { cache.storage.remove(key) }
+        }
+        return exchange
+    }
+}
+
+extension Request {
+    /// RFC 9111 §4.3.1: by its tag, and by its date for those who know no tags.
+    fileprivate mutating func addCondition(of stored: StoredResponse) {
+        if let tag = EntityTag(in: stored.headers) { tag.append(to: &headers, as: .ifNoneMatch) }
+        if stored.headers.date(.lastModified) != nil, let text = stored.headers.values(of: .lastModified).first {
+            headers[.ifModifiedSince] = text
+        }
+    }
+}
+
+extension StoredResponse {
+    /// How long all of it is, if an answer goes on where the beginning ends: the same state, and all the rest.
+    fileprivate func completed(by head: HTTPHead, at offset: Int64) -> Int64? {
+        guard head.headers.count(of: .contentRange) == 1, let text = head.headers[.contentRange],
+            case .part(let range, let whole?)? = ContentRange(text), range.lowerBound == offset, range.upperBound == whole,
+            !head.headers.contains(.contentEncoding), EntityTag(in: head.headers)?.matchesStrongly(strongTag) == true
+        else { return nil }
+        if case .beginning(_, let known?) = extent, known != whole { return nil }
+        return whole
+    }
+}
+
+extension Status {
+    /// What RFC 5861 §4 calls an error.
+    fileprivate var isFailure: Bool { [500, 502, 503, 504].contains(code) }
+}

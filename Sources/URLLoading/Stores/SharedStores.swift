@@ -1,0 +1,46 @@
+// What a directory of the caller's holds: all sessions of this process that name it share the same objects.
+
+import FoundationEssentials
+import Synchronization
+import URLLoadingIO
+
+final class SharedStores: Sendable {
+    let cache: ResponseCache
+    let cookies: CookieStore
+    let strictTransport: HSTSStore
+    let credentials: CredentialStore
+
+    private init(_ directory: URL) {
+        cache = ResponseCache(directory: directory)
+        cookies = CookieStore(folder: directory)
+        strictTransport = HSTSStore(folder: directory)
+        credentials = CredentialStore(file: directory.appending(path: "credentials.json", directoryHint: .notDirectory))
+    }
+
+    private struct Held: Sendable { weak var stores: SharedStores? }
+    private static let known = Lock([String: Held]())
+
+    /// Those that a configuration names; `nil` where everything lies where it usually does, or in no file.
+    static func of(_ configuration: Configuration) -> SharedStores? {
+        guard !configuration.isEphemeral, let directory = configuration.storageDirectory else { return nil }
+        let path = directory.standardizedFileURL.path(percentEncoded: false)
+        return known.withLock { known in
+            if let stores = known[path]?.stores { return stores }
+            known = known.filter { $0.value.stores != nil }
+            let stores = SharedStores(directory)
+            known[path] = Held(stores: stores)
+            return stores
+        }
+    }
+}
+
+extension Configuration {
+    /// With stores in the place of the usual ones. What was set to something else stays.
+    func keeping(in stores: SharedStores) -> Configuration {
+        var configuration = self
+        if cache === ResponseCache.standard { configuration.cache = stores.cache }
+        if case .automatic = cookies.storage { configuration.cookies.storage = .store(stores.cookies) }
+        if case .automatic = strictTransport.storage { configuration.strictTransport.storage = .store(stores.strictTransport) }
+        return configuration
+    }
+}

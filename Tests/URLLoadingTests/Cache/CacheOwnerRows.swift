@@ -1,0 +1,136 @@
+import FoundationEssentials
+import Testing
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+@testable import URLLoading
+
+/// Security 72, checklist 18, 19: sessions, tasks and people who share a cache get nothing that is another's.
+@Suite(.timeLimit(.minutes(1)))
+struct CacheOwnerRows {
+    private func with(_ cache: ResponseCache, _ configuration: Configuration) -> Configuration {
+        var configuration = configuration
+        configuration.cache = cache
+        return configuration
+    }
+
+    @Test("an answer of a server that a decision alone trusts is kept for nobody")
+    func forced() async throws {
+        try await withTrust { rig in
+            rig.origin.route("/") { _ in .ok("secret", headers: [.cacheControl: "max-age=600"]) }
+            let cache = ResponseCache()
+            try await withSession(with(cache, rig.strict), decisions: rig.accepting) { try await $0.expect(rig.origin.url(), "secret") }
+            #expect(cache.memoryUsage == 0)
+            try await withSession(with(cache, rig.strict)) { session in
+                await expectFailure(.certificateUntrusted) { try await session.text(rig.origin.url()) }
+            }
+        }
+    }
+
+    @Test("what came without checks, by other roots, or from another address is for sessions that would believe it")
+    func checks() async throws {
+        try await withTrust { rig in
+            rig.origin.route("/") { _ in .ok("secret", headers: [.cacheControl: "max-age=600"]) }
+            let cache = ResponseCache()
+            var unchecked = with(cache, rig.strict)
+            unchecked.tls.unsafelySkipsVerification = true
+            try await withSession(unchecked) { try await $0.expect(rig.origin.url(), "secret") }
+            try await withSession(with(cache, rig.trusting)) { session in
+                try await session.expect(rig.origin.url(), "secret")
+                try await session.expect(rig.origin.url(), "secret")
+            }
+            #expect(rig.origin.counts.requests == 2)
+            try await withSession(with(cache, rig.strict)) { session in
+                await expectFailure(.certificateUntrusted) { try await session.text(rig.origin.url()) }
+            }
+            // The same checks, another session.
+            try await withSession(with(cache, rig.trusting)) { try await $0.expect(rig.origin.url(), "secret") }
+            #expect(rig.origin.counts.requests == 2)
+        }
+    }
+
+    @Test("security 15, 72: what a client certificate opened is for no other session, and no other decision")
+    func certificates() async throws {
+        try await withTrust(server: { tls, authority, _ in
+            tls.clientRootsPEM = authority.pem
+            tls.requiresClientCertificate = false
+        }) { rig in
+            rig.origin.route("/") { .ok($0.tls?.clientSubject ?? "nobody", headers: [.cacheControl: "max-age=600"]) }
+            let ada = try rig.authority.issue(.init(names: [], commonName: "ada", isForServers: false))
+            let identity = try ClientIdentity(certificatePEM: ada.certificatePEM, keyPEM: ada.keyPEM)
+            var decisions = Decisions()
+            decisions.challenge = Decision { $0.clientCertificate == nil ? .performDefaultHandling : .present(identity) }
+            let cache = ResponseCache()
+            try await withSession(with(cache, rig.trusting), decisions: decisions) { session in
+                try await session.expect(rig.origin.url(), "CN=ada")
+                try await session.expect(rig.origin.url(), "CN=ada")
+                #expect(rig.origin.counts.requests == 1)
+            }
+            try await withSession(with(cache, rig.trusting)) { try await $0.expect(rig.origin.url(), "nobody") }
+            try await apart(rig, decisions, cache)
+        }
+    }
+
+    private func apart(_ rig: TrustRig, _ decisions: Decisions, _ cache: ResponseCache) async throws {
+        rig.origin.route("/mine") { .ok($0.tls?.clientSubject ?? "nobody", headers: [.cacheControl: "max-age=600"]) }
+        let url = rig.origin.url("/mine")
+        // One load's own decision: its answer is not for the loads beside it.
+        try await withSession(with(cache, rig.trusting)) { session in
+            for _ in 0..<2 {
+                let (data, _) = try await session.data(for: Request(url: url), decisions: decisions)
+                #expect(String(decoding: data, as: UTF8.self) == "CN=ada")
+            }
+            try await session.expect(url, "nobody")
+        }
+        var configured = with(cache, rig.trusting)
+        let eve = try rig.authority.issue(.init(names: [], commonName: "eve", isForServers: false))
+        configured.tls.identities = [try .init("*", try ClientIdentity(certificatePEM: eve.certificatePEM, keyPEM: eve.keyPEM))]
+        cache.removeAll()
+        try await withSession(configured) { try await $0.expect(url, "CN=eve") }
+        try await withSession(with(cache, rig.trusting)) { try await $0.expect(url, "nobody") }
+    }
+
+    @Test("checklist 19: two tasks that log in as two people get each his own, and who does not log in gets neither")
+    func people() async throws {
+        try await withCacheRig { rig in
+            rig.origin.route("/") { request in
+                guard let words = request.headers[.authorization] else {
+                    return .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"x\""])
+                }
+                return .ok(words, headers: [.cacheControl: "max-age=60"])
+            }
+            func load(_ user: String) async throws -> String {
+                var decisions = Decisions()
+                decisions.challenge = Decision { _ in .use(Credential(user: user, password: "p", persistence: .none)) }
+                return String(decoding: try await rig.session.data(for: Request(url: rig.origin.url("/")), decisions: decisions).0, as: UTF8.self)
+            }
+            let ada = try await load("ada"), eve = try await load("eve")
+            #expect(ada != eve)
+            let (_, response) = try await rig.session.data(from: rig.origin.url("/"))
+            #expect(response.http?.status == .unauthorized)
+        }
+    }
+
+    @Test("checklist 18: what was got with the cookies of one store is for sessions with that store")
+    func cookies() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { .ok($0.headers[.cookie] ?? "nobody", headers: [.cacheControl: "max-age=60"]) }
+            let cache = ResponseCache()
+            func configuration(_ user: String) throws -> Configuration {
+                var configuration = with(cache, .ephemeral)
+                let store = CookieStore()
+                store.set(try #require(Cookie(name: "user", value: user, domain: "127.0.0.1")))
+                configuration.cookies.storage = .store(store)
+                return configuration
+            }
+            let ada = try configuration("ada"), eve = try configuration("eve")
+            try await withSession(ada) { try await $0.expect(origin.url(), "user=ada") }
+            try await withSession(eve) { try await $0.expect(origin.url(), "user=eve") }
+            try await withSession(with(cache, .ephemeral)) { try await $0.expect(origin.url(), "nobody") }
+            #expect(origin.counts.requests == 3)
+            try await withSession(ada) { try await $0.expect(origin.url(), "user=ada") }
+            #expect(origin.counts.requests == 3)
+        }
+    }
+}

@@ -1,0 +1,48 @@
+import FoundationEssentials
+import Testing
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+@testable import URLLoading
+
+/// `Response.storagePolicy`: what a handler answers is kept if it says so, and HTTP lets it.
+@Suite(.timeLimit(.minutes(1)))
+struct HandlerStoringRows {
+    private struct Page: ProtocolHandler {
+        let policy: Response.StoragePolicy?
+        let headers: Headers
+        func canHandle(_ request: Request) -> Bool { true }
+        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+            var response = Response(url: request.url, expectedLength: 4, http: HTTPHead(status: .ok, headers: headers))
+            response.storagePolicy = policy
+            return .response(response, data: Data("page".utf8))
+        }
+    }
+
+    private func kept(_ url: String, _ policy: Response.StoragePolicy?, _ headers: Headers = [.cacheControl: "max-age=60"]) async throws -> CachedResponse? {
+        var configuration = Configuration.ephemeral
+        let cache = ResponseCache()
+        configuration.cache = cache
+        configuration.handlers = [Page(policy: policy, headers: headers)]
+        let url = try #require(URL(string: url))
+        try await withSession(configuration) { try await $0.expect(url, "page") }
+        return cache.cachedResponse(for: Request(url: url))
+    }
+
+    @Test("checklist 95, 100: kept if it says so, by http alone, and as it says")
+    func policies() async throws {
+        let allowed = try await kept("http://a.test/", .allowed)
+        #expect(allowed?.data == Data("page".utf8) && allowed?.storagePolicy == .allowed)
+        let inMemory = try await kept("https://a.test/", .allowedInMemoryOnly)
+        #expect(inMemory?.storagePolicy == .allowedInMemoryOnly)
+        for policy in [nil, Response.StoragePolicy.notAllowed] {
+            let none = try await kept("http://a.test/", policy)
+            #expect(none == nil)
+        }
+        let other = try await kept("page:one", .allowed)
+        #expect(other == nil)
+        let forbidden = try await kept("http://a.test/", .allowed, [.cacheControl: "no-store"])
+        #expect(forbidden == nil)
+    }
+}

@@ -1,0 +1,102 @@
+import FoundationEssentials
+import Glibc
+import Testing
+import URLLoadingIO
+
+@testable import URLLoading
+
+/// Security 81: files of cookies are this user's alone, and whoever held one up for a while costs nothing.
+@Suite(.timeLimit(.minutes(1)))
+struct StateFileTests {
+    private func withFolder(_ use: (URL, String) async throws -> Void) async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "state-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try await use(folder, folder.plainPath + "cookies.sqlite")
+    }
+
+    private func cookie(_ name: String) throws -> Cookie {
+        try #require(Cookie(name: name, value: "topsecret", domain: "a.test", expires: .now.addingTimeInterval(1000)))
+    }
+
+    @Test("a folder that others may write to is not used")
+    func folder() async throws {
+        try await withFolder { folder, path in
+            chmod(folder.plainPath, 0o777)
+            let store = CookieStore(folder: folder)
+            store.set(try cookie("a"))
+            await store.flush()
+            #expect(store.problem != nil && store.all.count == 1)
+            #expect(!FileManager.default.fileExists(atPath: path))
+        }
+    }
+
+    @Test("nor a link; what others could read they cannot any more", arguments: [true, false])
+    func files(_ isLink: Bool) async throws {
+        try await withFolder { folder, path in
+            let target = isLink ? folder.plainPath + "elsewhere" : path
+            _ = FileManager.default.createFile(atPath: target, contents: nil, attributes: nil)
+            chmod(target, 0o644)
+            if isLink { try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: target) }
+            let store = CookieStore(folder: folder)
+            store.set(try cookie("a"))
+            await store.flush()
+            var info = stat()
+            stat(target, &info)
+            if isLink {
+                #expect(store.problem != nil && info.st_size == 0)
+            } else {
+                #expect(info.st_mode & 0o077 == 0 && info.st_size > 0)
+            }
+        }
+    }
+
+    @Test("a removal that another process held up is written when it can be")
+    func busy() async throws {
+        try await withFolder { folder, path in
+            let store = CookieStore(folder: folder)
+            store.set(try cookie("a"))
+            await store.flush()
+            let holder = try Database(path: path)
+            try holder.execute("BEGIN IMMEDIATE")
+            store.removeAll()
+            await store.flush()
+            #expect(store.all.isEmpty)
+            try holder.execute("COMMIT")
+            while !CookieStore(folder: folder).all.isEmpty { try await Task.sleep(for: .milliseconds(20)) }
+            withExtendedLifetime(store) {}
+        }
+    }
+
+    @Test("a file that was removed behind our back is made again")
+    func gone() async throws {
+        try await withFolder { folder, path in
+            let store = CookieStore(folder: folder)
+            store.set(try cookie("a"))
+            await store.flush()
+            for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + suffix) }
+            store.set(try cookie("b"))
+            await store.flush()
+            #expect(CookieStore(folder: folder).all.count == 2)
+        }
+    }
+
+    @Test("what has ended goes from the file, though nobody sets anything")
+    func ended() async throws {
+        try await withFolder { folder, path in
+            let store = CookieStore(folder: folder)
+            store.set(try cookie("a"))
+            await store.flush()
+            let database = try Database(path: path)
+            try database.execute("UPDATE cookie SET expires = 1")
+            #expect(CookieStore(folder: folder).all.isEmpty)
+            var count: Int64 = -1
+            let statement = try database.statement("SELECT count(*) FROM cookie")
+            try statement.each { () throws(DatabaseFailure) in
+                count = statement.integer(0)
+                return false
+            }
+            #expect(count == 0)
+        }
+    }
+}

@@ -1,0 +1,157 @@
+import FoundationEssentials
+import Synchronization
+import Testing
+import URLLoadingIO
+
+@testable import URLLoading
+
+/// Two storages on one folder are two processes, as far as either can tell.
+@Suite(.timeLimit(.minutes(1)))
+struct SharedFolderTests {
+    private func disk(_ folder: URL, capacity: Int64 = 64 << 20) -> DiskStorage {
+        DiskStorage(folder.plainPath, capacity: capacity, maximumEntry: capacity / 4)
+    }
+
+    private func tiers(_ folder: URL, capacity: Int64 = 64 << 20) -> TieredStorage {
+        TieredStorage(MemoryStorage(capacity: 1 << 20, maximumEntry: 64 << 10), disk(folder, capacity: capacity))
+    }
+
+    private func key(_ name: String) -> CacheKey { CacheKey(text: "https://a.test/" + name) }
+
+    private func withFolder(_ use: (URL) async throws -> Void) async rethrows {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "shared-\(UInt64.random(in: 0 ... .max))", directoryHint: .notDirectory)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try await use(folder)
+    }
+
+    @Test("what another process removed is not found, however long nobody has looked")
+    func removed() async throws {
+        try await withFolder { folder in
+            let a = tiers(folder), b = tiers(folder)
+            a.store("x", 1000)
+            a.flush()
+            #expect(a.variants(key("x")).count == 1)
+            #expect(b.bytes("x") != nil)
+            b.removeAll(since: nil)
+            b.flush()
+            try await Task.sleep(for: .milliseconds(150))
+            let found = a.variantsNow(key("x"))
+            #expect(found == nil || found?.isEmpty == true)
+            #expect(a.bytes("x") == nil)
+        }
+    }
+
+    @Test("RFC 9111 4.4: an invalidation removes what another process stored a moment ago")
+    func invalidated() async throws {
+        try await withFolder { folder in
+            let a = disk(folder), b = disk(folder)
+            a.store("other", 10)
+            a.flush()
+            _ = b.variants(key("other"))
+            try await Task.sleep(for: .milliseconds(150))
+            _ = a.variants(key("other"))
+            b.store("x", 1000)
+            b.flush()
+            a.remove(key("x"))
+            a.flush()
+            try await Task.sleep(for: .milliseconds(150))
+            #expect(a.bytes("x") == nil)
+            #expect(disk(folder).bytes("x") == nil)
+        }
+    }
+
+    @Test("what is used stays: of copies in memory too, and what was noted of use is not noted twice")
+    func use() async throws {
+        try await withFolder { folder in
+            for storage in [tiers(folder, capacity: 2 << 20), disk(folder, capacity: 2 << 20)] as [any CacheStorage] {
+                storage.store("hot", 1000)
+                storage.flush()
+                for number in 0..<200 {
+                    storage.store("n\(number)", 12_000)
+                    guard storage.bytes("hot") != nil else {
+                        Issue.record("gone after \(number)")
+                        break
+                    }
+                    if number % 10 == 0 { storage.flush() }
+                }
+                storage.removeAll(since: nil)
+                storage.flush()
+            }
+            let many = disk(folder)
+            for number in 0..<1200 { many.store("n\(number)", 100) }
+            for _ in 0..<2 { for number in 0..<1200 { _ = many.bytes("n\(number)") } }
+            many.flush()
+            #expect(many.state.withLock { $0.touches.count } == 0)
+        }
+    }
+
+    @Test("what is only in memory is found when it is whole, and its forerunner stays until then")
+    func onlyInMemory() async throws {
+        try await withFolder { folder in
+            let storage = tiers(folder)
+            storage.store("m", 10)
+            storage.flush()
+            var response = StoredResponse.of("m")
+            response.isMemoryOnly = true
+            let broken = storage.write(response, length: nil)
+            broken?.abandon(isResumable: false)
+            #expect(storage.bytes("m")?.count == 10)
+            let writing = storage.write(response, length: nil)
+            _ = storage.variants(key("m"))
+            #expect(writing?.append(Chunk([1, 2, 3])) == true)
+            writing?.finish()
+            #expect(storage.variants(key("m")).count == 1 && storage.bytes("m") == [1, 2, 3])
+        }
+    }
+
+    @Test("a database that lost much becomes smaller")
+    func shrinks() async throws {
+        try await withFolder { folder in
+            let storage = disk(folder)
+            for number in 0..<600 { storage.store("n\(number)", 10_000) }
+            storage.flush()
+            let before = filesUnder(folder)["cache.sqlite"] ?? 0
+            storage.removeAll(since: nil)
+            storage.flush()
+            let after = filesUnder(folder)["cache.sqlite"] ?? 0
+            #expect(before > 4 << 20 && after < before / 2, "\(before) \(after)")
+        }
+    }
+
+    @Test("what cannot be removed is not served")
+    func unremovable() async throws {
+        try await withFolder { folder in
+            let b = disk(folder)
+            b.store("x", 1000)
+            b.flush()
+            let holder = try Database(path: folder.plainPath + "/cache.sqlite")
+            try holder.execute("CREATE TRIGGER t BEFORE DELETE ON entry BEGIN SELECT RAISE(ABORT, 'no'); END")
+            let a = disk(folder)
+            a.remove(key("x"))
+            a.flush()
+            #expect(a.bytes("x") == nil)
+        }
+    }
+
+    @Test("a busy database: what another process holds up is removed later, hidden meanwhile, and stored not at all")
+    func busy() async throws {
+        try await withFolder { folder in
+            let a = disk(folder)
+            a.store("x", 1000)
+            a.flush()
+            let holder = try Database(path: folder.plainPath + "/cache.sqlite")
+            try holder.execute("BEGIN IMMEDIATE")
+            a.remove(key("x"))
+            a.store("y", 20_000)
+            #expect(a.bytes("x") == nil)
+            try await Task.sleep(for: .milliseconds(600))
+            #expect(a.bytes("x") == nil)
+            try holder.execute("COMMIT")
+            a.flush()
+            #expect(disk(folder).bytes("x") == nil)
+            a.store("z", 10)
+            a.flush()
+            #expect(disk(folder).bytes("z") != nil)
+        }
+    }
+}

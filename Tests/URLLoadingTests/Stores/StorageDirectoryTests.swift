@@ -1,0 +1,100 @@
+import FoundationEssentials
+import Testing
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+@testable import URLLoading
+
+/// `Configuration.storageDirectory`: one place for all that sessions keep.
+@Suite(.timeLimit(.minutes(1)))
+struct StorageDirectoryTests {
+    private func withFolder(_ use: (URL) async throws -> Void) async rethrows {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "kept-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try await use(folder)
+    }
+
+    private func configuration(_ folder: URL) -> Configuration {
+        var configuration = Configuration.default
+        configuration.storageDirectory = folder
+        return configuration
+    }
+
+    @Test("checklist 2: what a session keeps in its directory is there for the next one, and in no other place")
+    func kept() async throws {
+        try await withFolder { folder in
+            try await withTestOrigin { origin in
+                origin.route("/") { request in
+                    guard request.headers.contains(.authorization) else {
+                        return .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"x\""])
+                    }
+                    return .ok("secret", headers: [.setCookie: "a=1; Max-Age=600"])
+                }
+                origin.route("/page") { _ in .ok("page", headers: [.cacheControl: "max-age=600"]) }
+                var decisions = Decisions()
+                decisions.challenge = Decision { _ in .use(Credential(user: "u", password: "p", persistence: .permanent)) }
+                try await withSession(configuration(folder), decisions: decisions) { session in
+                    try await session.expect(origin.url("/page"), "page")
+                    try await session.expect(origin.url("/"), "secret")
+                    #expect(session.cookies?.all.count == 1)
+                    await session.cookies?.flush()
+                    session.configuration.cache?.flush()
+                }
+                #expect(Set(filesUnder(folder).keys).isSuperset(of: ["cache.sqlite", "cookies.sqlite", "credentials.json"]))
+                // Nobody is asked any more.
+                try await withSession(configuration(folder)) { session in
+                    #expect(session.cookies !== CookieStore.standard && session.configuration.cache !== ResponseCache.standard)
+                    try await session.expect(origin.url("/"), "secret")
+                    #expect(session.cookies?.all.count == 1)
+                    let requests = origin.counts.requests
+                    var offline = Request(url: origin.url("/page"))
+                    offline.cachePolicy = .storedOnly
+                    try await session.expect(offline, "page")
+                    #expect(origin.counts.requests == requests)
+                }
+            }
+        }
+    }
+
+    @Test("sessions of one directory share the stores; what was set explicitly, or is ephemeral, is not there")
+    func shared() async throws {
+        try await withFolder { folder in
+            let one = Session(configuration(folder)), two = Session(configuration(folder))
+            #expect(one.cookies === two.cookies && one.strictTransport === two.strictTransport)
+            #expect(one.configuration.cache === two.configuration.cache)
+            var own = configuration(folder)
+            let store = CookieStore(), cache = ResponseCache()
+            (own.cookies.storage, own.cache) = (.store(store), cache)
+            let third = Session(own)
+            #expect(third.cookies === store && third.configuration.cache === cache)
+            own.cache = nil
+            let fourth = Session(own)
+            #expect(fourth.configuration.cache == nil)
+            var ephemeral = Configuration.ephemeral
+            ephemeral.storageDirectory = folder
+            let fifth = Session(ephemeral)
+            #expect(fifth.cookies !== one.cookies)
+            for session in [one, two, third, fourth, fifth] { session.invalidateAndCancel() }
+            #expect(filesUnder(folder).isEmpty)
+        }
+    }
+
+    @Test("a directory that cannot be had costs persistence alone, and the stores say so")
+    func unusable() async throws {
+        try await withFolder { folder in
+            try Data("a file".utf8).write(to: URL(filePath: folder.plainPath.hasSuffix("/") ? String(folder.plainPath.dropLast()) : folder.plainPath))
+            try await withTestOrigin { origin in
+                origin.route("/") { _ in .ok("a", headers: [.setCookie: "a=1; Max-Age=600", .cacheControl: "max-age=600"]) }
+                try await withSession(configuration(folder)) { session in
+                    try await session.expect(origin.url("/"), "a")
+                    try await session.expect(origin.url("/"), "a")
+                    await session.cookies?.flush()
+                    session.configuration.cache?.flush()
+                    #expect(session.cookies?.all.count == 1 && session.cookies?.problem != nil)
+                    #expect(session.configuration.cache?.problem != nil)
+                }
+            }
+        }
+    }
+}
