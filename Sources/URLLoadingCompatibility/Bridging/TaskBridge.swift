@@ -16,7 +16,7 @@ final class TaskBridge: LoadSink, Sendable {
 
     let identifier: Int
     let original: URLRequest
-    private let lane: DelegateLane
+    let lane: DelegateLane
     private let hasHandler: Bool
     private let isDownload: Bool
     /// Bytes that a handler gets at most.
@@ -42,7 +42,14 @@ final class TaskBridge: LoadSink, Sendable {
         var response: URLResponse?
         /// The body of the request as it was made; taken by the first sending.
         nonisolated(unsafe) var stream: InputStream?
+        var beginning = Beginning.resting
+        /// It is suspended, and was not begun.
+        var isHeldUp = false
+        /// The load that ends now has another in its place.
+        var isReplacing = false
     }
+    /// Somebody has asked for the task's.
+    let hasProgress = Atomic<Bool>(false)
 
     init(_ session: URLSession, _ identifier: Int, _ request: URLRequest, _ handler: Handler?, isDownload: Bool) {
         self.isDownload = isDownload
@@ -71,7 +78,7 @@ final class TaskBridge: LoadSink, Sendable {
         stopped?.cancel()
     }
 
-    func resume(_ priority: Float) {
+    func begin(_ priority: Float) {
         let (load, fate) = state.withLock { ($0.load, $0.fate) }
         // Decisions of the session know by it whose load they are about.
         Self.$current.withValue(self) { load?.resume(TaskPriority(priority)) }
@@ -80,7 +87,13 @@ final class TaskBridge: LoadSink, Sendable {
 
     func prioritize(_ priority: Float) { state.withLock { $0.load }?.prioritize(TaskPriority(priority) ?? .medium) }
 
-    func suspend() { state.withLock { $0.load }?.suspend() }
+    func suspend() {
+        let load = state.withLock { state in
+            state.isHeldUp = true
+            return state.load
+        }
+        load?.suspend()
+    }
 
     func cancel() { cancel(LoadError(.cancelled, phase: .deciding, party: .local, url: original.url)) }
 
@@ -91,6 +104,7 @@ final class TaskBridge: LoadSink, Sendable {
             return (state.mailbox.fail(error), state.load, state.fate, state.mailbox.hasEnded)
         }
         released.settle()
+        stopWaiting()
         load?.cancel()
         if fate != nil { finish(error) }
         // The load had ended, and waited for an answer.
@@ -109,6 +123,8 @@ final class TaskBridge: LoadSink, Sendable {
     // MARK: From the load
 
     func emit(_ event: LoadEvent) {
+        if state.withLock({ $0.isReplacing }) { return }
+        if hasProgress.load(ordering: .relaxed) { showProgress(event) }
         switch event {
         case .canonicalized, .challenged, .retrying, .stored, .becameDownload, .becameStream: return
         case .received(let bytes):
@@ -132,6 +148,11 @@ final class TaskBridge: LoadSink, Sendable {
         case .completed(let error): state.withLock { $0.mailbox.finish(error) }
         }
         schedule()
+    }
+
+    private func showProgress(_ event: LoadEvent) {
+        guard let task = state.withLock({ $0.task }) else { return }
+        if case .completed(let error) = event { task.showProgress(isWhole: error == nil) } else { task.showProgress(isWhole: false) }
     }
 
     /// Heard with what comes next: mostly the body is already here.

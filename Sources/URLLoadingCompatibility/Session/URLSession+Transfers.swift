@@ -28,6 +28,21 @@ extension URLSession {
             token.map { .download(core.downloadTask(resuming: $0, decisions: bridge.decisions, sink: bridge)) }
         }
     }
+
+    /// Another load for a task whose own has not begun.
+    final func makeLoad(
+        _ request: URLRequest, _ bridge: TaskBridge, like task: URLSessionTask, _ old: BridgedLoad
+    ) -> Result<BridgedLoad, LoadError> {
+        Request.make(request, requestCachePolicy).flatMap { made in
+            switch old {
+            case .download: return .success(.download(core.downloadTask(made, decisions: bridge.decisions, sink: bridge)))
+            case .data(let load):
+                var made = made
+                if task is URLSessionUploadTask, let body = load.request.body { made.setBody(body) }
+                return pushed(made, bridge)
+            }
+        }
+    }
 }
 
 /// In the `userInfo` of the error of a download that can be gone on with: `Data`.

@@ -25,6 +25,16 @@ open class URLSession: NSObject, @unchecked Sendable {
         case allow = 1
     }
 
+    /// What becomes of a task whose ``URLSessionTask/earliestBeginDate`` has come.
+    public enum DelayedRequestDisposition: Sendable {
+        /// It ends with `URLError.cancelled`.
+        case cancel
+        /// Its request is sent.
+        case continueLoading
+        /// The request beside it is sent; if there is none, its own.
+        case useNewRequest
+    }
+
     /// What is to be done about a challenge.
     public enum AuthChallengeDisposition: Int, Sendable {
         /// The credential beside it is used; `nil` goes on without one.
@@ -248,8 +258,20 @@ open class URLSession: NSObject, @unchecked Sendable {
         bridge.begin(isLate ? .failure(.tooLate(request)) : Request.make(request, settings.requestCachePolicy).flatMap {
             load($0, bridge)
         })
+        announce(task)
         return task
     }
+
+    /// The delegate of the task that is being made by a verb.
+    @TaskLocal static var awaitedDelegate: (any URLSessionTaskDelegate)?
+
+    /// The first that a delegate hears of a task: here and now, before anybody can resume it.
+    private func announce(_ task: URLSessionTask) {
+        if let own = Self.awaitedDelegate { task.delegate = own }
+        (task.ownDelegate ?? delegates.task)?.urlSession(self, didCreateTask: task)
+    }
+
+    final var requestCachePolicy: URLRequest.CachePolicy { settings.requestCachePolicy }
 
     /// Gives all tasks that are not over to a closure, on the ``delegateQueue``.
     open func getAllTasks(completionHandler: @escaping @Sendable ([URLSessionTask]) -> Void) {

@@ -22,6 +22,12 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
         var priority = URLSessionTask.defaultPriority
         var delegate: (any URLSessionTaskDelegate)?
         var isOver = false
+        /// Tasks are made with one.
+        var suspensions = 1
+        var earliestBegin: Date?
+        var expectsToReceive = NSURLSessionTransferSizeUnknown
+        var expectsToSend = NSURLSessionTransferSizeUnknown
+        var progress: Foundation.Progress?
     }
     private let own = Lock(Own())
     /// `nil` for a task without a session.
@@ -78,11 +84,25 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: Controls
 
-    /// Begins the load, or lets it go on.
-    open func resume() { bridge?.resume(own.withLock { $0.priority }) }
+    /// Takes one ``suspend()`` back; with the last, the load begins or goes on. A task is made with one. Does nothing to
+    /// a task that is running or over.
+    open func resume() {
+        let start = own.withLock { own -> (Float, Date?)? in
+            guard own.suspensions > 0 else { return nil }
+            own.suspensions -= 1
+            return own.suspensions == 0 ? (own.priority, own.earliestBegin) : nil
+        }
+        if let (priority, date) = start { bridge?.resume(priority, notBefore: date) }
+    }
 
-    /// Holds the load up: no byte is read or written. One ``resume()`` undoes any number of these.
-    open func suspend() { bridge?.suspend() }
+    /// Holds the load up: no byte is read or written until every one of these was taken back by a ``resume()``.
+    open func suspend() {
+        let isFirst = own.withLock { own in
+            own.suspensions += 1
+            return own.suspensions == 1
+        }
+        if isFirst { bridge?.suspend() }
+    }
 
     /// Ends the load with `URLError.cancelled`, resumed or not. What the delegate has not heard by now it does
     /// not hear any more, but that the task is over. Returns at once.
@@ -100,6 +120,46 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
     public static let defaultPriority: Float = 0.5
     public static let lowPriority: Float = 0.25
     public static let highPriority: Float = 0.75
+
+    /// The task does not begin before, whenever it is resumed; `nil` for no such wish. To be set before ``resume()``. When
+    /// the time has come the delegate is asked what to send (`willBeginDelayedRequest`).
+    open var earliestBeginDate: Date? {
+        get { own.withLock { $0.earliestBegin } }
+        set { own.withLock { $0.earliestBegin = newValue } }
+    }
+
+    /// How many bytes the program thinks will come, if the server does not say: for ``progress``. -1 if nobody knows.
+    open var countOfBytesClientExpectsToReceive: Int64 {
+        get { own.withLock { $0.expectsToReceive } }
+        set { own.withLock { $0.expectsToReceive = newValue } }
+    }
+
+    /// How many bytes the program thinks it will send, if it is a stream that does not say: for ``progress``. -1 if nobody
+    /// knows.
+    open var countOfBytesClientExpectsToSend: Int64 {
+        get { own.withLock { $0.expectsToSend } }
+        set { own.withLock { $0.expectsToSend = newValue } }
+    }
+
+    /// Counts the bytes of both bodies, in the whole only if the length of both is known or expected. Cancelling it cancels
+    /// the task; pausing it suspends, resuming it resumes the task.
+    ///
+    /// ```swift
+    /// let all = Progress(totalUnitCount: 2)
+    /// for task in [first, second] { all.addChild(task.progress, withPendingUnitCount: 1) }
+    /// ```
+    open var progress: Foundation.Progress {
+        let (progress, isNew) = own.withLock { own -> (Foundation.Progress, Bool) in
+            if let progress = own.progress { return (progress, false) }
+            let made = Foundation.Progress(parent: nil, userInfo: nil)
+            own.progress = made
+            return (made, true)
+        }
+        if isNew { connect(progress) }
+        return progress
+    }
+
+    final var knownProgress: Foundation.Progress? { own.withLock { $0.progress } }
 
     // MARK: How it stands
 
@@ -148,6 +208,8 @@ open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {
 /// The length nobody knows.
 public let NSURLSessionTransferSizeUnknown: Int64 = -1
 
+extension URLSessionTask: ProgressReporting {}
+
 extension TaskBridge {
     var snapshot: LoadSnapshot? { state.withLock { $0.last ?? $0.load?.snapshot } }
 
@@ -155,6 +217,7 @@ extension TaskBridge {
         let (isOver, isCanceled) = state.withLock { ($0.mailbox.isOver, $0.isCanceled) }
         if isOver { return .completed }
         if isCanceled { return .canceling }
+        if isWaitingToBegin { return .running }
         return switch snapshot?.state {
         case .suspended?, nil: .suspended
         case .canceling?: .canceling
