@@ -20,6 +20,12 @@ struct Mailbox: Sendable {
         case written(ByteCount)
         /// The file is whole.
         case saved
+        case opened(String?)
+        case closed(URLSessionWebSocketTask.CloseCode, Data?)
+        case readClosed
+        case writeClosed
+        /// The last call of a stream whose connection was given away.
+        case captured(CapturedStreams)
         case metrics(LoadMetrics)
         case finished(LoadError?)
     }
@@ -38,6 +44,8 @@ struct Mailbox: Sendable {
     private var response: URLResponse?
     private var resumed: (offset: Int64, expected: Int64?)?
     private var written: ByteCount?
+    /// Of conversations, in the order in which it was.
+    private var said: [Call] = []
     private var metrics: LoadMetrics?
     private var body = Data()
     private var outcome: LoadError??
@@ -92,6 +100,8 @@ struct Mailbox: Sendable {
         if failure == nil { resumed = (offset, expected) }
     }
 
+    mutating func put(said call: Call) { if failure == nil, !isOver { said.append(call) } }
+
     mutating func put(_ metrics: LoadMetrics) { self.metrics = metrics }
 
     /// Returns false if nobody will answer any more.
@@ -137,7 +147,7 @@ struct Mailbox: Sendable {
         guard !isOver else { return Released() }
         failure = failure ?? error
         if outcome != nil { outcome = .some(failure) }
-        (isWaiting, informational, sent, response, resumed, written) = (false, [], nil, nil, nil, nil)
+        (isWaiting, informational, sent, response, resumed, written, said) = (false, [], nil, nil, nil, nil, [])
         (body, isHeld) = (Data(), false)
         return release()
     }
@@ -216,6 +226,11 @@ struct Mailbox: Sendable {
         if !collects, !body.isEmpty {
             defer { body = Data() }
             return .data(body)
+        }
+        if !said.isEmpty {
+            let call = said.removeFirst()
+            if case .captured = call { isOver = true }
+            return call
         }
         guard let outcome else { return nil }
         if isToBeSaved, case .some(nil) = self.outcome {

@@ -8,6 +8,8 @@ import URLLoading
 import URLLoadingIO
 
 final class TaskBridge: LoadSink, Sendable {
+    enum Kind: Sendable { case data, download, socket, stream }
+
     /// What a task without delegate calls gives its result to.
     enum Handler: Sendable {
         case data(@Sendable (Data?, URLResponse?, (any Error)?) -> Void)
@@ -18,7 +20,7 @@ final class TaskBridge: LoadSink, Sendable {
     let original: URLRequest
     let lane: DelegateLane
     private let hasHandler: Bool
-    private let isDownload: Bool
+    let kind: Kind
     /// Bytes that a handler gets at most.
     private let limit: Int
     let state: Lock<State>
@@ -47,18 +49,20 @@ final class TaskBridge: LoadSink, Sendable {
         var isHeldUp = false
         /// The load that ends now has another in its place.
         var isReplacing = false
+        /// What a WebSocket's server has said in leaving.
+        var closing: (code: URLSessionWebSocketTask.CloseCode, reason: Data?)?
     }
     /// Somebody has asked for the task's.
     let hasProgress = Atomic<Bool>(false)
 
-    init(_ session: URLSession, _ identifier: Int, _ request: URLRequest, _ handler: Handler?, isDownload: Bool) {
-        self.isDownload = isDownload
+    init(_ session: URLSession, _ identifier: Int, _ request: URLRequest, _ handler: Handler?, _ kind: Kind) {
+        self.kind = kind
         self.identifier = identifier
         original = request
         lane = session.lane.isSerial ? session.lane : DelegateLane(session.lane.queue)
         limit = session.core.configuration.limits.collectedBodySize
         hasHandler = handler != nil
-        let mailbox = Mailbox(collects: hasHandler, saves: isDownload && !hasHandler)
+        let mailbox = Mailbox(collects: hasHandler, saves: kind == .download && !hasHandler)
         state = Lock(State(
             mailbox: mailbox, session: session, handler: handler, current: request, stream: request.httpBodyStream))
     }
@@ -111,7 +115,7 @@ final class TaskBridge: LoadSink, Sendable {
         if hasEnded { schedule() }
     }
 
-    private func finish(_ error: LoadError?) {
+    func finish(_ error: LoadError?) {
         state.withLock { $0.mailbox.finish(error) }
         schedule()
     }
@@ -128,7 +132,7 @@ final class TaskBridge: LoadSink, Sendable {
         switch event {
         case .canonicalized, .challenged, .retrying, .stored, .becameDownload, .becameStream: return
         case .received(let bytes):
-            guard isDownload, downloadDelegate != nil else { return }
+            guard kind == .download, downloadDelegate != nil else { return }
             state.withLock { $0.mailbox.put(written: bytes) }
         case .resumed(let offset, let expected): state.withLock { $0.mailbox.put(resumedAt: offset, expected: expected) }
         case .metrics(let metrics):
@@ -145,7 +149,9 @@ final class TaskBridge: LoadSink, Sendable {
             }
         case .responded(let response): return respond(response)
         case .bodySent(let bytes): state.withLock { $0.mailbox.put(sent: bytes) }
-        case .completed(let error): state.withLock { $0.mailbox.finish(error) }
+        case .completed(let error):
+            noteClosing()
+            state.withLock { $0.mailbox.finish(error) }
         }
         schedule()
     }
@@ -157,7 +163,7 @@ final class TaskBridge: LoadSink, Sendable {
 
     /// Heard with what comes next: mostly the body is already here.
     private func respond(_ response: Response) {
-        let isHeard = !isDownload && (hasHandler || dataDelegate != nil)
+        let isHeard = kind == .data && (hasHandler || dataDelegate != nil)
         let response = URLResponse.make(response, to: state.withLock { $0.current.httpMethod })
         state.withLock { state in
             state.response = response
@@ -224,6 +230,8 @@ final class TaskBridge: LoadSink, Sendable {
             if let file = load.result {
                 downloadDelegate?.urlSession(session, downloadTask: task, didFinishDownloadingTo: file.url)
             }
+        case .opened, .closed: tell(call, session, task as? URLSessionWebSocketTask)
+        case .readClosed, .writeClosed, .captured: tell(call, session, task as? URLSessionStreamTask)
         case .metrics(let metrics):
             let path = session.core.networkPath
             taskDelegate?.urlSession(session, task: task, didFinishCollecting: URLSessionTaskMetrics(metrics, original, path))
@@ -250,6 +258,11 @@ final class TaskBridge: LoadSink, Sendable {
             taskDelegate?.urlSession(session, task: task, didCompleteWithError: error)
         }
         withExtendedLifetime(file) {}
+        leave(session, task)
+    }
+
+    /// The last call was made.
+    func leave(_ session: URLSession, _ task: URLSessionTask) {
         state.withLock { state in
             state.last = state.load?.snapshot
             (state.load, state.task, state.session, state.stream) = (nil, nil, nil, nil)
@@ -273,6 +286,18 @@ final class TaskBridge: LoadSink, Sendable {
         let (session, task) = state.withLock { ($0.session, $0.task) }
         if let own = task?.ownDelegate as? any URLSessionDownloadDelegate { return own }
         return session?.delegates.download
+    }
+
+    var socketDelegate: (any URLSessionWebSocketDelegate)? {
+        let (session, task) = state.withLock { ($0.session, $0.task) }
+        if let own = task?.ownDelegate as? any URLSessionWebSocketDelegate { return own }
+        return session?.delegates.socket
+    }
+
+    var streamDelegate: (any URLSessionStreamDelegate)? {
+        let (session, task) = state.withLock { ($0.session, $0.task) }
+        if let own = task?.ownDelegate as? any URLSessionStreamDelegate { return own }
+        return session?.delegates.stream
     }
 
     var dataDelegate: (any URLSessionDataDelegate)? {

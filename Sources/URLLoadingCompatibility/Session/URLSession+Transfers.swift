@@ -7,16 +7,20 @@ import URLLoadingIO
 
 extension URLSession {
     final func makeUpload(_ request: URLRequest, _ body: RequestBody, _ handler: TaskBridge.Handler?) -> URLSessionUploadTask {
-        makeTask(request, handler, { URLSessionUploadTask($0) }) { made, bridge in
-            var made = made
-            made.setBody(body)
-            return pushed(made, bridge)
+        makeTask(request, .data, handler, { URLSessionUploadTask($0) }) {
+            load(request, $0) { made, bridge in
+                var made = made
+                made.setBody(body)
+                return pushed(made, bridge)
+            }
         }
     }
 
     final func makeDownload(_ request: URLRequest, _ handler: TaskBridge.Handler?) -> URLSessionDownloadTask {
-        makeTask(request, handler, { URLSessionDownloadTask($0) }) { made, bridge in
-            .success(.download(core.downloadTask(made, decisions: bridge.decisions, sink: bridge)))
+        makeTask(request, .download, handler, { URLSessionDownloadTask($0) }) {
+            load(request, $0) { made, bridge in
+                .success(.download(core.downloadTask(made, decisions: bridge.decisions, sink: bridge)))
+            }
         }
     }
 
@@ -24,7 +28,7 @@ extension URLSession {
         let token = Result { () throws(LoadError) in try ResumeToken(data) }
         var request = URLRequest()
         if case .success(let token) = token { request = URLRequest(url: token.url) }
-        return makeTask(request, handler, { URLSessionDownloadTask($0) }) { _, bridge in
+        return makeTask(request, .download, handler, { URLSessionDownloadTask($0) }) { bridge in
             token.map { .download(core.downloadTask(resuming: $0, decisions: bridge.decisions, sink: bridge)) }
         }
     }
@@ -40,6 +44,8 @@ extension URLSession {
                 var made = made
                 if task is URLSessionUploadTask, let body = load.request.body { made.setBody(body) }
                 return pushed(made, bridge)
+            // What is no HTTP any more keeps its request.
+            case .socket, .stream: return .success(old)
             }
         }
     }

@@ -68,12 +68,16 @@ open class URLSession: NSObject, @unchecked Sendable {
         let task: (any URLSessionTaskDelegate)?
         let data: (any URLSessionDataDelegate)?
         let download: (any URLSessionDownloadDelegate)?
+        let socket: (any URLSessionWebSocketDelegate)?
+        let stream: (any URLSessionStreamDelegate)?
 
         init(_ delegate: (any URLSessionDelegate)?) {
             session = delegate
             task = delegate as? any URLSessionTaskDelegate
             data = delegate as? any URLSessionDataDelegate
             download = delegate as? any URLSessionDownloadDelegate
+            socket = delegate as? any URLSessionWebSocketDelegate
+            stream = delegate as? any URLSessionStreamDelegate
         }
     }
 
@@ -230,8 +234,32 @@ open class URLSession: NSObject, @unchecked Sendable {
         withResumeData resumeData: Data, completionHandler: @escaping @Sendable (URL?, URLResponse?, (any Error)?) -> Void
     ) -> URLSessionDownloadTask { makeResumed(resumeData, .file(completionHandler)) }
 
+    // MARK: Conversations
+
+    /// A suspended task that opens a WebSocket; `ws` and `wss`.
+    open func webSocketTask(with url: URL) -> URLSessionWebSocketTask { makeSocket(URLRequest(url: url), []) }
+
+    /// The same, offering subprotocols, best first.
+    open func webSocketTask(with url: URL, protocols: [String]) -> URLSessionWebSocketTask {
+        makeSocket(URLRequest(url: url), protocols)
+    }
+
+    /// The same for a request: its fields go with the handshake, and its time-out is that of the way there. Subprotocols
+    /// are those of its field Sec-WebSocket-Protocol.
+    open func webSocketTask(with request: URLRequest) -> URLSessionWebSocketTask {
+        let offered = request.value(forHTTPHeaderField: "Sec-WebSocket-Protocol") ?? ""
+        let names = offered.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+        return makeSocket(request, names.filter { !$0.isEmpty })
+    }
+
+    /// A suspended task that connects to a port. A host that is none, or a port out of 1 to 65535, fails it when it is
+    /// resumed.
+    open func streamTask(withHostName hostname: String, port: Int) -> URLSessionStreamTask {
+        makeStream(hostname, port)
+    }
+
     private func makeDataTask(_ request: URLRequest, _ handler: TaskBridge.Handler?) -> URLSessionDataTask {
-        makeTask(request, handler, { URLSessionDataTask($0) }, pushed)
+        makeTask(request, .data, handler, { URLSessionDataTask($0) }) { self.load(request, $0, self.pushed) }
     }
 
     /// A load whose body goes to its bridge.
@@ -239,25 +267,30 @@ open class URLSession: NSObject, @unchecked Sendable {
         .success(.data(core.dataTask(request, decisions: bridge.decisions, sink: bridge, holdsSession: true)))
     }
 
-    /// - Parameter load: makes the load of a request that can be sent; suspended.
-    final func makeTask<Kind: URLSessionTask>(
-        _ request: URLRequest, _ handler: TaskBridge.Handler?, _ make: (TaskBridge) -> Kind,
-        _ load: (Request, TaskBridge) -> Result<BridgedLoad, LoadError>
-    ) -> Kind {
+    /// - Parameter make: of a request that can be sent.
+    final func load(
+        _ request: URLRequest, _ bridge: TaskBridge, _ make: (Request, TaskBridge) -> Result<BridgedLoad, LoadError>
+    ) -> Result<BridgedLoad, LoadError> {
+        Request.make(request, settings.requestCachePolicy).flatMap { make($0, bridge) }
+    }
+
+    /// - Parameter load: makes its load; suspended.
+    final func makeTask<Made: URLSessionTask>(
+        _ request: URLRequest, _ kind: TaskBridge.Kind, _ handler: TaskBridge.Handler?, _ make: (TaskBridge) -> Made,
+        _ load: (TaskBridge) -> Result<BridgedLoad, LoadError>
+    ) -> Made {
         let identifier = members.withLock { members in
             members.lastIdentifier += 1
             return members.lastIdentifier
         }
-        let bridge = TaskBridge(self, identifier, request, handler, isDownload: Kind.self == URLSessionDownloadTask.self)
+        let bridge = TaskBridge(self, identifier, request, handler, kind)
         let task = make(bridge)
         bridge.state.withLock { $0.task = task }
         let isLate = members.withLock { members in
             if !members.isInvalid { members.tasks[identifier] = task }
             return members.isInvalid
         }
-        bridge.begin(isLate ? .failure(.tooLate(request)) : Request.make(request, settings.requestCachePolicy).flatMap {
-            load($0, bridge)
-        })
+        bridge.begin(isLate ? .failure(.tooLate(request)) : load(bridge))
         announce(task)
         return task
     }

@@ -48,10 +48,10 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
 
     /// Unique in its session.
     open var taskIdentifier: Int { bridge?.identifier ?? 0 }
-    /// What was asked for.
-    open var originalRequest: URLRequest? { bridge?.original }
+    /// What was asked for; `nil` for streams.
+    open var originalRequest: URLRequest? { bridge?.kind == .stream ? nil : bridge?.original }
     /// What is loaded: after redirects, the last request.
-    open var currentRequest: URLRequest? { bridge?.state.withLock { $0.current } }
+    open var currentRequest: URLRequest? { bridge?.kind == .stream ? nil : bridge?.state.withLock { $0.current } }
     /// For the program's own use.
     open var taskDescription: String? {
         get { own.withLock { $0.description } }

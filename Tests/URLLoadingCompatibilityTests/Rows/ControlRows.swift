@@ -48,6 +48,9 @@ struct ControlRows {
             #expect(task.countOfBytesReceived == before && before > 0 && before < 40_000_000)
             #expect(task.countOfBytesExpectedToReceive == 40_000_000)
             task.resume()
+            #expect(task.state == .suspended)
+            task.resume()
+            #expect(task.state == .running)
             await first.reaches(2)
             session.delegateQueue.isSuspended = true
             task.cancel()
