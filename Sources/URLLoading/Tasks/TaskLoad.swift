@@ -179,7 +179,7 @@ final class TaskLoad: Load, @unchecked Sendable {
     }
 
     override func becomeStream(_ exchange: any Exchange) throws(LoadError) {
-        guard sink == nil, download == nil, exchange.network is HTTPExchange, !exchange.isSending, state.withLock({ $0.becomeStream() }) else {
+        guard download == nil, exchange.network is HTTPExchange, !exchange.isSending, state.withLock({ $0.becomeStream() }) else {
             guard exchange.network is HTTP2Exchange else { return try super.becomeStream(exchange) }
             throw LoadError(
                 .badDecision, phase: .deciding, party: .local,

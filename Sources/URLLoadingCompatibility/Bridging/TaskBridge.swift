@@ -14,12 +14,15 @@ final class TaskBridge: LoadSink, Sendable {
     enum Handler: Sendable {
         case data(@Sendable (Data?, URLResponse?, (any Error)?) -> Void)
         case file(@Sendable (URL?, URLResponse?, (any Error)?) -> Void)
+        /// Who reads the body piece by piece.
+        case bytes(BytePipe)
     }
 
     let identifier: Int
     let original: URLRequest
     let lane: DelegateLane
-    private let hasHandler: Bool
+    let hasHandler: Bool
+    private let pipe: BytePipe?
     let kind: Kind
     /// Bytes that a handler gets at most.
     private let limit: Int
@@ -42,6 +45,16 @@ final class TaskBridge: LoadSink, Sendable {
         /// What the delegate has chosen to send next.
         var chosen: URLRequest?
         var response: URLResponse?
+        /// The same, as the core has it.
+        var head: Response?
+        /// The delegate was asked about it before any of its body was read.
+        var isJudged = false
+        /// Of a data task that became a download.
+        var spool: Spool?
+        /// What comes of the body goes there.
+        var isSpooling = false
+        /// The delegate has said so before any of the body was read.
+        var isToBecomeDownload = false
         /// The body of the request as it was made; taken by the first sending.
         nonisolated(unsafe) var stream: InputStream?
         var beginning = Beginning.resting
@@ -62,6 +75,7 @@ final class TaskBridge: LoadSink, Sendable {
         lane = session.lane.isSerial ? session.lane : DelegateLane(session.lane.queue)
         limit = session.core.configuration.limits.collectedBodySize
         hasHandler = handler != nil
+        if case .bytes(let pipe)? = handler { self.pipe = pipe } else { pipe = nil }
         let mailbox = Mailbox(collects: hasHandler, saves: kind == .download && !hasHandler)
         state = Lock(State(
             mailbox: mailbox, session: session, handler: handler, current: request, stream: request.httpBodyStream))
@@ -130,7 +144,8 @@ final class TaskBridge: LoadSink, Sendable {
         if state.withLock({ $0.isReplacing }) { return }
         if hasProgress.load(ordering: .relaxed) { showProgress(event) }
         switch event {
-        case .canonicalized, .challenged, .retrying, .stored, .becameDownload, .becameStream: return
+        case .canonicalized, .challenged, .retrying, .stored, .becameDownload: return
+        case .becameStream(let stream): return becameStream(stream)
         case .received(let bytes):
             guard kind == .download, downloadDelegate != nil else { return }
             state.withLock { $0.mailbox.put(written: bytes) }
@@ -151,7 +166,7 @@ final class TaskBridge: LoadSink, Sendable {
         case .bodySent(let bytes): state.withLock { $0.mailbox.put(sent: bytes) }
         case .completed(let error):
             noteClosing()
-            state.withLock { $0.mailbox.finish(error) }
+            return complete(error)
         }
         schedule()
     }
@@ -164,14 +179,21 @@ final class TaskBridge: LoadSink, Sendable {
     /// Heard with what comes next: mostly the body is already here.
     private func respond(_ response: Response) {
         let isHeard = kind == .data && (hasHandler || dataDelegate != nil)
-        let response = URLResponse.make(response, to: state.withLock { $0.current.httpMethod })
-        state.withLock { state in
-            state.response = response
-            state.mailbox.put(response, isHeard: isHeard)
+        let (method, judged) = state.withLock { ($0.current.httpMethod, $0.isJudged ? $0.response : nil) }
+        let known = judged ?? URLResponse.make(response, to: method)
+        let becomesDownload = state.withLock { state in
+            (state.response, state.head) = (known, response)
+            state.mailbox.put(known, isHeard: isHeard, isAsked: !state.isJudged)
+            if state.isToBecomeDownload { state.mailbox.hold() }
+            return state.isToBecomeDownload
         }
+        if becomesDownload { becomeDownload() }
+        pipe?.respond(known)
     }
 
     func receive(_ chunk: Chunk) async {
+        if let pipe { return await pipe.put(chunk) }
+        if let spool = state.withLock({ $0.isSpooling ? $0.spool : nil }) { return await write(Data(chunk), to: spool) }
         let (goesOn, count) = state.withLock { ($0.mailbox.put(chunk), $0.mailbox.collectedCount) }
         if count > limit { cancel(LoadError(.bodyTooLarge, phase: .receiving, party: .local, url: original.url)) }
         guard !goesOn else { return }
@@ -183,7 +205,10 @@ final class TaskBridge: LoadSink, Sendable {
 
     func pause() { schedule() }
 
-    func stopped() { state.withLock { $0.mailbox.stop() }.settle() }
+    func stopped() {
+        state.withLock { $0.mailbox.stop() }.settle()
+        pipe?.release()
+    }
 
     // MARK: To the delegate
 
@@ -225,11 +250,18 @@ final class TaskBridge: LoadSink, Sendable {
                 session, downloadTask: task, didWriteData: Int64(bytes.count), totalBytesWritten: bytes.total,
                 totalBytesExpectedToWrite: bytes.expected ?? -1)
         case .saved:
-            guard case .download(let load)? = state.withLock({ $0.load }), let task = task as? URLSessionDownloadTask else { return }
+            guard let task = task as? URLSessionDownloadTask else { return }
             // Removed, unless somebody moves it, when the task is over.
-            if let file = load.result {
+            if let file = savedFile {
                 downloadDelegate?.urlSession(session, downloadTask: task, didFinishDownloadingTo: file.url)
             }
+        case .becameDownload(let old, let new):
+            dataDelegate?.urlSession(session, dataTask: old, didBecome: new)
+            Task { await openSpool() }
+        case .becameStream(let stream):
+            if let task = task as? URLSessionDataTask { dataDelegate?.urlSession(session, dataTask: task, didBecome: stream) }
+            leave(session, task)
+            stream.resume()
         case .opened, .closed: tell(call, session, task as? URLSessionWebSocketTask)
         case .readClosed, .writeClosed, .captured: tell(call, session, task as? URLSessionStreamTask)
         case .metrics(let metrics):
@@ -244,16 +276,17 @@ final class TaskBridge: LoadSink, Sendable {
 
     private func end(_ error: LoadError?, _ session: URLSession, _ task: URLSessionTask) {
         let error = error.map { URLError($0) }
-        let (handler, load, response, body) = state.withLock { state in
+        let (handler, response, body) = state.withLock { state in
             defer { state.handler = nil }
-            return (state.handler, state.load, state.response, state.mailbox.takeCollected())
+            return (state.handler, state.response, state.mailbox.takeCollected())
         }
         // Removed, unless somebody moves it, when this returns.
         var file: DownloadedFile?
-        if error == nil, case .download(let load)? = load { file = load.result }
+        if error == nil { file = savedFile }
         switch handler {
         case .data(let handler)?: handler(error == nil ? body : nil, response, error)
         case .file(let handler)?: handler(file?.url, response, error)
+        case .bytes(let pipe)?: pipe.finish(error)
         case nil:
             taskDelegate?.urlSession(session, task: task, didCompleteWithError: error)
         }
@@ -266,6 +299,7 @@ final class TaskBridge: LoadSink, Sendable {
         state.withLock { state in
             state.last = state.load?.snapshot
             (state.load, state.task, state.session, state.stream) = (nil, nil, nil, nil)
+            state.spool = nil
         }
         task.forgetDelegate()
         session.left(identifier)

@@ -15,6 +15,14 @@ public protocol URLSessionDataDelegate: URLSessionTaskDelegate {
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse
     ) async -> URLSession.ResponseDisposition
 
+    /// The answer to `didReceive response` was ``URLSession/ResponseDisposition/becomeDownload``: what follows, the delegate
+    /// hears of the download task.
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome downloadTask: URLSessionDownloadTask)
+
+    /// The answer to `didReceive response` was ``URLSession/ResponseDisposition/becomeStream``: the last call about the data
+    /// task. The stream runs from when this returns, and has what was received behind the head.
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome streamTask: URLSessionStreamTask)
+
     /// A piece of the body, decoded. All pieces in their order are the body. They are not kept: at most
     /// 1 MiB waits for a slow delegate, then the peer does.
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data)
@@ -42,6 +50,20 @@ extension URLSessionDataDelegate {
         return await withCheckedContinuation { continuation in
             urlSession(session, dataTask: dataTask, didReceive: response) { continuation.resume(returning: $0) }
         }
+    }
+
+    public func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, didBecome downloadTask: URLSessionDownloadTask
+    ) {
+        nextDataDelegate(session, downloadTask)?.urlSession(session, dataTask: dataTask, didBecome: downloadTask)
+    }
+
+    public func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome streamTask: URLSessionStreamTask) {
+        nextDataDelegate(session, dataTask)?.urlSession(session, dataTask: dataTask, didBecome: streamTask)
+    }
+
+    private func nextDataDelegate(_ session: URLSession, _ task: URLSessionTask) -> (any URLSessionDataDelegate)? {
+        next(in: session, task) as? any URLSessionDataDelegate
     }
 
     public func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {

@@ -59,6 +59,7 @@ public let NSURLSessionDownloadTaskResumeData = URLSessionDownloadTaskResumeData
 extension TaskBridge {
     /// Ends the load; `then` hears what is needed to go on with it.
     func cancel(_ then: @escaping @Sendable (Data?) -> Void) {
+        if let spool { return cancel(spool, then) }
         guard case .download(let load)? = state.withLock({ $0.load }) else { return then(nil) }
         Task {
             let token = await load.cancelProducingResumeToken()

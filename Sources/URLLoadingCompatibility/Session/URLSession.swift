@@ -23,6 +23,12 @@ open class URLSession: NSObject, @unchecked Sendable {
         case cancel = 0
         /// Its body is loaded.
         case allow = 1
+        /// Its body is loaded into a file, by a download task that takes its place: the delegate hears `didBecome
+        /// downloadTask`, and nothing more of this one.
+        case becomeDownload = 2
+        /// Its connection becomes a stream: the delegate hears `didBecome streamTask`, and nothing more of this one. For
+        /// HTTP/1.1, and requests with a field Upgrade; other tasks fail, for a part of the body may have been read by then.
+        case becomeStream = 3
     }
 
     /// What becomes of a task whose ``URLSessionTask/earliestBeginDate`` has come.
@@ -258,7 +264,7 @@ open class URLSession: NSObject, @unchecked Sendable {
         makeStream(hostname, port)
     }
 
-    private func makeDataTask(_ request: URLRequest, _ handler: TaskBridge.Handler?) -> URLSessionDataTask {
+    final func makeDataTask(_ request: URLRequest, _ handler: TaskBridge.Handler?) -> URLSessionDataTask {
         makeTask(request, .data, handler, { URLSessionDataTask($0) }) { self.load(request, $0, self.pushed) }
     }
 
@@ -274,9 +280,12 @@ open class URLSession: NSObject, @unchecked Sendable {
         Request.make(request, settings.requestCachePolicy).flatMap { make($0, bridge) }
     }
 
-    /// - Parameter load: makes its load; suspended.
+    /// - Parameters:
+    ///   - isSuccessor: it goes on with the load of another task, though the session takes no new ones.
+    ///   - load: makes its load; suspended.
     final func makeTask<Made: URLSessionTask>(
-        _ request: URLRequest, _ kind: TaskBridge.Kind, _ handler: TaskBridge.Handler?, _ make: (TaskBridge) -> Made,
+        _ request: URLRequest, _ kind: TaskBridge.Kind, _ handler: TaskBridge.Handler?, isSuccessor: Bool = false,
+        _ make: (TaskBridge) -> Made,
         _ load: (TaskBridge) -> Result<BridgedLoad, LoadError>
     ) -> Made {
         let identifier = members.withLock { members in
@@ -287,8 +296,9 @@ open class URLSession: NSObject, @unchecked Sendable {
         let task = make(bridge)
         bridge.state.withLock { $0.task = task }
         let isLate = members.withLock { members in
-            if !members.isInvalid { members.tasks[identifier] = task }
-            return members.isInvalid
+            let isLate = members.isInvalid && !isSuccessor
+            if !isLate { members.tasks[identifier] = task }
+            return isLate
         }
         bridge.begin(isLate ? .failure(.tooLate(request)) : load(bridge))
         announce(task)
@@ -302,6 +312,11 @@ open class URLSession: NSObject, @unchecked Sendable {
     private func announce(_ task: URLSessionTask) {
         if let own = Self.awaitedDelegate { task.delegate = own }
         (task.ownDelegate ?? delegates.task)?.urlSession(self, didCreateTask: task)
+    }
+
+    /// A task has another in its place.
+    final func replace(_ identifier: Int, with task: URLSessionTask) {
+        members.withLock { if $0.tasks[identifier] != nil { $0.tasks[identifier] = task } }
     }
 
     final var requestCachePolicy: URLRequest.CachePolicy { settings.requestCachePolicy }

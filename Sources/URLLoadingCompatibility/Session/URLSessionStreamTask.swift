@@ -99,7 +99,10 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     /// it, too: whoever sits between could have put them there.
     open func startSecureConnection() {
         calls.append(.both) { [self] in
-            _ = await attempt { (stream) throws(LoadError) in try await stream.startSecureConnection() }
+            // The delegate is asked about the server by whose stream it is.
+            await TaskBridge.$current.withValue(bridge) {
+                _ = await attempt { (stream) throws(LoadError) in try await stream.startSecureConnection() }
+            }
         }
     }
 

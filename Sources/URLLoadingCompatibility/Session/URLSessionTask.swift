@@ -30,14 +30,31 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
         var progress: Foundation.Progress?
     }
     private let own = Lock(Own())
-    /// `nil` for a task without a session.
-    let bridge: TaskBridge?
+    private let made: TaskBridge?
+    private let isReplaced = Atomic<Bool>(false)
+    /// `nil` for a task without a session, and for one that has become another.
+    final var bridge: TaskBridge? { isReplaced.load(ordering: .acquiring) ? nil : made }
 
     /// For stand-ins in tests, which override what they need: a task that belongs to no session and does
     /// nothing.
-    public override init() { bridge = nil }
+    public override init() { made = nil }
 
-    init(_ bridge: TaskBridge) { self.bridge = bridge }
+    init(_ bridge: TaskBridge) { made = bridge }
+
+    /// The same load, as a task of another kind, to which this one gives way.
+    init(inPlaceOf task: URLSessionTask, _ bridge: TaskBridge) {
+        made = bridge
+        let old = task.own.withLock { $0 }
+        super.init()
+        own.withLock { $0 = old }
+        if let progress = old.progress { connect(progress) }
+    }
+
+    /// It is over: another goes on with its load.
+    final func giveWay() {
+        isReplaced.store(true, ordering: .releasing)
+        forgetDelegate()
+    }
 
     /// The same object.
     open override func copy() -> Any { self }
@@ -47,11 +64,11 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
     // MARK: What it is
 
     /// Unique in its session.
-    open var taskIdentifier: Int { bridge?.identifier ?? 0 }
+    open var taskIdentifier: Int { made?.identifier ?? 0 }
     /// What was asked for; `nil` for streams.
-    open var originalRequest: URLRequest? { bridge?.kind == .stream ? nil : bridge?.original }
+    open var originalRequest: URLRequest? { made?.kind == .stream ? nil : made?.original }
     /// What is loaded: after redirects, the last request.
-    open var currentRequest: URLRequest? { bridge?.kind == .stream ? nil : bridge?.state.withLock { $0.current } }
+    open var currentRequest: URLRequest? { made?.kind == .stream ? nil : made?.state.withLock { $0.current } }
     /// For the program's own use.
     open var taskDescription: String? {
         get { own.withLock { $0.description } }
@@ -163,9 +180,9 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: How it stands
 
-    open var state: State { bridge?.taskState ?? .suspended }
+    open var state: State { bridge?.taskState ?? (isReplaced.load(ordering: .acquiring) ? .completed : .suspended) }
     /// The response, as soon as it is known.
-    open var response: URLResponse? { bridge?.state.withLock { $0.response } }
+    open var response: URLResponse? { made?.state.withLock { $0.response } }
     /// Why it failed, a `URLError`; `nil` before its end, and if nothing went wrong.
     open var error: (any Error)? { bridge?.error }
     /// Bytes of the response's body received, decoded.

@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import URLLoading
 import URLLoadingCompatibility
 import URLLoadingTesting
 import URLLoadingWire
