@@ -21,9 +21,9 @@ struct MailboxTests {
             case .saved: words.append("saved")
             case .metrics: words.append("metrics")
             case .response: words.append("response")
-            default: words.append("\(call)")
             case .data(let data): words.append("data \(data.count)")
             case .finished(let error): words.append("finished \(error.map { "\($0.reason)" } ?? "")")
+            default: words.append("\(call)")
             }
         }
         return words

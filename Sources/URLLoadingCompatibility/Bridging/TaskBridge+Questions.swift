@@ -126,8 +126,8 @@ private struct Verdict: Sendable {
 
     var decision: ChallengeDecision {
         switch disposition {
-        // Without a credential the response that asked is the result (checklist 83).
-        case .useCredential: credential?.decision ?? .rejectProtectionSpace
+        // Without a credential the response that asked is the result, whatever else it offers (checklist 84).
+        case .useCredential: credential?.decision ?? .goOnWithout
         case .performDefaultHandling: .performDefaultHandling
         case .cancelAuthenticationChallenge: .cancel
         case .rejectProtectionSpace: .rejectProtectionSpace
