@@ -63,6 +63,8 @@ final class TaskLoad: Load, @unchecked Sendable {
     /// Nobody but the library reads it.
     override var readsToEnd: Bool { download != nil || sink != nil }
 
+    override var mayTakeUpgrade: Bool { download == nil && (decisions?.response ?? core.decisions?.response) != nil }
+
     override var isGoingOn: Bool { holdsSession || state.withLock { $0.isBegun } }
 
     // MARK: The controls

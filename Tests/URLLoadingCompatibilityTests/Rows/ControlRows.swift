@@ -184,7 +184,7 @@ struct ClassicStressTests {
                         _ = (task.state, task.response, task.countOfBytesReceived, task.error, task.currentRequest)
                     }
                 }
-                for task in tasks { task.resume() }
+                for task in tasks { while task.state == .suspended { task.resume() } }
                 await recorder.completed.reaches((round + 1) * 8)
                 for task in tasks {
                     let record = recorder.record(task)

@@ -81,7 +81,7 @@ struct TurningRows {
             await delegate.done.reaches(1)
             if delays {
                 // A handler that is dropped cancels the task.
-                #expect(delegate.words.all == ["response", "data complete -1"])
+                #expect(delegate.words.all == ["response", "data complete -999"])
                 return
             }
             let written = size == 0 ? [] : ["written"]
