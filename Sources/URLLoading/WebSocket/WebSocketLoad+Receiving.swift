@@ -115,6 +115,7 @@ extension WebSocketLoad {
     /// As far as it goes without a wait, and not beyond the next message. By whoever reads.
     func read(from transport: any Transport, atMost most: Int = .max, looks: Int = 64) -> ReadStep {
         var looks = looks
+        input?.setLimit(maximumMessageSize.load(ordering: .relaxed))
         while true {
             let (isLingering, until) = state.withLock { ($0.isLingering, $0.lingersUntil) }
             if isLingering {
