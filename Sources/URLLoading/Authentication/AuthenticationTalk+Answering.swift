@@ -70,6 +70,7 @@ extension AuthenticationTalk {
             let space = place.space(offer)
             if case .negotiate = offer {
                 if let login = try await negotiate(space, &side, response, asks) { return noted(login) }
+                if side.goesOnWithout { return nil }
                 continue
             }
             var failure: LoadError?

@@ -26,6 +26,9 @@ extension AuthenticationTalk {
         case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
         case .accept, .present: throw LoadError(.badDecision, phase: .deciding, party: .local, detail: "a credential is wanted")
         case .rejectProtectionSpace: return nil
+        case .goOnWithout:
+            side.goesOnWithout = true
+            return nil
         // Without a decision the next way would follow, and so it does: with a question of its own.
         case .performDefaultHandling: return try await ticket(stored, space, &side, isAnswer: false)
         case .use(let credential): return try await ticket(credential, space, &side, isAnswer: true)

@@ -22,6 +22,8 @@ final class AuthenticationTalk: @unchecked Sendable {
         /// The tickets in this user's cache were tried, and who was no user of a KDC.
         var hasTriedTicket = false
         var unknownUsers: [Credential] = []
+        /// A decision took the response that asks as the result.
+        var goesOnWithout = false
     }
     var origin = Side()
     /// Each proxy on the way may ask.
@@ -217,7 +219,9 @@ final class AuthenticationTalk: @unchecked Sendable {
     }
 
     /// A proxy has opened the way to something that is not http.
-    func passedProxy() async { if let login = proxy.login { await remember(login) } }
+    func passedProxy() async {
+        for side in proxies.values { if let login = side.login { await remember(login) } }
+    }
 
     private func remember(_ login: Login) async {
         let persistence = login.credential.persistence

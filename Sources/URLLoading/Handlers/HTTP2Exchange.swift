@@ -78,7 +78,6 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
             request.say(try await legs.first(binding(toProxy: false), owner)?.value, toProxy: false)
         }
         record?.mark(.requestStart)
-        var request = request
         let opensTunnel = owner.takesUpgrade
         if opensTunnel {
             try await awaitTunnels()
