@@ -134,4 +134,52 @@ struct CacheStoreTests {
         let help = try await Running.urlload(["cache", "--help"])
         #expect(help.text.hasPrefix("urlload cache ls"))
     }
+
+    @Test("a working set of 2 GiB through 256 MiB of disk keeps the capacity, and what is used", .enabled(if: CacheStoreTests.isLong, "URLLOADING_LONG"))
+    func workingSet() async throws {
+        let folder = try TemporaryFolder()
+        let directory = URL(filePath: folder.path + "/c"), capacity = 256 << 20
+        let cache = ResponseCache(memoryCapacity: 4 << 20, diskCapacity: Int64(capacity), directory: directory)
+        let block = Data((0..<(1 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
+        let hot = request(0)
+        func store(_ number: Int, _ size: Int) {
+            let response = Response(url: request(number).url, http: HTTPHead(status: .ok, headers: ["X-Number": "\(number)"]))
+            cache.store(CachedResponse(response: response, data: block.prefix(size)), for: request(number))
+        }
+        store(0, 1_000)
+        let began = ContinuousClock.now, cpu = Self.cpu()
+        var total = 0, number = 0, most = 0, found = 0
+        while total < 2 << 30 {
+            number += 1
+            let size = [1_000, 8_000, 60_000, 300_000, 1_000_000][number % 5]
+            store(number, size)
+            total += size
+            if cache.cachedResponse(for: hot)?.data.count == 1_000 { found += 1 }
+            if number % 500 == 0 { most = max(most, usage(folder.path + "/c")) }
+        }
+        cache.flush()
+        most = max(most, usage(folder.path + "/c"))
+        let took = began.duration(to: .now)
+        print("2 GiB in \(number) entries through 256 MiB: \(took), \(Self.cpu() - cpu) s of CPU, at most \(most >> 20) MiB on disk")
+        #expect(cache.diskUsage <= Int64(capacity) && most < capacity * 11 / 10 + (40 << 20))
+        #expect(found == number, "the one that is used was lost \(number - found) times")
+        // The newest are there, the oldest are gone.
+        let newest = (0..<100).filter { cache.cachedResponse(for: request(number - $0)) != nil }.count
+        #expect(newest == 100 && cache.cachedResponse(for: request(1)) == nil && cache.problem == nil)
+    }
+
+    private func usage(_ path: String) -> Int {
+        let names = (try? FileManager.default.subpathsOfDirectory(atPath: path)) ?? []
+        return names.reduce(0) { total, name in
+            var info = stat()
+            return lstat(path + "/" + name, &info) == 0 ? total + Int(info.st_blocks) * 512 : total
+        }
+    }
+
+    /// Seconds of this process.
+    private static func cpu() -> Double {
+        var usage = rusage()
+        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+        return Double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) + Double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6
+    }
 }

@@ -8,7 +8,7 @@ import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(5)))
 struct RememberingTests {
-    private static let strace = ["/usr/bin/strace", "/bin/strace"].first { access($0, X_OK) == 0 }
+    private static let strace = ["/usr/bin/strace", "/bin/strace"].first { FileManager.default.isExecutableFile(atPath: $0) }
 
     @Test("checklist 3: an ephemeral session opens no file for writing, whatever it is told to remember", .enabled(if: strace != nil, "strace is not installed"))
     func ephemeral() async throws {

@@ -50,7 +50,7 @@ struct Contender {
     static let caches: [Contender] = [
         Contender(name: "rawc", executable: "rawc"), Contender(name: "none", executable: "ours"),
     ]
-        + ["hit", "miss", "store", "disk-hit", "disk-store"].map {
+        + ["hit", "miss", "each", "store", "disk-hit", "disk-store"].map {
             Contender(name: $0, executable: "ours", environment: ["OURS_CACHE": $0])
         } + [Contender(name: "cookies", executable: "ours", environment: ["OURS_SHAPE": "cookies"])]
 

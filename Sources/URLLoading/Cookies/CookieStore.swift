@@ -200,6 +200,7 @@ public final class CookieStore: Sendable, CustomStringConvertible {
     /// - Parameter most: bytes; a cookie that does not fit is left out.
     func field(for context: CookieContext, most: Int) -> String? {
         var field = ""
+        field.reserveCapacity(min(most, 256))
         forEach(for: context) { cookie in
             let separator = field.isEmpty ? "" : "; "
             let length = separator.utf8.count + cookie.name.utf8.count + 1 + cookie.value.utf8.count

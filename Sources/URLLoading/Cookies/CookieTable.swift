@@ -56,9 +56,12 @@ struct CookieTable: Sendable {
             return
         }
         guard let index = buckets.index(forKey: found) else { return }
-        for place in buckets.values[index].indices {
-            guard Self.matches(buckets.values[index][place], context, path, now), use(buckets.values[index][place]) else { continue }
-            buckets.values[index][place].lastAccess = now
+        // In place: a cookie is many strings, and each copy of one counts them all.
+        buckets.values[index].withUnsafeMutableBufferPointer { bucket in
+            for place in bucket.indices {
+                guard Self.matches(bucket[place], context, path, now), use(bucket[place]) else { continue }
+                bucket[place].lastAccess = now
+            }
         }
     }
 

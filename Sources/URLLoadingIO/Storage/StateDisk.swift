@@ -186,7 +186,7 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
             PrivateFolder.hide(path)
             return true
         } catch {
-            report(error.isForeign ? "\(path): not used, for it is not this user's alone" : "\(path): it cannot be made, \(error)")
+            report(error.isForeign ? "\(path): it cannot be made, or is not this user's alone" : "\(path): it cannot be made, \(error)")
             isGivenUp = !error.isFull && !error.isPassing
             return false
         }

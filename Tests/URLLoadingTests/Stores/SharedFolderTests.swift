@@ -62,7 +62,7 @@ struct SharedFolderTests {
 
     @Test("what is used stays: of copies in memory too, and what was noted of use is not noted twice")
     func use() async throws {
-        try await withFolder { folder in
+        await withFolder { folder in
             for storage in [tiers(folder, capacity: 2 << 20), disk(folder, capacity: 2 << 20)] as [any CacheStorage] {
                 storage.store("hot", 1000)
                 storage.flush()
@@ -87,7 +87,7 @@ struct SharedFolderTests {
 
     @Test("what is only in memory is found when it is whole, and its forerunner stays until then")
     func onlyInMemory() async throws {
-        try await withFolder { folder in
+        await withFolder { folder in
             let storage = tiers(folder)
             storage.store("m", 10)
             storage.flush()
@@ -106,7 +106,7 @@ struct SharedFolderTests {
 
     @Test("a database that lost much becomes smaller")
     func shrinks() async throws {
-        try await withFolder { folder in
+        await withFolder { folder in
             let storage = disk(folder)
             for number in 0..<600 { storage.store("n\(number)", 10_000) }
             storage.flush()

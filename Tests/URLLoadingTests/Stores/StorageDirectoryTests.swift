@@ -59,7 +59,7 @@ struct StorageDirectoryTests {
 
     @Test("sessions of one directory share the stores; what was set explicitly, or is ephemeral, is not there")
     func shared() async throws {
-        try await withFolder { folder in
+        await withFolder { folder in
             let one = Session(configuration(folder)), two = Session(configuration(folder))
             #expect(one.cookies === two.cookies && one.strictTransport === two.strictTransport)
             #expect(one.configuration.cache === two.configuration.cache)

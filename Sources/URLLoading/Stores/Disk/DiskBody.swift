@@ -1,6 +1,7 @@
 // A body in a file, read by blocks and judged by their sums before anybody gets a byte. The open file stays readable
 // when its name is gone.
 
+import Glibc
 import URLLoadingIO
 
 final class DiskBody: StoredBody {
@@ -9,13 +10,13 @@ final class DiskBody: StoredBody {
     private let sums: [UInt32]
     private let onDamage: @Sendable () -> Void
 
-    /// `nil` if the file is not there, or not as long as it was. Blocks.
-    init?(_ head: DiskHead, _ path: String, onDamage: @escaping @Sendable () -> Void) {
+    /// Throws if the file cannot be opened (`isPassing`: for now), is not there, or not as long as it was. Blocks.
+    init(_ head: DiskHead, _ path: String, onDamage: @escaping @Sendable () -> Void) throws(IOFailure) {
         length = head.response.storedLength
         sums = head.sums
         self.onDamage = onDamage
-        guard let file = try? FileReader(path: path), file.kind == .file, file.size == length else { return nil }
-        self.file = file
+        file = try FileReader(path: path)
+        guard file.kind == .file, file.size == length else { throw IOFailure(.system(ENOENT), .open) }
     }
 
     var bytes: Chunk? { nil }

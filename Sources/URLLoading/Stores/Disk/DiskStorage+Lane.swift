@@ -147,7 +147,7 @@ extension DiskStorage {
 
     private func body(_ head: DiskHead, _ body: Chunk?) -> (any StoredBody)? {
         guard let name = head.file else { return body.map { MemoryBody($0) } }
-        return DiskBody(head, paths.body(name)) {}
+        return try? DiskBody(head, paths.body(name)) {}
     }
 
     private func settle(_ batch: [DiskOperation], _ change: DiskChange) {

@@ -7,6 +7,7 @@
 // Rule 3: whatever goes wrong, the cache holds less than it might, and says so once (`problem`).
 
 import FoundationEssentials
+import Glibc
 import Synchronization
 import URLLoadingIO
 
@@ -37,7 +38,7 @@ final class DiskStorage: CacheStorage {
     static let behind = 4 << 20
     static let overfull = 32 << 20
     /// Milliseconds to wait for whoever opens the database, or sets it aside.
-    static let patience = 250
+    static let patience = 1000
     /// How long what others have changed may go unnoticed.
     static let lookInterval: Int64 = 100_000_000
 
@@ -131,18 +132,22 @@ final class DiskStorage: CacheStorage {
         ensureOpen()
         guard let found = reading({ reader throws(DatabaseFailure) in try reader.find(response.id, hash) }) ?? nil
         else { return nil }
-        guard let body = open(found.head, found.body) else {
-            remove(response)
+        let body: any StoredBody
+        do throws(IOFailure) { body = try open(found.head, found.body) } catch {
+            if !error.isPassing { remove(response) }
             return nil
         }
         touch(response.id, hash)
         return body
     }
 
-    private func open(_ head: DiskHead, _ body: Chunk?) -> (any StoredBody)? {
-        guard let name = head.file else { return body.map { MemoryBody($0) } }
+    private func open(_ head: DiskHead, _ body: Chunk?) throws(IOFailure) -> any StoredBody {
+        guard let name = head.file else {
+            guard let body else { throw IOFailure(.system(ENOENT), .open) }
+            return MemoryBody(body)
+        }
         let response = head.response
-        return DiskBody(head, paths.body(name)) { [weak self] in self?.remove(response) }
+        return try DiskBody(head, paths.body(name)) { [weak self] in self?.remove(response) }
     }
 
     /// It was used now. That is written down with many others, and before anything is evicted.
