@@ -47,7 +47,7 @@ extension FTPHandler {
         _ plan: FTPPlan, _ request: Request, _ login: FTPLogin, through way: ProxyChain, for load: Load, fresh: Bool,
         _ record: TransactionRecord?
     ) async throws(LoadError) -> FTPTransfer {
-        let core = load.core, access = NetworkAccess(request, core.configuration)
+        let core = load.core, access = NetworkAccess(request, core.configuration, to: plan.target.origin.host)
         var route = Route(origin: plan.target.origin, way: way)
         route.ftp = FTPKey(login.credential, core.configuration.ftp)
         route.trust = Route.Trust(generation: core.pool.connector.secure.generation, group: load.handshakeDecision?.group ?? 0)

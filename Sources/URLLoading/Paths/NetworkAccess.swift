@@ -51,13 +51,14 @@ final class PathNote: Sendable {
 }
 
 extension NetworkAccess {
-    init(_ request: Request, _ configuration: Configuration) {
+    /// - Parameter host: where an address leads that is none of http.
+    init(_ request: Request, _ configuration: Configuration, to host: Origin.Host? = nil) {
         allowsCellular = request.allowsCellularAccess ?? configuration.allowsCellularAccess
         allowsExpensive = request.allowsExpensiveNetworkAccess ?? configuration.allowsExpensiveNetworkAccess
         allowsConstrained = request.allowsConstrainedNetworkAccess ?? configuration.allowsConstrainedNetworkAccess
-        if request.waitsForConnectivity ?? configuration.waitsForConnectivity, case .success(let destination) = request.destination {
-            pathNote = destination.route.origin.host.isThisMachine ? nil : PathNote()
-        }
+        guard request.waitsForConnectivity ?? configuration.waitsForConnectivity else { return }
+        guard let host = host ?? (try? request.destination.get())?.route.origin.host else { return }
+        pathNote = host.isThisMachine ? nil : PathNote()
     }
 }
 

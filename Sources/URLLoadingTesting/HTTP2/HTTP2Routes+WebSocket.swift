@@ -64,6 +64,7 @@ final class HTTP2WebSocketWay: WebSocketWay {
     private let routes: HTTP2Routes
     private let stream: Int
     private let slot: PollSlot
+    private var hasMissed = false
 
     init(_ routes: HTTP2Routes, _ stream: Int, _ slot: PollSlot) { (self.routes, self.stream, self.slot) = (routes, stream, slot) }
 
@@ -85,7 +86,13 @@ final class HTTP2WebSocketWay: WebSocketWay {
         }
     }
 
-    func send(_ bytes: [UInt8]) async throws { try await routes.data(stream, slot, bytes, endStream: false) }
+    /// As on a socket, whoever sends first after a reset does not know yet.
+    func send(_ bytes: [UInt8]) async throws {
+        do { try await routes.data(stream, slot, bytes, endStream: false) } catch {
+            guard !hasMissed, routes.peer.token.stopReason == nil else { throw error }
+            hasMissed = true
+        }
+    }
 
     func stall() async throws {
         while !routes.isGone(stream) { await Poller.shared.park(slot, until: routes.peer.token) }

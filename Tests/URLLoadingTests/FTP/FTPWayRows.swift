@@ -67,13 +67,35 @@ struct FTPWayRows {
         }
     }
 
+    // MARK: The time of the whole
+
+    @Test("the time of the whole ends a load at any step, and no other try follows", arguments: [
+        FTPFault.stall(at: "USER"), .stall(at: "RETR"), .ignoresData, .stallsData(after: 3), .neverCompletes,
+    ])
+    func wholeTime(_ fault: FTPFault) async throws {
+        try await withFTPTestServer { server in
+            server.put("a", Data("hello".utf8))
+            server.inject(fault)
+            let rig = RetryRows.Rig(configure: {
+                $0.resourceTimeout = .seconds(100)
+                $0.idleTimeout = nil
+            })
+            async let error = failure(.resourceTimeout) { try await rig.session.data(from: server.url("/a")) }
+            try await server.wait { $0.stalled == 1 }
+            rig.clock.advance(by: .seconds(101))
+            _ = await error
+            #expect(rig.retries.isEmpty)
+            await expectEmpty(rig.session)
+        }
+    }
+
     // MARK: Waiting for a network (checklist 27)
 
     @Test("without a network it waits, tells so once, and goes on")
     func waits() async throws {
         try await withFTPTestServer { server in
             server.put("a", Data("hello".utf8))
-            let rig = ConnectivityRows.Rig(answer: { _ in ScriptedResolver.here })
+            let rig = ConnectivityRows.Rig()
             let target = try url("ftp://name.example:\(server.port)/a")
             async let text = rig.session.text(target)
             try await rig.untilWaiting()

@@ -26,7 +26,7 @@ struct WebSocketHTTP2Tests {
                 try await sending.value
                 try await session.expect(server.url("/get"), "here")
             }
-            try await socket.ping()
+            try await socket.ping(within: .seconds(600))
             let ending = await socket.close()
             #expect(ending.error == nil && !ending.isByPeer && ending.close?.code == .normal, "\(ending)")
             #expect(server.counts.accepted == 1)

@@ -56,7 +56,7 @@ struct WebSocketRows {
     func waits() async throws {
         try await withTestOrigin { origin in
             origin.webSocket("/", .echo)
-            let rig = ConnectivityRows.Rig(answer: { _ in ScriptedResolver.here })
+            let rig = ConnectivityRows.Rig()
             let socket = rig.session.webSocketTask(try url("ws://name.example:\(origin.port)/"))
             socket.resume()
             try await rig.untilWaiting()

@@ -179,12 +179,12 @@ struct WebSocketTests {
         try await withEcho { session, url in
             let socket = session.webSocketTask(url)
             socket.resume()
-            let time = try await socket.ping()
+            let time = try await socket.ping(within: .seconds(600))
             #expect(time > .zero)
             let receiver = Task { try await socket.receive() }
             while !socket.load.state.withLock({ $0.isReading }) { await pause() }
             try await withThrowingTaskGroup(of: Void.self) { group in
-                for _ in 0..<20 { group.addTask { _ = try await socket.ping() } }
+                for _ in 0..<20 { group.addTask { _ = try await socket.ping(within: .seconds(600)) } }
                 try await group.waitForAll()
             }
             try await socket.send(.text("x"))

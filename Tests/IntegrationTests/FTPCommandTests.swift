@@ -1,0 +1,61 @@
+import Foundation
+import Glibc
+import Testing
+import URLLoading
+import URLLoadingTesting
+
+/// `urlload -C` of ftp, killed in the middle of a file and run again.
+@Suite(.timeLimit(.minutes(2)))
+struct FTPCommandTests {
+    @Test("what a killed run has is not fetched again", .enabled(if: Servers.variable("VSFTPD") != nil, "No vsftpd"))
+    func killed() async throws {
+        let held = try Servers.text("FTP_FILES", "/pub/killed.bin"), folder = try TemporaryFolder()
+        // Sparse, and large enough to be met in the middle; with a mark here and there.
+        let length: UInt64 = 512 << 20
+        _ = FileManager.default.createFile(atPath: held, contents: nil)
+        let file = try #require(FileHandle(forWritingAtPath: held))
+        try file.truncate(atOffset: length)
+        for offset in stride(from: 0, to: length, by: 16 << 20) {
+            try file.seek(toOffset: offset)
+            file.write(Data("\(offset)".utf8))
+        }
+        try file.close()
+        chmod(held, 0o644)
+        defer { unlink(held) }
+        let target = try Servers.text("VSFTPD", "/pub/killed.bin")
+        let running = try Running(Running.urlloadPath, ["-C", "-s", "-o", "file", target], in: folder)
+        func size() -> Int {
+            folder.names.compactMap { (try? FileManager.default.attributesOfItem(atPath: folder.path + "/" + $0))?[.size] as? Int }.max() ?? 0
+        }
+        while size() < 1 << 20 { try await Task.sleep(for: .microseconds(100)) }
+        running.send(SIGKILL)
+        _ = try await running.wait()
+        #expect(size() < Int(length) && folder.names.contains(".file.urlload"), "\(folder.names) \(size())")
+        let second = try await Running.urlload(["-C", "-v", "-o", "file", target], in: folder)
+        let same = try await Running.command("/usr/bin/cmp", [folder.path + "/file", held])
+        #expect(second.code == 0 && same.code == 0, "\(second.errors) \(same.text)")
+        #expect(second.errors.contains("> REST ") && folder.names == ["file"], "\(folder.names) \(second.errors)")
+    }
+
+    @Test("killed without real servers: the second run asks for the rest")
+    func killedHere() async throws {
+        try await withFTPTestServer { server in
+            let content = Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
+            server.put("file", content)
+            server.inject(.stallsData(after: 1_000_000))
+            let folder = try TemporaryFolder(), target = server.url("/file").absoluteString
+            let running = try Running(Running.urlloadPath, ["-C", "-s", "-o", "file", target], in: folder)
+            func size() -> Int {
+                folder.names.compactMap { (try? FileManager.default.attributesOfItem(atPath: folder.path + "/" + $0))?[.size] as? Int }.max() ?? 0
+            }
+            while size() < 1_000_000 { try await Task.sleep(for: .milliseconds(1)) }
+            running.send(SIGKILL)
+            _ = try await running.wait()
+            server.removeFaults()
+            let second = try await Running.urlload(["-C", "-s", "-o", "file", target], in: folder)
+            let whole = try folder.bytes("file")
+            #expect(second.code == 0 && whole == [UInt8](content), "\(second.errors)")
+            #expect(server.commands.contains { $0.hasPrefix("REST ") && $0 != "REST 0" }, "\(server.commands)")
+        }
+    }
+}
