@@ -22,6 +22,12 @@ struct Contender {
         Contender(name: "ours-proxy", executable: "ours", environment: ["OURS_PROXY": "1"]),
     ]
 
+    /// What it costs that somebody decides about each server: chosen by name alone.
+    static let deciding: [Contender] = [
+        Contender(name: "ours-decides", executable: "ours", environment: ["OURS_DECIDES": "1"]),
+        Contender(name: "ours-loop-decides", executable: "ours", environment: ["OURS_EXECUTOR": "1", "OURS_DECIDES": "1"]),
+    ]
+
     var isFoundation: Bool { name == "fnet" }
 
     /// The first is what the ratios are to.
