@@ -1,7 +1,7 @@
 // URLLoading: its async verbs, a task for each connection. OURS_EXECUTOR=1 runs the same code on
 // the loop's executor, entered once. OURS_SHAPE chooses another shape than the verb.
 // BENCH_HTTP2=1 speaks HTTP/2: one connection, as many streams as there would be connections. OURS_HTTP1 keeps to
-// HTTP/1.1, OURS_PROXY goes through BENCH_PROXY.
+// HTTP/1.1, OURS_DECIDES asks a decision about each server, BENCH_BUNDLE loads the system's roots too, OURS_PROXY goes through BENCH_PROXY.
 
 import BenchMeasure
 import FoundationEssentials
@@ -88,12 +88,22 @@ struct Ours {
         if Self.variable("BENCH_HTTP2") == "1", !url.hasPrefix("https:") { configuration.httpVersions = .http2PriorKnowledge }
         if getenv("OURS_HTTP1") != nil { configuration.httpVersions = .http1Only }
         if getenv("OURS_PROXY") != nil { configuration.proxies = .fixed([try Proxy(Self.variable("BENCH_PROXY"))]) }
-        if let cafile = options.cafile { configuration.tls.roots = .file(String(cString: cafile)) }
+        if let cafile = options.cafile {
+            let path = String(cString: cafile)
+            // The system's roots too, as in `rawc`.
+            configuration.tls.roots = getenv("BENCH_BUNDLE") == nil
+                ? .file(path) : .systemAnd(try String(contentsOfFile: path, encoding: .utf8))
+        }
+        var decisions: Decisions?
+        if getenv("OURS_DECIDES") != nil {
+            decisions = Decisions()
+            decisions?.challenge = Decision { challenge in challenge.serverTrust.map { .accept($0) } ?? .performDefaultHandling }
+        }
         let shape = getenv("OURS_SHAPE").flatMap { Shape(rawValue: String(cString: $0)) } ?? .verb
         if shape == .observer { configuration.observers = [LoadStatistics()] }
         if shape == .cookies { configuration.cookies.storage = .store(Self.cookies(of: URL(string: url)?.host() ?? "")) }
         let ours = Ours(
-            session: Session(configuration), connections: options.connections,
+            session: Session(configuration, decisions: decisions), connections: options.connections,
             kind: Kind(rawValue: String(cString: options.scenario)) ?? .get, shape: shape, caching: caching,
             cache: configuration.cache)
 

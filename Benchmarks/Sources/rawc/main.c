@@ -83,6 +83,7 @@ static void prepare_tls(void) {
     if (!strcmp(options.scenario, "bulk")) SSL_CTX_set_default_read_buffer_len(tls, 128 * 1024);
     if (options.cafile ? !SSL_CTX_load_verify_file(tls, options.cafile) : !SSL_CTX_set_default_verify_paths(tls))
         bench_fail("cannot read the CA file");
+    if (options.cafile && getenv("BENCH_BUNDLE") && !SSL_CTX_set_default_verify_paths(tls)) bench_fail("no system roots");
     if (!strcmp(options.scenario, "handshake-resumed")) {
         SSL_CTX_set_session_cache_mode(tls, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
         SSL_CTX_sess_set_new_cb(tls, keep_session);

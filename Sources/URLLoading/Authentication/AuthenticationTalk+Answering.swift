@@ -35,10 +35,14 @@ extension AuthenticationTalk {
         if let used = side.login {
             if used.renew(from: offers) { return used }
             side.login = nil
-            side.failures += 1
-            side.refused.append(used.credential)
+            let wasSaid = place.isProxy || legs?.hasSpoken ?? true
+            if wasSaid {
+                side.failures += 1
+                side.refused.append(used.credential)
+            }
             if used.isTicket { side.hasTriedTicket = true }
-            authenticator.forget(used)
+            // What was not said, because others share the way, is good elsewhere; but not a ticket that has ended.
+            if wasSaid || used.isTicket { authenticator.forget(used) }
         } else if let own = basicRefused {
             basicRefused = nil
             side.failures += 1

@@ -125,7 +125,7 @@ final class AuthenticationTalk: @unchecked Sendable {
     }
 
     /// The proof that the request sent last began: its answer may end it.
-    private var legs: ProofLegs?
+    private(set) var legs: ProofLegs?
 
     /// The way with what is known to open its proxies: what this load was told goes before what is remembered.
     func opened(_ way: ProxyChain) -> ProxyChain {

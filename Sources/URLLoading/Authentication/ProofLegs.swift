@@ -13,6 +13,9 @@ final class ProofLegs: @unchecked Sendable {
     private let scheme: Scheme
     let login: Login
     let isProxy: Bool
+    /// Something of it went out, or its connection was open already.
+    private(set) var hasSpoken = false
+    func wasHeard() { hasSpoken = true }
 
     /// The value of Authorization or Proxy-Authorization, and whether it goes with the request itself.
     typealias Message = (value: String, isLast: Bool)
@@ -30,9 +33,12 @@ final class ProofLegs: @unchecked Sendable {
     /// - Parameter binding: of the channel to whoever hears it (RFC 5929).
     func first(_ binding: [UInt8]?, _ load: LoadControl) async throws(LoadError) -> Message? {
         switch scheme {
-        case .ntlm: return ("NTLM " + Base64.encode(NTLMNegotiate.bytes), false)
+        case .ntlm:
+            hasSpoken = true
+            return ("NTLM " + Base64.encode(NTLMNegotiate.bytes), false)
         case .negotiate(let proof):
             guard let said = await proof.begin(binding, load) else { return nil }
+            hasSpoken = true
             return ("Negotiate " + Base64.encode(said.words), said.isComplete)
         }
     }

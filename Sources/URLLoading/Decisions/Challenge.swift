@@ -52,7 +52,7 @@ public struct Challenge: Sendable {
         public static let digest = Method("Digest")
         /// A token (RFC 6750).
         public static let bearer = Method("Bearer")
-        /// Kerberos (RFC 4559).
+        /// Kerberos (RFC 4559). Asked about only where no ticket is there; a user is `name@REALM`.
         public static let negotiate = Method("Negotiate")
         /// User and password, where a protocol knows one way only: `ftp` and `ftps`.
         public static let `default` = Method("Default")

@@ -40,6 +40,7 @@ extension HTTPExchange {
 
     private func open(with legs: ProofLegs, _ binding: [UInt8]?, _ request: PreparedRequest) async throws(LoadError) {
         guard !connection.isOpened else {
+            legs.wasHeard()
             try await send(request)
             if head?.status == legs.refusal { forgetProof() }
             return

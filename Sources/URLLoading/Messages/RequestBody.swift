@@ -65,7 +65,8 @@ public struct RequestBody: Sendable {
         return RequestBody(.data(Data(text.utf8)), contentType: "application/x-www-form-urlencoded")
     }
 
-    /// A sequence of pieces, asked for when the body is sent, and again if it must be sent again. Pulled no
+    /// A sequence of pieces, asked for when the body is sent, and again if it must be sent again, or hashed before it
+    /// is (Digest with auth-int): all must give the same bytes. Pulled no
     /// faster than the peer takes the bytes.
     /// - Parameters:
     ///   - length: the exact number of bytes; `nil` sends the body chunked.

@@ -204,12 +204,17 @@ import URLLoadingWire
             origin.route("*") { gate.answer($0) }
             let ways = Lock<[ProxyChain]>([.direct])
             let (configuration, _) = ProxyRows.client(.decided { _ in ways.withLock { $0 } })
-            let session = Session(configuration, decisions: .challenged(ChallengeLog()) { _ in .use(Self.ada) })
+            let log = ChallengeLog()
+            let session = Session(configuration, decisions: .challenged(log) { _ in .use(Self.ada) })
             try await session.expect(origin.url(), "ada 0")
             let proxy = try Proxy(.http, host: "127.0.0.1", port: origin.port)
             ways.withLock { $0 = [[proxy]] }
             try await session.expect(origin.url(), "refused")
             #expect(gate.seen.last?.hasSuffix(" -") == true)
+            // What was not said was not refused.
+            ways.withLock { $0 = [.direct] }
+            try await session.expect(origin.url(), "ada 0")
+            #expect(log.withLock { $0.map(\.previousFailureCount) } == [0])
             await expectEmpty(session)
         }
     }
