@@ -32,7 +32,8 @@ struct WaitingRows {
     @Test("interim responses are heard before the response, on the delegate queue")
     func informational() async throws {
         try await withTestOrigin { origin in
-            origin.route("/") { _ in .ok("").after(.init(.earlyHints), .init(.processing)) }
+            let hints = try #require(Status(103)), processing = try #require(Status(102))
+            origin.route("/") { _ in .ok("").after(.init(hints), .init(processing)) }
             let delegate = Hearer()
             let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
             session.dataTask(with: origin.url()).resume()
