@@ -92,6 +92,10 @@ extension Configuration {
         tls.minimumVersion = values.minimumTLS == .TLSv13 ? .tls13 : .tls12
         tls.maximumVersion = values.maximumTLS == .TLSv12 ? .tls12 : .tls13
         authentication.credentials = values.credentials?.store
+        cookies.storage = values.cookies.map { .store($0.store) } ?? .none
+        cookies.acceptPolicy = values.acceptPolicy?.core
+        cookies.fallbackPolicy = .onlyFromMainDocument
+        cookies.sendsCookies = values.setsCookies
     }
 }
 
