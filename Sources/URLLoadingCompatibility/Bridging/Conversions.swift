@@ -77,9 +77,9 @@ extension URLResponse {
 extension Configuration {
     init(_ values: URLSessionConfiguration.Values) {
         self = values.isEphemeral ? .ephemeral : .default
-        // The classic shape has no URLCache yet, so its sessions keep nothing.
-        cache = nil
         keepsResponses = false
+        cache = values.cache?.isPlain == true ? values.cache?.core : nil
+        foreignCache = values.cache.flatMap { $0.isPlain ? nil : AskedCache($0) }
         idleTimeout = Duration(timeout: values.requestTimeout)
         resourceTimeout = Duration(timeout: values.resourceTimeout)
         maximumConnectionsPerHost = max(1, values.connectionsPerHost)

@@ -202,10 +202,7 @@ struct Mailbox: Sendable {
         }
         if !informational.isEmpty { return .informational(informational.removeFirst()) }
         if let sent = sent.take() { return .sent(sent) }
-        if let question = question.take() {
-            asked = question
-            return .question(question)
-        }
+        if let question, !question.comesLast { return nextQuestion(question) }
         guard !isHeld else { return nil }
         if let response = response.take() {
             isHeld = true
@@ -217,6 +214,7 @@ struct Mailbox: Sendable {
             defer { body = Data() }
             return .data(body)
         }
+        if let question { return nextQuestion(question) }
         guard let outcome else { return nil }
         if isToBeSaved, case .some(nil) = self.outcome {
             isToBeSaved = false
@@ -225,6 +223,11 @@ struct Mailbox: Sendable {
         if let metrics = metrics.take() { return .metrics(metrics) }
         isOver = true
         return .finished(outcome)
+    }
+
+    private mutating func nextQuestion(_ question: any Question) -> Call {
+        (self.question, asked) = (nil, question)
+        return .question(question)
     }
 
     /// The whole body, for the handler.

@@ -16,6 +16,7 @@ extension TaskBridge {
         decisions.redirect = Decision { [self] redirect in try await decide(redirect) }
         decisions.newBody = Decision { [self] demand in try await makeBody(demand) }
         decisions.challenge = URLSession.decisions.challenge
+        decisions.cache = Self.cacheDecision
         return decisions
     }
 

@@ -17,7 +17,7 @@ final class TaskBridge: LoadSink, Sendable {
     let identifier: Int
     let original: URLRequest
     private let lane: DelegateLane
-    private let hasHandler: Bool
+    let hasHandler: Bool
     private let isDownload: Bool
     /// Bytes that a handler gets at most.
     private let limit: Int

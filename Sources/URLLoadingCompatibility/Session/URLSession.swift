@@ -67,7 +67,9 @@ open class URLSession: NSObject, @unchecked Sendable {
         }
     }
 
-    private static let sharedSession = URLSession(shared: .shared)
+    /// The core's own shared session, unless the program wants something of it that only the classic shape has.
+    private static let sharedSession = URLSession(
+        shared: URLCache.isSharedReplaced ? Session(Configuration(URLSessionConfiguration.default.values)) : .shared)
 
     /// One session for everybody, with the default configuration and no delegate. It cannot be invalidated.
     open class var shared: URLSession { sharedSession }
@@ -136,7 +138,32 @@ open class URLSession: NSObject, @unchecked Sendable {
         set { members.withLock { $0.description = newValue } }
     }
 
+    /// A cache that must be asked by its methods.
+    final var ownCache: URLCache? { isShared && core === Session.shared ? nil : settings.values.cache.flatMap { $0.isPlain ? nil : $0 } }
+
     final var delegates: Delegates { members.withLock { $0.delegates } }
+
+    // MARK: What it remembers
+
+    /// Forgets cookies, stored responses and credentials of the session's storages, which others may use too, and closes the
+    /// connections that are not in use. Nothing is revoked of tasks that go on.
+    /// - Parameter completionHandler: called once, on the ``delegateQueue``.
+    open func reset(completionHandler: @escaping @Sendable () -> Void) {
+        Self.keeping.async { [self] in
+            forget()
+            lane.append(.call(completionHandler))
+        }
+    }
+
+    /// Writes what the session's storages have not yet written to their files, and closes the connections that are not in
+    /// use.
+    /// - Parameter completionHandler: called once, on the ``delegateQueue``.
+    open func flush(completionHandler: @escaping @Sendable () -> Void) {
+        Task { [self] in
+            await writeOut()
+            lane.append(.call(completionHandler))
+        }
+    }
 
     // MARK: Tasks
 
@@ -245,8 +272,10 @@ open class URLSession: NSObject, @unchecked Sendable {
             if !members.isInvalid { members.tasks[identifier] = task }
             return members.isInvalid
         }
-        bridge.begin(isLate ? .failure(.tooLate(request)) : Request.make(request, settings.requestCachePolicy).flatMap {
-            load($0, bridge)
+        bridge.begin(isLate ? .failure(.tooLate(request)) : Request.make(request, settings.requestCachePolicy).flatMap { made in
+            var made = made
+            if ownCache != nil { made.properties[ClassicTask.self] = ClassicTask.Value(bridge: bridge) }
+            return load(made, bridge)
         })
         return task
     }

@@ -33,11 +33,13 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         /// `nil` until it was set.
         var acceptPolicy: HTTPCookie.AcceptPolicy?
         var cookies: HTTPCookieStorage?
+        var cache: URLCache?
 
         static var usual: Values {
             var values = Values()
             values.credentials = .shared
             values.cookies = .shared
+            values.cache = .shared
             return values
         }
     }
@@ -62,6 +64,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         values.isEphemeral = true
         values.credentials = URLCredentialStorage()
         values.cookies = HTTPCookieStorage()
+        values.cache = URLCache(memoryCapacity: 4 << 20, diskCapacity: 0, directory: nil)
         return URLSessionConfiguration(values)
     }
 
@@ -177,6 +180,13 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     open var urlCredentialStorage: URLCredentialStorage? {
         get { values.credentials }
         set { state.withLock { $0.credentials = newValue } }
+    }
+
+    /// Where responses are kept, and answered from: ``URLCache/shared`` for ``default``, one of its own in memory for
+    /// ``ephemeral``, nowhere if it is `nil`.
+    open var urlCache: URLCache? {
+        get { values.cache }
+        set { state.withLock { $0.cache = newValue } }
     }
 
     // MARK: Cookies
