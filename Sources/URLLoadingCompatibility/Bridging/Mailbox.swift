@@ -32,9 +32,10 @@ struct Mailbox: Sendable {
     private var isWaiting = false
     private var informational: [HTTPURLResponse] = []
     private var sent: ByteCount?
-    private var question: (any Question)?
+    /// Mostly one: a protocol of the program's may ask while its load does.
+    private var questions: [any Question] = []
     /// The delegate has been asked.
-    private var asked: (any Question)?
+    private var asked: [any Question] = []
     private var response: URLResponse?
     private var resumed: (offset: Int64, expected: Int64?)?
     private var written: ByteCount?
@@ -97,13 +98,13 @@ struct Mailbox: Sendable {
     /// Returns false if nobody will answer any more.
     mutating func put(_ question: any Question) -> Bool {
         guard failure == nil, outcome == nil, !isStopped else { return false }
-        self.question = question
+        questions.append(question)
         return true
     }
 
     /// - Parameter isHeard: there is a delegate for it, or it is kept for the handler.
     mutating func put(_ response: URLResponse, isHeard: Bool) {
-        asked = nil
+        asked = []
         guard failure == nil else { return }
         self.isHeard = isHeard
         missing = response.expectedContentLength >= 0 ? response.expectedContentLength : nil
@@ -158,18 +159,18 @@ struct Mailbox: Sendable {
     }
 
     private mutating func release() -> Released {
-        defer { (waiter, question, asked) = (nil, nil, nil) }
-        return Released(waiter: waiter, question: question ?? asked)
+        defer { (waiter, questions, asked) = (nil, [], []) }
+        return Released(waiter: waiter, questions: questions + asked)
     }
 
     struct Released: Sendable {
         var waiter: UnsafeContinuation<Void, Never>?
-        var question: (any Question)?
+        var questions: [any Question] = []
 
         /// Outside of the lock.
         func settle() {
             waiter?.resume()
-            question?.withdraw()
+            for question in questions { question.withdraw() }
         }
     }
 
@@ -202,7 +203,7 @@ struct Mailbox: Sendable {
         }
         if !informational.isEmpty { return .informational(informational.removeFirst()) }
         if let sent = sent.take() { return .sent(sent) }
-        if let question, !question.comesLast { return nextQuestion(question) }
+        if let place = questions.firstIndex(where: { !$0.comesLast }) { return nextQuestion(place) }
         guard !isHeld else { return nil }
         if let response = response.take() {
             isHeld = true
@@ -214,7 +215,7 @@ struct Mailbox: Sendable {
             defer { body = Data() }
             return .data(body)
         }
-        if let question { return nextQuestion(question) }
+        if !questions.isEmpty { return nextQuestion(0) }
         guard let outcome else { return nil }
         if isToBeSaved, case .some(nil) = self.outcome {
             isToBeSaved = false
@@ -222,11 +223,14 @@ struct Mailbox: Sendable {
         }
         if let metrics = metrics.take() { return .metrics(metrics) }
         isOver = true
+        // They refer to their task.
+        asked = []
         return .finished(outcome)
     }
 
-    private mutating func nextQuestion(_ question: any Question) -> Call {
-        (self.question, asked) = (nil, question)
+    private mutating func nextQuestion(_ place: Int) -> Call {
+        let question = questions.remove(at: place)
+        asked.append(question)
         return .question(question)
     }
 

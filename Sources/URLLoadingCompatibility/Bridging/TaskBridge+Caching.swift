@@ -70,10 +70,7 @@ final class AskedCache: ForeignCache {
 
     init(_ cache: URLCache) { self.cache = cache }
 
-    var largestEntry: Int {
-        let capacity = max(cache.memoryCapacity, cache.diskCapacity)
-        return min(capacity, max(capacity / 20, 64 << 10))
-    }
+    var largestEntry: Int { cache.largestEntry }
 
     func cachedResponse(for request: Request) async -> CachedResponse? {
         let (asked, task) = classic(request)

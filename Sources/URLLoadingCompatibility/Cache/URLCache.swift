@@ -62,6 +62,12 @@ open class URLCache: NSObject, @unchecked Sendable {
     /// Nothing of it can be overridden.
     final var isPlain: Bool { type(of: self) == URLCache.self }
 
+    /// The most bytes of a body worth collecting: one is not to drive out all others.
+    final var largestEntry: Int {
+        let capacity = max(memoryCapacity, diskCapacity)
+        return min(capacity, max(capacity / 20, 64 << 10))
+    }
+
     // MARK: By request
 
     /// The whole response that is kept for a GET like this, whatever its age.

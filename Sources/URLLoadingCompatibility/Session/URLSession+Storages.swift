@@ -5,6 +5,11 @@ import URLLoading
 import URLLoadingIO
 
 extension URLSession {
+    /// Somebody is asked about its requests, and wants to know whose they are.
+    final var marksRequests: Bool { ownCache != nil || !additional.protocolClasses.isEmpty || !ProtocolClasses.isEmpty }
+    final var cache: URLCache? { additional.cache }
+    final var additionalHeaders: [AnyHashable: Any]? { additional.headers }
+
     /// Where storages may wait for the disk.
     static let keeping = DispatchQueue(label: "URLSession.storages")
 

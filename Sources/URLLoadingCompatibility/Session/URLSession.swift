@@ -141,6 +141,8 @@ open class URLSession: NSObject, @unchecked Sendable {
     /// A cache that must be asked by its methods.
     final var ownCache: URLCache? { isShared && core === Session.shared ? nil : settings.values.cache.flatMap { $0.isPlain ? nil : $0 } }
 
+    final var additional: URLSessionConfiguration.Values { settings.values }
+
     final var delegates: Delegates { members.withLock { $0.delegates } }
 
     // MARK: What it remembers
@@ -274,7 +276,7 @@ open class URLSession: NSObject, @unchecked Sendable {
         }
         bridge.begin(isLate ? .failure(.tooLate(request)) : Request.make(request, settings.requestCachePolicy).flatMap { made in
             var made = made
-            if ownCache != nil { made.properties[ClassicTask.self] = ClassicTask.Value(bridge: bridge) }
+            if marksRequests { bridge.mark(&made) }
             return load(made, bridge)
         })
         return task

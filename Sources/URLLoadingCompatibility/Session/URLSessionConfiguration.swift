@@ -34,6 +34,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         var acceptPolicy: HTTPCookie.AcceptPolicy?
         var cookies: HTTPCookieStorage?
         var cache: URLCache?
+        var protocolClasses: [AnyClass] = []
 
         static var usual: Values {
             var values = Values()
@@ -187,6 +188,13 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     open var urlCache: URLCache? {
         get { values.cache }
         set { state.withLock { $0.cache = newValue } }
+    }
+
+    /// Classes that are asked whether they load a request before the library does, first to last: subclasses of
+    /// ``URLProtocol``. None by default; those that were registered are asked after them.
+    open var protocolClasses: [AnyClass]? {
+        get { values.protocolClasses }
+        set { state.withLock { $0.protocolClasses = newValue ?? [] } }
     }
 
     // MARK: Cookies
