@@ -4,6 +4,7 @@ import Foundation
 import Testing
 import URLLoading
 import URLLoadingCompatibility
+import URLLoadingIO
 import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(1)))
@@ -70,5 +71,98 @@ struct ClassicGuideTests {
             #expect(beneath?.reason == .unsupportedScheme)
             session.invalidateAndCancel()
         }
+    }
+
+    final class Asker: NSObject, URLSessionDataDelegate {
+        let policy = Policy()
+        let done = Counter()
+        func urlSession(
+            _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse
+        ) async -> URLSession.ResponseDisposition {
+            await policy.allows(response) ? .allow : .cancel
+        }
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { done.add() }
+    }
+
+    actor Policy {
+        private(set) var asked = 0
+        func allows(_ response: URLResponse) -> Bool {
+            asked += 1
+            return true
+        }
+    }
+
+    @Test("guide: an async form of a delegate's method; bytes, lines")
+    func asyncForms() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("one\n\ntwo\n") }
+            let url = origin.url()
+            let asker = Asker()
+            let session = URLSession(configuration: .ephemeral, delegate: asker, delegateQueue: nil)
+            session.dataTask(with: url).resume()
+            await asker.done.reaches(1)
+            let asked = await asker.policy.asked
+            #expect(asked == 1)
+
+            var lines: [String] = []
+            let (bytes, response) = try await session.bytes(from: url)
+            for try await line in bytes.lines { lines.append(line) }
+            #expect(lines == ["one", "two"] && (response as? HTTPURLResponse)?.statusCode == 200)
+            session.finishTasksAndInvalidate()
+        }
+    }
+
+    @Test("guide: WebSockets, and connections without a session")
+    func conversations() async throws {
+        try await withTestOrigin { origin in
+            origin.webSocket("/chat", .echo)
+            origin.route("/") { _ in .ok("hello") }
+            let session = URLSession(configuration: .ephemeral)
+            let socket = session.webSocketTask(with: origin.url("/chat"), protocols: ["chat"])
+            socket.resume()
+            try await socket.send(.string("hello"))
+            var heard = ""
+            if case .string(let text) = try await socket.receive() { heard = text }
+            socket.cancel(with: .normalClosure, reason: nil)
+            #expect(heard == "hello")
+            session.finishTasksAndInvalidate()
+
+            let url = origin.url(), reader = ConnectionRows.Reader(), queue = OperationQueue()
+            let connection = NSURLConnection(request: URLRequest(url: url), delegate: reader, startImmediately: false)
+            connection?.setDelegateQueue(queue)
+            connection?.start()
+            await reader.done.reaches(1)
+            #expect(reader.body.all == [Data("hello".utf8)])
+        }
+    }
+
+    @Test("guide: a stream becomes secure")
+    func streams() async throws {
+        let identity = try TestCertificateAuthority(commonName: "Nobody's").issue(.init(names: ["127.0.0.1"]))
+        let context = try TLSServerContext(.init(certificateChain: identity.certificatePEM, privateKey: identity.keyPEM))
+        let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
+        let (host, port) = ("127.0.0.1", Int(listener.address.port))
+        let delegate = Listener()
+        delegate.trustsAll = true
+        let session = delegate.session()
+        async let server = {
+            let plain = try await StreamPeer(listener)
+            _ = try await plain.text(10)
+            try await plain.send("220 ready\r\n")
+            return try await plain.secured(by: context)
+        }()
+
+        let stream = session.streamTask(withHostName: host, port: port)
+        stream.resume()
+        try await stream.write(Data("STARTTLS\r\n".utf8), timeout: 10)
+        let (answer, _) = try await stream.readData(ofMinLength: 11, maxLength: 11, timeout: 10)
+        stream.startSecureConnection()
+
+        let peer = try await server
+        #expect(answer == Data("220 ready\r\n".utf8))
+        session.invalidateAndCancel()
+        await delegate.done.reaches(1)
+        peer.close()
+        listener.close()
     }
 }

@@ -23,6 +23,7 @@ struct MailboxTests {
             case .response: words.append("response")
             case .data(let data): words.append("data \(data.count)")
             case .finished(let error): words.append("finished \(error.map { "\($0.reason)" } ?? "")")
+            default: words.append("\(call)")
             }
         }
         return words

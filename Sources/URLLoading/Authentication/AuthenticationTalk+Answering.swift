@@ -83,6 +83,7 @@ extension AuthenticationTalk {
                 switch decision {
                 case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
                 case .rejectProtectionSpace: break asking
+                case .goOnWithout: return nil
                 case .accept, .present:
                     throw LoadError(.badDecision, phase: .deciding, party: .local, detail: "a credential is wanted")
                 case .performDefaultHandling:

@@ -123,7 +123,7 @@ final class HTTP1Connection: @unchecked Sendable {
                 phase = .receiving
                 return head
             case .informational(let head)?: control.informed(head)
-            case .upgraded(let head)? where control.takesUpgrade:
+            case .upgraded(let head)? where control.mayTakeUpgrade:
                 phase = .receiving
                 return head
             case .data?, .end?, .request?, .upgraded?:

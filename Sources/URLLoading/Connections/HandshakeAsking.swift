@@ -29,7 +29,7 @@ struct HandshakeAsking {
         case .performDefaultHandling, .use:
             guard trust.isTrusted || !trust.isResumed else { throw refusal(found) }
             transport.answer(trusts: trust.isTrusted)
-        case .rejectProtectionSpace:
+        case .rejectProtectionSpace, .goOnWithout:
             throw LoadError(
                 .certificateRefused, phase: .securing, party: .local, detail: trust.host, underlying: TrustFailure(trust: trust))
         case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
@@ -62,7 +62,7 @@ struct HandshakeAsking {
         case .present(let identity): transport.answer(identity: identity.identity)
         case .performDefaultHandling, .use: transport.answer(identity: proposed)
         // The server may do without.
-        case .rejectProtectionSpace: transport.answer(identity: nil)
+        case .rejectProtectionSpace, .goOnWithout: transport.answer(identity: nil)
         case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
         case .accept: throw .badAnswer("trust, where an identity is wanted")
         }

@@ -88,6 +88,9 @@ public enum ChallengeDecision: Sendable {
     case performDefaultHandling
     /// Not this way: the next way of the same response, if it offers one.
     case rejectProtectionSpace
+    /// No credential, whatever else the response offers: it is the result (checklist 84). For ``Challenge/serverTrust`` and
+    /// ``Challenge/clientCertificate`` the same as ``rejectProtectionSpace``.
+    case goOnWithout
     /// End the load as cancelled.
     case cancel
 }

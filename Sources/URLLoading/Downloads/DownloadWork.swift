@@ -233,6 +233,22 @@ final class DownloadWork: Sendable {
         return result
     }
 
+    /// Writes what somebody else has read, behind what is there. One call at a time.
+    func append(_ data: Data) async throws(LoadError) {
+        let (held, offset) = state.withLock { ($0.file, $0.offset) }
+        guard let held else { return }
+        let written = await BlockingThreads.files.call(.never) { () -> Result<Void, IOFailure> in
+            data.withUnsafeBytes { bytes in Result { () throws(IOFailure) in try held.write(bytes, at: offset) } }
+        }
+        if case .failure(let error)? = written {
+            throw LoadError(.cannotWriteFile, phase: .receiving, party: .system, detail: "\(held.path): \(error.words)")
+        }
+        state.withLock { $0.offset = offset + Int64(data.count) }
+    }
+
+    /// What was read is not what was sent: nobody could go on with it.
+    func forgetRecord() { state.withLock { $0.record = nil } }
+
     /// How far a visit to the file came.
     struct Saved: Sendable {
         var count = 0

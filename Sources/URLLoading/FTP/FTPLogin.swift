@@ -57,7 +57,7 @@ struct FTPLogin {
         case .use(let answer):
             guard answer.token == nil else { throw Self.badAnswer("ftp knows no tokens") }
             (credential, isAnswer) = (answer, true)
-        case .performDefaultHandling, .rejectProtectionSpace: throw refusal
+        case .performDefaultHandling, .rejectProtectionSpace, .goOnWithout: throw refusal
         case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
         case .accept, .present: throw Self.badAnswer("a credential is wanted")
         }

@@ -191,7 +191,11 @@ class Load: LoadControl, @unchecked Sendable {
     ) async throws(LoadError) {
         do throws(LoadError) {
             switch try await ask(decision, exchange.response) {
-            case .allow: break
+            case .allow:
+                // What follows a 101 is no body (RFC 9110 §15.2.2).
+                if exchange.head?.status == .switchingProtocols, !takesUpgrade {
+                    throw LoadError(.unexpectedUpgrade, phase: .deciding, party: .local)
+                }
             case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
             case .becomeDownload(let options): try becomeDownload(options)
             case .becomeStream: try becomeStream(exchange)

@@ -42,6 +42,8 @@ class LoadControl: StopToken, @unchecked Sendable {
 
     /// It asks for another protocol than HTTP on its connection, and takes that over (RFC 9110 §7.8).
     var takesUpgrade: Bool { false }
+    /// Somebody will be asked what to do with a 101, and may take the connection.
+    var mayTakeUpgrade: Bool { takesUpgrade }
 
     /// An interim response has come.
     func informed(_ head: HTTP1ResponseHead) {}

@@ -18,6 +18,11 @@ extension Session {
     public nonisolated func streamTask(host: String, port: Int, secure: Bool = false) -> StreamTask {
         StreamTask(StreamLoad(core, Origin(streamTo: host, port: port), isSecure: secure), self)
     }
+
+    /// For the classic shape, which holds its session.
+    package nonisolated func streamTask(holdingSessionTo host: String, port: Int) -> StreamTask {
+        StreamTask(StreamLoad(core, Origin(streamTo: host, port: port), isSecure: false, holdsSession: true), self)
+    }
 }
 
 extension Origin {

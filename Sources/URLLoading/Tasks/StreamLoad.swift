@@ -13,6 +13,8 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
     let url: URL?
     let state: Lock<StreamState>
     private let wantsSecurity: Bool
+    /// A session that finishes its tasks waits for it although nobody has resumed it.
+    private let holdsSession: Bool
 
     // Touched by whoever is inside on that side.
     var buffer: StreamBuffer
@@ -32,9 +34,11 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
     ///   - received: what came over it and nobody has taken.
     init(
         _ core: Core, _ origin: Origin?, isSecure: Bool, adopting transport: (any Transport)? = nil,
-        buffered received: Chunk? = nil, inPlaceOf predecessor: LoadControl? = nil
+        buffered received: Chunk? = nil, inPlaceOf predecessor: LoadControl? = nil,
+        holdsSession: Bool = false
     ) {
         self.core = core
+        self.holdsSession = holdsSession
         self.origin = origin
         url = origin.flatMap { URL(string: "tcp://\($0.host):\($0.port)") }
         wantsSecurity = isSecure
@@ -59,7 +63,7 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
         return nil
     }
 
-    override var isGoingOn: Bool { state.withLock { $0.isBegun } }
+    override var isGoingOn: Bool { holdsSession || state.withLock { $0.isBegun } }
 
     // MARK: The controls
 

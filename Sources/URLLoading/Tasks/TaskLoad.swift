@@ -71,6 +71,8 @@ final class TaskLoad: Load, @unchecked Sendable {
     /// Nobody but the library reads it.
     override var readsToEnd: Bool { download != nil || sink != nil }
 
+    override var mayTakeUpgrade: Bool { download == nil && (decisions?.response ?? core.decisions?.response) != nil }
+
     override var isGoingOn: Bool { holdsSession || state.withLock { $0.isBegun } }
 
     // MARK: The controls
@@ -187,7 +189,7 @@ final class TaskLoad: Load, @unchecked Sendable {
     }
 
     override func becomeStream(_ exchange: any Exchange) throws(LoadError) {
-        guard sink == nil, download == nil, exchange.network is HTTPExchange, !exchange.isSending, state.withLock({ $0.becomeStream() }) else {
+        guard download == nil, exchange.network is HTTPExchange, !exchange.isSending, state.withLock({ $0.becomeStream() }) else {
             guard exchange.network is HTTP2Exchange else { return try super.becomeStream(exchange) }
             throw LoadError(
                 .badDecision, phase: .deciding, party: .local,

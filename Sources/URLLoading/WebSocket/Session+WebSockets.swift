@@ -26,6 +26,13 @@ extension Session {
         WebSocketTask(WebSocketLoad(core, request, protocols, options, decisions), self)
     }
 
+    /// For the classic shape, which holds its session and hears of everything.
+    package nonisolated func webSocketTask(
+        _ request: Request, protocols: [String], options: WebSocketOptions, decisions: Decisions?, sink: any WebSocketSink
+    ) -> WebSocketTask {
+        WebSocketTask(WebSocketLoad(core, request, protocols, options, decisions, sink: sink), self)
+    }
+
     /// Makes a WebSocket to a URL; see ``webSocketTask(_:protocols:options:decisions:)-(Request,_,_,_)``.
     public nonisolated func webSocketTask(
         _ url: URL, protocols: [String] = [], options: WebSocketOptions = WebSocketOptions()

@@ -26,6 +26,9 @@ struct WebSocketInput {
         (storage, unread) = (received.storage, received.range)
     }
 
+    /// Of the messages from here on, and of what comes of this one.
+    mutating func setLimit(_ limit: Int) { if reader.limit != limit { reader.limit = max(0, limit) } }
+
     /// Bytes are here that have not been looked at: a part of a frame's head does not count.
     private(set) var mayHoldMore = true
     /// Bytes of the message that is being received.

@@ -113,6 +113,7 @@ extension WebSocketLoad {
     /// As far as it goes without a wait, and not beyond the next message. By whoever reads.
     func read(from transport: any Transport, atMost most: Int = .max, looks: Int = 64) -> ReadStep {
         var looks = looks
+        input?.setLimit(maximumMessageSize.load(ordering: .relaxed))
         while true {
             if state.withLock({ $0.isLingering }) {
                 guard discard(from: transport, &looks) else { return .blocked(.read) }

@@ -6,8 +6,19 @@ import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
+/// Where the classic shape hears of a WebSocket.
+package protocol WebSocketSink: AnyObject, Sendable {
+    /// In order; must not wait.
+    func emit(_ event: LoadEvent)
+    /// Comes before anything else of the open socket.
+    func opened(_ opening: WebSocketOpening)
+}
+
 final class WebSocketLoad: Load, @unchecked Sendable {
     let options: WebSocketOptions
+    /// Of messages received. May change.
+    let maximumMessageSize: Atomic<Int>
+    private let sink: (any WebSocketSink)?
     let state: Lock<WebSocketState>
     /// What was asked for, with the scheme it was asked for with.
     let url: URL
@@ -26,8 +37,13 @@ final class WebSocketLoad: Load, @unchecked Sendable {
     let sentCount = Atomic<Int64>(0)
     let receivedCount = Atomic<Int64>(0)
 
-    init(_ core: Core, _ request: Request, _ protocols: [String], _ options: WebSocketOptions, _ decisions: Decisions?) {
+    init(
+        _ core: Core, _ request: Request, _ protocols: [String], _ options: WebSocketOptions, _ decisions: Decisions?,
+        sink: (any WebSocketSink)? = nil
+    ) {
         self.options = options
+        self.sink = sink
+        maximumMessageSize = Atomic(options.maximumMessageSize)
         state = Lock(WebSocketState(readAhead: options.readAhead))
         self.protocols = protocols
         url = request.url
@@ -58,7 +74,10 @@ final class WebSocketLoad: Load, @unchecked Sendable {
         }
     }
 
-    override var isGoingOn: Bool { state.withLock { $0.isBegun } }
+    /// The classic shape's are waited for although nobody has resumed them.
+    override var isGoingOn: Bool { sink != nil || state.withLock { $0.isBegun } }
+
+    override func hear(_ event: LoadEvent) { sink?.emit(event) }
 
     // MARK: The way there
 
@@ -119,6 +138,7 @@ final class WebSocketLoad: Load, @unchecked Sendable {
         output = WebSocketOutput(allowsCompression: agreement.deflate != nil)
         let opening = WebSocketOpening(
             response: response, subprotocol: agreement.subprotocol, isCompressed: agreement.deflate != nil)
+        sink?.opened(opening)
         state.withLock { $0.opened(transport, opening) }
     }
 

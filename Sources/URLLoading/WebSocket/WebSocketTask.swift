@@ -119,6 +119,15 @@ public final class WebSocketTask: Sendable, CustomStringConvertible {
         return load.ending
     }
 
+    /// How it ended; `nil` while nothing has ended it.
+    package var endingSoFar: WebSocketEnding? { load.state.withLock { $0.outcome } == nil ? nil : load.ending }
+
+    /// The most bytes that a message received may have: from the next read on.
+    package var maximumMessageSize: Int {
+        get { load.maximumMessageSize.load(ordering: .relaxed) }
+        set { load.maximumMessageSize.store(newValue, ordering: .relaxed) }
+    }
+
     /// State, bytes written and read with their frames, of one moment.
     public var snapshot: LoadSnapshot { LoadSnapshot(load) }
 

@@ -5,11 +5,15 @@ import URLLoading
 enum BridgedLoad: Sendable {
     case data(LoadTask<Data>)
     case download(LoadTask<DownloadedFile>)
+    case socket(WebSocketTask)
+    case stream(StreamTask)
 
     func resume(_ priority: TaskPriority?) {
         switch self {
         case .data(let load): load.resume(priority: priority)
         case .download(let load): load.resume(priority: priority)
+        case .socket(let socket): socket.resume()
+        case .stream(let stream): stream.resume()
         }
     }
 
@@ -17,6 +21,7 @@ enum BridgedLoad: Sendable {
         switch self {
         case .data(let load): load.prioritize(priority)
         case .download(let load): load.prioritize(priority)
+        case .socket, .stream: break
         }
     }
 
@@ -24,6 +29,9 @@ enum BridgedLoad: Sendable {
         switch self {
         case .data(let load): load.suspend()
         case .download(let load): load.suspend()
+        // An open one reads nothing that nobody wants.
+        case .socket: break
+        case .stream(let stream): stream.suspend()
         }
     }
 
@@ -31,6 +39,8 @@ enum BridgedLoad: Sendable {
         switch self {
         case .data(let load): load.cancel()
         case .download(let load): load.cancel()
+        case .socket(let socket): socket.cancel()
+        case .stream(let stream): stream.cancel()
         }
     }
 
@@ -38,6 +48,8 @@ enum BridgedLoad: Sendable {
         switch self {
         case .data(let load): load.snapshot
         case .download(let load): load.snapshot
+        case .socket(let socket): socket.snapshot
+        case .stream(let stream): stream.snapshot
         }
     }
 }

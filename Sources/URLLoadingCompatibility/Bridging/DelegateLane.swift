@@ -8,7 +8,7 @@ import Foundation
 import Synchronization
 import URLLoadingIO
 
-final class DelegateLane: Sendable {
+final class DelegateLane: TaskExecutor {
     enum Item: Sendable {
         /// A task with calls to make.
         case bridge(TaskBridge)
@@ -34,6 +34,12 @@ final class DelegateLane: Sendable {
             return state.isRunning
         }
         if !isRunning { queue.addOperation(Turn(self)) }
+    }
+
+    /// A step of an async form of a delegate's method: it comes where the method was called.
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        append(.call { [self] in job.runSynchronously(on: asUnownedTaskExecutor()) })
     }
 
     /// How often one operation looks for more: the queue may be shared, with a user interface for example.

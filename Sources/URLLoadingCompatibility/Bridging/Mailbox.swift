@@ -15,11 +15,21 @@ struct Mailbox: Sendable {
         case sent(ByteCount)
         case question(any Question)
         case response(URLResponse)
+        /// A data task is a download from here on.
+        case becameDownload(URLSessionDataTask, URLSessionDownloadTask)
+        /// The last call of a data task whose connection is a stream now.
+        case becameStream(URLSessionStreamTask)
         case resumed(offset: Int64, expected: Int64?)
         case data(Data)
         case written(ByteCount)
         /// The file is whole.
         case saved
+        case opened(String?)
+        case closed(URLSessionWebSocketTask.CloseCode, Data?)
+        case readClosed
+        case writeClosed
+        /// The last call of a stream whose connection was given away.
+        case captured(CapturedStreams)
         case metrics(LoadMetrics)
         case finished(LoadError?)
     }
@@ -32,6 +42,7 @@ struct Mailbox: Sendable {
     private var isWaiting = false
     private var informational: [HTTPURLResponse] = []
     private var sent: ByteCount?
+    private var turned: Call?
     /// Mostly one: a protocol of the program's may ask while its load does.
     private var questions: [any Question] = []
     /// The delegate has been asked.
@@ -39,6 +50,8 @@ struct Mailbox: Sendable {
     private var response: URLResponse?
     private var resumed: (offset: Int64, expected: Int64?)?
     private var written: ByteCount?
+    /// Of conversations, in the order in which it was.
+    private var said: [Call] = []
     private var metrics: LoadMetrics?
     private var body = Data()
     private var outcome: LoadError??
@@ -93,6 +106,8 @@ struct Mailbox: Sendable {
         if failure == nil { resumed = (offset, expected) }
     }
 
+    mutating func put(said call: Call) { if failure == nil, !isOver { said.append(call) } }
+
     mutating func put(_ metrics: LoadMetrics) { self.metrics = metrics }
 
     /// Returns false if nobody will answer any more.
@@ -103,12 +118,13 @@ struct Mailbox: Sendable {
     }
 
     /// - Parameter isHeard: there is a delegate for it, or it is kept for the handler.
-    mutating func put(_ response: URLResponse, isHeard: Bool) {
+    /// - Parameter isAsked: the delegate has not been asked about it yet.
+    mutating func put(_ response: URLResponse, isHeard: Bool, isAsked: Bool = true) {
         asked = []
         guard failure == nil else { return }
         self.isHeard = isHeard
         missing = response.expectedContentLength >= 0 ? response.expectedContentLength : nil
-        if isHeard, !collects { self.response = response }
+        if isHeard, !collects, isAsked { self.response = response }
     }
 
     /// Takes a piece of the body. Returns false if the next should wait until this one was heard.
@@ -138,7 +154,8 @@ struct Mailbox: Sendable {
         guard !isOver else { return Released() }
         failure = failure ?? error
         if outcome != nil { outcome = .some(failure) }
-        (isWaiting, informational, sent, response, resumed, written) = (false, [], nil, nil, nil, nil)
+        (isWaiting, informational, sent, response, resumed, written, said) = (false, [], nil, nil, nil, nil, [])
+        turned = nil
         (body, isHeld) = (Data(), false)
         return release()
     }
@@ -184,6 +201,21 @@ struct Mailbox: Sendable {
 
     mutating func answered() { isHeld = false }
 
+    /// As if the delegate had been asked, and not answered yet.
+    mutating func hold() { isHeld = failure == nil }
+
+    /// What has come of the body goes into a file, and what will come past this. Held until it is answered again.
+    mutating func turn(_ call: Call) {
+        turned = call
+        isToBeSaved = true
+    }
+
+    /// What has come of the body, and whom to wake when it is written.
+    mutating func takeBody() -> (Data, UnsafeContinuation<Void, Never>?) {
+        defer { (body, waiter) = (Data(), nil) }
+        return (body, waiter)
+    }
+
     /// The next call and whom to wake when it is made; `nil` if there is none now.
     mutating func next() -> (call: Call, waiter: UnsafeContinuation<Void, Never>?)? {
         guard let call = nextCall() else {
@@ -204,6 +236,7 @@ struct Mailbox: Sendable {
         if !informational.isEmpty { return .informational(informational.removeFirst()) }
         if let sent = sent.take() { return .sent(sent) }
         if let place = questions.firstIndex(where: { !$0.comesLast }) { return nextQuestion(place) }
+        if let turned = turned.take() { return turned }
         guard !isHeld else { return nil }
         if let response = response.take() {
             isHeld = true
@@ -216,6 +249,14 @@ struct Mailbox: Sendable {
             return .data(body)
         }
         if !questions.isEmpty { return nextQuestion(0) }
+        if !said.isEmpty {
+            let call = said.removeFirst()
+            switch call {
+            case .captured, .becameStream: (isOver, asked) = (true, [])
+            default: break
+            }
+            return call
+        }
         guard let outcome else { return nil }
         if isToBeSaved, case .some(nil) = self.outcome {
             isToBeSaved = false

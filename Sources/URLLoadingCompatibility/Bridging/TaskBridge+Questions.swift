@@ -17,6 +17,7 @@ extension TaskBridge {
         decisions.newBody = Decision { [self] demand in try await makeBody(demand) }
         decisions.challenge = URLSession.decisions.challenge
         decisions.cache = Self.cacheDecision
+        if kind == .data, mayBecomeStream { decisions.response = Decision { [self] in try await judge($0) } }
         return decisions
     }
 
@@ -126,6 +127,8 @@ extension TaskBridge {
             switch fate {
             case .given(.allow): allow()
             case .given(.cancel): if isHeld { cancel() }
+            case .given(.becomeDownload): becomeDownload()
+            case .given(.becomeStream): refuseStream(response)
             case .givenAgain: task.report(.completionHandlerCalledAgain, "didReceive response")
             case .dropped:
                 guard isHeld else { return }
@@ -137,7 +140,7 @@ extension TaskBridge {
         delegate.urlSession(session, dataTask: task, didReceive: response) { answer.give($0) }
     }
 
-    private var isHeld: Bool { state.withLock { $0.mailbox.isHeld } }
+    var isHeld: Bool { state.withLock { $0.mailbox.isHeld } }
 
     private func allow() {
         state.withLock { $0.mailbox.answered() }
@@ -152,8 +155,8 @@ struct Verdict: Sendable {
 
     var decision: ChallengeDecision {
         switch disposition {
-        // Without a credential the response that asked is the result (checklist 83).
-        case .useCredential: credential?.decision ?? .rejectProtectionSpace
+        // Without a credential the response that asked is the result, whatever else it offers (checklist 84).
+        case .useCredential: credential?.decision ?? .goOnWithout
         case .performDefaultHandling: .performDefaultHandling
         case .cancelAuthenticationChallenge: .cancel
         case .rejectProtectionSpace: .rejectProtectionSpace

@@ -8,17 +8,22 @@ import URLLoading
 import URLLoadingIO
 
 final class TaskBridge: LoadSink, Sendable {
+    enum Kind: Sendable { case data, download, socket, stream }
+
     /// What a task without delegate calls gives its result to.
     enum Handler: Sendable {
         case data(@Sendable (Data?, URLResponse?, (any Error)?) -> Void)
         case file(@Sendable (URL?, URLResponse?, (any Error)?) -> Void)
+        /// Who reads the body piece by piece.
+        case bytes(BytePipe)
     }
 
     let identifier: Int
     let original: URLRequest
-    private let lane: DelegateLane
+    let lane: DelegateLane
     let hasHandler: Bool
-    private let isDownload: Bool
+    private let pipe: BytePipe?
+    let kind: Kind
     /// Bytes that a handler gets at most.
     let limit: Int
     let state: Lock<State>
@@ -42,18 +47,38 @@ final class TaskBridge: LoadSink, Sendable {
         /// What a protocol of the program's wants to go on with.
         var proposed: URLRequest?
         var response: URLResponse?
+        /// The same, as the core has it.
+        var head: Response?
+        /// The delegate was asked about it before any of its body was read.
+        var isJudged = false
+        /// Of a data task that became a download.
+        var spool: Spool?
+        /// What comes of the body goes there.
+        var isSpooling = false
+        /// The delegate has said so before any of the body was read.
+        var isToBecomeDownload = false
         /// The body of the request as it was made; taken by the first sending.
         nonisolated(unsafe) var stream: InputStream?
+        var beginning = Beginning.resting
+        /// It is suspended, and was not begun.
+        var isHeldUp = false
+        /// The load that ends now has another in its place.
+        var isReplacing = false
+        /// What a WebSocket's server has said in leaving.
+        var closing: (code: URLSessionWebSocketTask.CloseCode, reason: Data?)?
     }
+    /// Somebody has asked for the task's.
+    let hasProgress = Atomic<Bool>(false)
 
-    init(_ session: URLSession, _ identifier: Int, _ request: URLRequest, _ handler: Handler?, isDownload: Bool) {
-        self.isDownload = isDownload
+    init(_ session: URLSession, _ identifier: Int, _ request: URLRequest, _ handler: Handler?, _ kind: Kind) {
+        self.kind = kind
         self.identifier = identifier
         original = request
         lane = session.lane.isSerial ? session.lane : DelegateLane(session.lane.queue)
         limit = session.core.configuration.limits.collectedBodySize
         hasHandler = handler != nil
-        let mailbox = Mailbox(collects: hasHandler, saves: isDownload && !hasHandler)
+        if case .bytes(let pipe)? = handler { self.pipe = pipe } else { pipe = nil }
+        let mailbox = Mailbox(collects: hasHandler, saves: kind == .download && !hasHandler)
         state = Lock(State(
             mailbox: mailbox, session: session, handler: handler, current: request, stream: request.httpBodyStream))
     }
@@ -73,7 +98,7 @@ final class TaskBridge: LoadSink, Sendable {
         stopped?.cancel()
     }
 
-    func resume(_ priority: Float) {
+    func begin(_ priority: Float) {
         let (load, fate) = state.withLock { ($0.load, $0.fate) }
         // Decisions of the session know by it whose load they are about.
         Self.$current.withValue(self) { load?.resume(TaskPriority(priority)) }
@@ -82,7 +107,13 @@ final class TaskBridge: LoadSink, Sendable {
 
     func prioritize(_ priority: Float) { state.withLock { $0.load }?.prioritize(TaskPriority(priority) ?? .medium) }
 
-    func suspend() { state.withLock { $0.load }?.suspend() }
+    func suspend() {
+        let load = state.withLock { state in
+            state.isHeldUp = true
+            return state.load
+        }
+        load?.suspend()
+    }
 
     func cancel() { cancel(LoadError(.cancelled, phase: .deciding, party: .local, url: original.url)) }
 
@@ -93,13 +124,14 @@ final class TaskBridge: LoadSink, Sendable {
             return (state.mailbox.fail(error), state.load, state.fate, state.mailbox.hasEnded)
         }
         released.settle()
+        stopWaiting()
         load?.cancel()
         if fate != nil { finish(error) }
         // The load had ended, and waited for an answer.
         if hasEnded { schedule() }
     }
 
-    private func finish(_ error: LoadError?) {
+    func finish(_ error: LoadError?) {
         state.withLock { $0.mailbox.finish(error) }
         schedule()
     }
@@ -111,12 +143,15 @@ final class TaskBridge: LoadSink, Sendable {
     // MARK: From the load
 
     func emit(_ event: LoadEvent) {
+        if state.withLock({ $0.isReplacing }) { return }
+        if hasProgress.load(ordering: .relaxed) { showProgress(event) }
         switch event {
         case .canonicalized(let request):
             return state.withLock { $0.current = URLRequest(request, like: $0.current) }
-        case .challenged, .retrying, .stored, .becameDownload, .becameStream: return
+        case .challenged, .retrying, .stored, .becameDownload: return
+        case .becameStream(let stream): return becameStream(stream)
         case .received(let bytes):
-            guard isDownload, downloadDelegate != nil else { return }
+            guard kind == .download, downloadDelegate != nil else { return }
             state.withLock { $0.mailbox.put(written: bytes) }
         case .resumed(let offset, let expected): state.withLock { $0.mailbox.put(resumedAt: offset, expected: expected) }
         case .metrics(let metrics):
@@ -134,22 +169,36 @@ final class TaskBridge: LoadSink, Sendable {
             }
         case .responded(let response): return respond(response)
         case .bodySent(let bytes): state.withLock { $0.mailbox.put(sent: bytes) }
-        case .completed(let error): state.withLock { $0.mailbox.finish(error) }
+        case .completed(let error):
+            noteClosing()
+            return complete(error)
         }
         schedule()
     }
 
+    private func showProgress(_ event: LoadEvent) {
+        guard let task = state.withLock({ $0.task }) else { return }
+        if case .completed(let error) = event { task.showProgress(isWhole: error == nil) } else { task.showProgress(isWhole: false) }
+    }
+
     /// Heard with what comes next: mostly the body is already here.
     private func respond(_ response: Response) {
-        let isHeard = !isDownload && (hasHandler || dataDelegate != nil)
-        let response = URLResponse.make(response, to: state.withLock { $0.current.httpMethod })
-        state.withLock { state in
-            state.response = response
-            state.mailbox.put(response, isHeard: isHeard)
+        let isHeard = kind == .data && (hasHandler || dataDelegate != nil)
+        let (method, judged) = state.withLock { ($0.current.httpMethod, $0.isJudged ? $0.response : nil) }
+        let known = judged ?? URLResponse.make(response, to: method)
+        let becomesDownload = state.withLock { state in
+            (state.response, state.head) = (known, response)
+            state.mailbox.put(known, isHeard: isHeard, isAsked: !state.isJudged)
+            if state.isToBecomeDownload { state.mailbox.hold() }
+            return state.isToBecomeDownload
         }
+        if becomesDownload { becomeDownload() }
+        pipe?.respond(known)
     }
 
     func receive(_ chunk: Chunk) async {
+        if let pipe { return await pipe.put(chunk) }
+        if let spool = state.withLock({ $0.isSpooling ? $0.spool : nil }) { return await write(Data(chunk), to: spool) }
         let (goesOn, count) = state.withLock { ($0.mailbox.put(chunk), $0.mailbox.collectedCount) }
         if count > limit { cancel(LoadError(.bodyTooLarge, phase: .receiving, party: .local, url: original.url)) }
         guard !goesOn else { return }
@@ -161,7 +210,10 @@ final class TaskBridge: LoadSink, Sendable {
 
     func pause() { schedule() }
 
-    func stopped() { state.withLock { $0.mailbox.stop() }.settle() }
+    func stopped() {
+        state.withLock { $0.mailbox.stop() }.settle()
+        pipe?.release()
+    }
 
     // MARK: To the delegate
 
@@ -203,11 +255,20 @@ final class TaskBridge: LoadSink, Sendable {
                 session, downloadTask: task, didWriteData: Int64(bytes.count), totalBytesWritten: bytes.total,
                 totalBytesExpectedToWrite: bytes.expected ?? -1)
         case .saved:
-            guard case .download(let load)? = state.withLock({ $0.load }), let task = task as? URLSessionDownloadTask else { return }
+            guard let task = task as? URLSessionDownloadTask else { return }
             // Removed, unless somebody moves it, when the task is over.
-            if let file = load.result {
+            if let file = savedFile {
                 downloadDelegate?.urlSession(session, downloadTask: task, didFinishDownloadingTo: file.url)
             }
+        case .becameDownload(let old, let new):
+            dataDelegate?.urlSession(session, dataTask: old, didBecome: new)
+            Task { await openSpool() }
+        case .becameStream(let stream):
+            if let task = task as? URLSessionDataTask { dataDelegate?.urlSession(session, dataTask: task, didBecome: stream) }
+            leave(session, task)
+            stream.resume()
+        case .opened, .closed: tell(call, session, task as? URLSessionWebSocketTask)
+        case .readClosed, .writeClosed, .captured: tell(call, session, task as? URLSessionStreamTask)
         case .metrics(let metrics):
             let path = session.core.networkPath
             taskDelegate?.urlSession(session, task: task, didFinishCollecting: URLSessionTaskMetrics(metrics, original, path))
@@ -220,23 +281,30 @@ final class TaskBridge: LoadSink, Sendable {
 
     private func end(_ error: LoadError?, _ session: URLSession, _ task: URLSessionTask) {
         let error = error.map { $0.classic }
-        let (handler, load, response, body) = state.withLock { state in
+        let (handler, response, body) = state.withLock { state in
             defer { state.handler = nil }
-            return (state.handler, state.load, state.response, state.mailbox.takeCollected())
+            return (state.handler, state.response, state.mailbox.takeCollected())
         }
         // Removed, unless somebody moves it, when this returns.
         var file: DownloadedFile?
-        if error == nil, case .download(let load)? = load { file = load.result }
+        if error == nil { file = savedFile }
         switch handler {
         case .data(let handler)?: handler(error == nil ? body : nil, response, error)
         case .file(let handler)?: handler(file?.url, response, error)
+        case .bytes(let pipe)?: pipe.finish(error)
         case nil:
             taskDelegate?.urlSession(session, task: task, didCompleteWithError: error)
         }
         withExtendedLifetime(file) {}
+        leave(session, task)
+    }
+
+    /// The last call was made.
+    func leave(_ session: URLSession, _ task: URLSessionTask) {
         state.withLock { state in
             state.last = state.load?.snapshot
             (state.load, state.task, state.session, state.stream) = (nil, nil, nil, nil)
+            state.spool = nil
         }
         task.forgetDelegate()
         session.left(identifier)
@@ -257,6 +325,18 @@ final class TaskBridge: LoadSink, Sendable {
         let (session, task) = state.withLock { ($0.session, $0.task) }
         if let own = task?.ownDelegate as? any URLSessionDownloadDelegate { return own }
         return session?.delegates.download
+    }
+
+    var socketDelegate: (any URLSessionWebSocketDelegate)? {
+        let (session, task) = state.withLock { ($0.session, $0.task) }
+        if let own = task?.ownDelegate as? any URLSessionWebSocketDelegate { return own }
+        return session?.delegates.socket
+    }
+
+    var streamDelegate: (any URLSessionStreamDelegate)? {
+        let (session, task) = state.withLock { ($0.session, $0.task) }
+        if let own = task?.ownDelegate as? any URLSessionStreamDelegate { return own }
+        return session?.delegates.stream
     }
 
     var dataDelegate: (any URLSessionDataDelegate)? {

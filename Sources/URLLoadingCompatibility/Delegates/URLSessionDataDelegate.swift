@@ -10,6 +10,19 @@ public protocol URLSessionDataDelegate: URLSessionTaskDelegate {
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
         completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void)
 
+    /// The same, async: a delegate implements one of the two.
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse
+    ) async -> URLSession.ResponseDisposition
+
+    /// The answer to `didReceive response` was ``URLSession/ResponseDisposition/becomeDownload``: what follows, the delegate
+    /// hears of the download task.
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome downloadTask: URLSessionDownloadTask)
+
+    /// The answer to `didReceive response` was ``URLSession/ResponseDisposition/becomeStream``: the last call about the data
+    /// task. The stream runs from when this returns, and has what was received behind the head.
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome streamTask: URLSessionStreamTask)
+
     /// A piece of the body, decoded. All pieces in their order are the body. They are not kept: at most
     /// 1 MiB waits for a slow delegate, then the peer does.
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data)
@@ -22,6 +35,11 @@ public protocol URLSessionDataDelegate: URLSessionTaskDelegate {
     func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse,
         completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void)
+
+    /// The same, async: a delegate implements one of the two.
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse
+    ) async -> CachedURLResponse?
 }
 
 extension URLSessionDataDelegate {
@@ -29,19 +47,63 @@ extension URLSessionDataDelegate {
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
         completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
     ) {
-        guard let next = next(in: session, dataTask) as? any URLSessionDataDelegate else { return completionHandler(.allow) }
-        next.urlSession(session, dataTask: dataTask, didReceive: response, completionHandler: completionHandler)
+        AsyncForm.answer(self, .response, dataTask.lane) {
+            await self.urlSession(session, dataTask: dataTask, didReceive: response)
+        } then: {
+            completionHandler($0)
+        } otherwise: {
+            guard let next = self.next(in: session, dataTask) as? any URLSessionDataDelegate else { return completionHandler(.allow) }
+            next.urlSession(session, dataTask: dataTask, didReceive: response, completionHandler: completionHandler)
+        }
+    }
+
+    public func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse
+    ) async -> URLSession.ResponseDisposition {
+        if AsyncForm.isTried(self, .response) { return .allow }
+        return await withCheckedContinuation { continuation in
+            urlSession(session, dataTask: dataTask, didReceive: response) { continuation.resume(returning: $0) }
+        }
+    }
+
+    public func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, didBecome downloadTask: URLSessionDownloadTask
+    ) {
+        nextDataDelegate(session, downloadTask)?.urlSession(session, dataTask: dataTask, didBecome: downloadTask)
+    }
+
+    public func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome streamTask: URLSessionStreamTask) {
+        nextDataDelegate(session, dataTask)?.urlSession(session, dataTask: dataTask, didBecome: streamTask)
+    }
+
+    private func nextDataDelegate(_ session: URLSession, _ task: URLSessionTask) -> (any URLSessionDataDelegate)? {
+        next(in: session, task) as? any URLSessionDataDelegate
     }
 
     public func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse,
         completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void
     ) {
-        guard let next = next(in: session, dataTask) as? any URLSessionDataDelegate else {
-            IndifferentDelegates.note(self)
-            return completionHandler(proposedResponse)
+        AsyncForm.answer(self, .cachedResponse, dataTask.lane) {
+            await self.urlSession(session, dataTask: dataTask, willCacheResponse: proposedResponse)
+        } then: {
+            completionHandler($0)
+        } otherwise: {
+            guard let next = self.next(in: session, dataTask) as? any URLSessionDataDelegate else {
+                IndifferentDelegates.note(self)
+                return completionHandler(proposedResponse)
+            }
+            next.urlSession(session, dataTask: dataTask, willCacheResponse: proposedResponse, completionHandler: completionHandler)
         }
-        next.urlSession(session, dataTask: dataTask, willCacheResponse: proposedResponse, completionHandler: completionHandler)
+    }
+
+    public func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse
+    ) async -> CachedURLResponse? {
+        if AsyncForm.isTried(self, .cachedResponse) { return nil }
+        return await withCheckedContinuation { continuation in
+            urlSession(session, dataTask: dataTask, willCacheResponse: proposedResponse) { continuation.resume(returning: $0) }
+        }
     }
 
     public func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {

@@ -18,6 +18,11 @@ public protocol URLSessionDelegate: NSObjectProtocol, Sendable {
     func urlSession(
         _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void)
+
+    /// The same, async: a delegate implements one of the two.
+    func urlSession(
+        _ session: URLSession, didReceive challenge: URLAuthenticationChallenge
+    ) async -> (URLSession.AuthChallengeDisposition, URLCredential?)
 }
 
 extension URLSessionDelegate {
@@ -27,8 +32,26 @@ extension URLSessionDelegate {
         _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
-        DefaultMark.set()
-        completionHandler(.performDefaultHandling, nil)
+        AsyncForm.answer(self, .connectionChallenge, session.lane) {
+            await self.urlSession(session, didReceive: challenge)
+        } then: {
+            completionHandler($0.0, $0.1)
+        } otherwise: {
+            DefaultMark.set()
+            completionHandler(.performDefaultHandling, nil)
+        }
+    }
+
+    public func urlSession(
+        _ session: URLSession, didReceive challenge: URLAuthenticationChallenge
+    ) async -> (URLSession.AuthChallengeDisposition, URLCredential?) {
+        if AsyncForm.isTried(self, .connectionChallenge) { return (.performDefaultHandling, nil) }
+        return await withCheckedContinuation { continuation in
+            urlSession(session, didReceive: challenge) {
+                _ = DefaultMark.take()
+                continuation.resume(returning: ($0, $1))
+            }
+        }
     }
 }
 

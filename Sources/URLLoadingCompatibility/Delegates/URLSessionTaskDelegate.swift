@@ -5,6 +5,23 @@ public import Foundation
 
 /// Hears of tasks.
 public protocol URLSessionTaskDelegate: URLSessionDelegate {
+    /// A task was made: the first call about it, made before the method that makes it returns, on the thread of whoever
+    /// called that, and not on the delegate queue. The place to configure tasks, and for a delegate of one task to get hold
+    /// of it.
+    func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask)
+
+    /// The time has come for a task with an ``URLSessionTask/earliestBeginDate``. By default its request is sent.
+    /// - Parameter completionHandler: to be called once, from any thread, now or later. If it is dropped without a call the
+    ///   task is cancelled, and ``URLSession/misuseHandler`` told.
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, willBeginDelayedRequest request: URLRequest,
+        completionHandler: @escaping @Sendable (URLSession.DelayedRequestDisposition, URLRequest?) -> Void)
+
+    /// The same, async.
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, willBeginDelayedRequest request: URLRequest
+    ) async -> (URLSession.DelayedRequestDisposition, URLRequest?)
+
     /// A redirect is about to be followed; nothing was sent to the new URL. By default it is followed.
     /// - Parameters:
     ///   - response: asks for the redirect.
@@ -18,6 +35,13 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void)
 
+    /// The same, async: a delegate implements one of the two. Here and below, an async method begins on the delegate queue,
+    /// and goes on there unless it names an actor.
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest
+    ) async -> URLRequest?
+
     /// A server or a proxy wants a credential. By default what the URL, the storage or the netrc file has is used; if
     /// there is nothing, the response that asked is the result.
     /// - Parameter completionHandler: as above.
@@ -25,12 +49,20 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void)
 
+    /// The same, async.
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge
+    ) async -> (URLSession.AuthChallengeDisposition, URLCredential?)
+
     /// The body of a request that is a stream is needed: for a task made with `uploadTask(withStreamedRequest:)`, and
     /// again for every request whose stream must be sent once more, after a redirect, a challenge or a stale connection.
     /// - Parameter completionHandler: as above; `nil` fails the task.
     func urlSession(
         _ session: URLSession, task: URLSessionTask,
         needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void)
+
+    /// The same, async.
+    func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask) async -> InputStream?
 
     /// A part of the request's body was handed to the system.
     /// - Parameters:
@@ -56,30 +88,104 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
 }
 
 extension URLSessionTaskDelegate {
+    public func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask) {
+        nextTaskDelegate(session, task)?.urlSession(session, didCreateTask: task)
+    }
+
+    public func urlSession(
+        _ session: URLSession, task: URLSessionTask, willBeginDelayedRequest request: URLRequest,
+        completionHandler: @escaping @Sendable (URLSession.DelayedRequestDisposition, URLRequest?) -> Void
+    ) {
+        AsyncForm.answer(self, .delayedRequest, task.lane) {
+            await self.urlSession(session, task: task, willBeginDelayedRequest: request)
+        } then: {
+            completionHandler($0.0, $0.1)
+        } otherwise: {
+            guard let next = self.nextTaskDelegate(session, task) else { return completionHandler(.continueLoading, nil) }
+            next.urlSession(session, task: task, willBeginDelayedRequest: request, completionHandler: completionHandler)
+        }
+    }
+
+    public func urlSession(
+        _ session: URLSession, task: URLSessionTask, willBeginDelayedRequest request: URLRequest
+    ) async -> (URLSession.DelayedRequestDisposition, URLRequest?) {
+        if AsyncForm.isTried(self, .delayedRequest) { return (.continueLoading, nil) }
+        return await withCheckedContinuation { continuation in
+            urlSession(session, task: task, willBeginDelayedRequest: request) { continuation.resume(returning: ($0, $1)) }
+        }
+    }
+
     public func urlSession(
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
     ) {
-        guard let next = nextTaskDelegate(session, task) else { return completionHandler(request) }
-        next.urlSession(
-            session, task: task, willPerformHTTPRedirection: response, newRequest: request,
-            completionHandler: completionHandler)
+        AsyncForm.answer(self, .redirect, task.lane) {
+            await self.urlSession(session, task: task, willPerformHTTPRedirection: response, newRequest: request)
+        } then: {
+            completionHandler($0)
+        } otherwise: {
+            guard let next = self.nextTaskDelegate(session, task) else { return completionHandler(request) }
+            next.urlSession(
+                session, task: task, willPerformHTTPRedirection: response, newRequest: request,
+                completionHandler: completionHandler)
+        }
+    }
+
+    public func urlSession(
+        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest
+    ) async -> URLRequest? {
+        if AsyncForm.isTried(self, .redirect) { return nil }
+        return await withCheckedContinuation { continuation in
+            urlSession(session, task: task, willPerformHTTPRedirection: response, newRequest: request) {
+                continuation.resume(returning: $0)
+            }
+        }
     }
 
     public func urlSession(
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
-        guard let next = nextTaskDelegate(session, task) else { return completionHandler(.performDefaultHandling, nil) }
-        next.urlSession(session, task: task, didReceive: challenge, completionHandler: completionHandler)
+        AsyncForm.answer(self, .challenge, task.lane) {
+            await self.urlSession(session, task: task, didReceive: challenge)
+        } then: {
+            completionHandler($0.0, $0.1)
+        } otherwise: {
+            guard let next = self.nextTaskDelegate(session, task) else { return completionHandler(.performDefaultHandling, nil) }
+            next.urlSession(session, task: task, didReceive: challenge, completionHandler: completionHandler)
+        }
+    }
+
+    public func urlSession(
+        _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge
+    ) async -> (URLSession.AuthChallengeDisposition, URLCredential?) {
+        if AsyncForm.isTried(self, .challenge) { return (.performDefaultHandling, nil) }
+        return await withCheckedContinuation { continuation in
+            urlSession(session, task: task, didReceive: challenge) { continuation.resume(returning: ($0, $1)) }
+        }
     }
 
     public func urlSession(
         _ session: URLSession, task: URLSessionTask,
         needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
     ) {
-        guard let next = nextTaskDelegate(session, task) else { return completionHandler(nil) }
-        next.urlSession(session, task: task, needNewBodyStream: completionHandler)
+        AsyncForm.answer(self, .bodyStream, task.lane) {
+            Given(value: await self.urlSession(session, needNewBodyStreamForTask: task))
+        } then: {
+            completionHandler($0.value)
+        } otherwise: {
+            guard let next = self.nextTaskDelegate(session, task) else { return completionHandler(nil) }
+            next.urlSession(session, task: task, needNewBodyStream: completionHandler)
+        }
+    }
+
+    public func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask) async -> InputStream? {
+        if AsyncForm.isTried(self, .bodyStream) { return nil }
+        let given: Given<InputStream?> = await withCheckedContinuation { continuation in
+            urlSession(session, task: task, needNewBodyStream: { continuation.resume(returning: Given(value: $0)) })
+        }
+        return given.value
     }
 
     public func urlSession(

@@ -64,12 +64,13 @@ extension URLSession {
         _ make: (@escaping @Sendable (Value?, URLResponse?, (any Error)?) -> Void) -> URLSessionTask
     ) async throws -> (Value, URLResponse) {
         let call = AsyncCall<Value>()
-        let task = make { value, response, error in
-            if let value, let response, error == nil { call.end(.success((value, response))) } else {
-                call.end(.failure(error ?? URLError(.cannotCreateFile)))
+        let task = Self.$awaitedDelegate.withValue(delegate) {
+            make { value, response, error in
+                if let value, let response, error == nil { call.end(.success((value, response))) } else {
+                    call.end(.failure(error ?? URLError(.cannotCreateFile)))
+                }
             }
         }
-        task.delegate = delegate
         return try await withTaskCancellationHandler {
             try await withUnsafeThrowingContinuation { continuation in
                 call.begin(continuation)

@@ -23,6 +23,22 @@ open class URLSession: NSObject, @unchecked Sendable {
         case cancel = 0
         /// Its body is loaded.
         case allow = 1
+        /// Its body is loaded into a file, by a download task that takes its place: the delegate hears `didBecome
+        /// downloadTask`, and nothing more of this one.
+        case becomeDownload = 2
+        /// Its connection becomes a stream: the delegate hears `didBecome streamTask`, and nothing more of this one. For
+        /// HTTP/1.1, and requests with a field Upgrade; other tasks fail, for a part of the body may have been read by then.
+        case becomeStream = 3
+    }
+
+    /// What becomes of a task whose ``URLSessionTask/earliestBeginDate`` has come.
+    public enum DelayedRequestDisposition: Sendable {
+        /// It ends with `URLError.cancelled`.
+        case cancel
+        /// Its request is sent.
+        case continueLoading
+        /// The request beside it is sent; if there is none, its own.
+        case useNewRequest
     }
 
     /// What is to be done about a challenge.
@@ -58,12 +74,16 @@ open class URLSession: NSObject, @unchecked Sendable {
         let task: (any URLSessionTaskDelegate)?
         let data: (any URLSessionDataDelegate)?
         let download: (any URLSessionDownloadDelegate)?
+        let socket: (any URLSessionWebSocketDelegate)?
+        let stream: (any URLSessionStreamDelegate)?
 
         init(_ delegate: (any URLSessionDelegate)?) {
             session = delegate
             task = delegate as? any URLSessionTaskDelegate
             data = delegate as? any URLSessionDataDelegate
             download = delegate as? any URLSessionDownloadDelegate
+            socket = delegate as? any URLSessionWebSocketDelegate
+            stream = delegate as? any URLSessionStreamDelegate
         }
     }
 
@@ -249,8 +269,32 @@ open class URLSession: NSObject, @unchecked Sendable {
         withResumeData resumeData: Data, completionHandler: @escaping @Sendable (URL?, URLResponse?, (any Error)?) -> Void
     ) -> URLSessionDownloadTask { makeResumed(resumeData, .file(completionHandler)) }
 
-    private func makeDataTask(_ request: URLRequest, _ handler: TaskBridge.Handler?) -> URLSessionDataTask {
-        makeTask(request, handler, { URLSessionDataTask($0) }, pushed)
+    // MARK: Conversations
+
+    /// A suspended task that opens a WebSocket; `ws` and `wss`.
+    open func webSocketTask(with url: URL) -> URLSessionWebSocketTask { makeSocket(URLRequest(url: url), []) }
+
+    /// The same, offering subprotocols, best first.
+    open func webSocketTask(with url: URL, protocols: [String]) -> URLSessionWebSocketTask {
+        makeSocket(URLRequest(url: url), protocols)
+    }
+
+    /// The same for a request: its fields go with the handshake, and its time-out is that of the way there. Subprotocols
+    /// are those of its field Sec-WebSocket-Protocol.
+    open func webSocketTask(with request: URLRequest) -> URLSessionWebSocketTask {
+        let offered = request.value(forHTTPHeaderField: "Sec-WebSocket-Protocol") ?? ""
+        let names = offered.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+        return makeSocket(request, names.filter { !$0.isEmpty })
+    }
+
+    /// A suspended task that connects to a port. A host that is none, or a port out of 1 to 65535, fails it when it is
+    /// resumed.
+    open func streamTask(withHostName hostname: String, port: Int) -> URLSessionStreamTask {
+        makeStream(hostname, port)
+    }
+
+    final func makeDataTask(_ request: URLRequest, _ handler: TaskBridge.Handler?) -> URLSessionDataTask {
+        makeTask(request, .data, handler, { URLSessionDataTask($0) }) { self.load(request, $0, self.pushed) }
     }
 
     /// A load whose body goes to its bridge.
@@ -258,29 +302,63 @@ open class URLSession: NSObject, @unchecked Sendable {
         .success(.data(core.dataTask(request, decisions: bridge.decisions, sink: bridge, holdsSession: true)))
     }
 
-    /// - Parameter load: makes the load of a request that can be sent; suspended.
-    final func makeTask<Kind: URLSessionTask>(
-        _ request: URLRequest, _ handler: TaskBridge.Handler?, _ make: (TaskBridge) -> Kind,
-        _ load: (Request, TaskBridge) -> Result<BridgedLoad, LoadError>
-    ) -> Kind {
+    /// - Parameter make: of a request that can be sent.
+    final func load(
+        _ request: URLRequest, _ bridge: TaskBridge, _ make: (Request, TaskBridge) -> Result<BridgedLoad, LoadError>
+    ) -> Result<BridgedLoad, LoadError> {
+        requested(request, for: bridge).flatMap { make($0, bridge) }
+    }
+
+    /// What of a request goes to the core.
+    final func requested(_ request: URLRequest, for bridge: TaskBridge) -> Result<Request, LoadError> {
+        guard marksRequests else { return Request.make(request, settings.requestCachePolicy) }
+        return Request.make(request, settings.requestCachePolicy).map { made in
+            var made = made
+            bridge.mark(&made)
+            return made
+        }
+    }
+
+    /// - Parameters:
+    ///   - isSuccessor: it goes on with the load of another task, though the session takes no new ones.
+    ///   - load: makes its load; suspended.
+    final func makeTask<Made: URLSessionTask>(
+        _ request: URLRequest, _ kind: TaskBridge.Kind, _ handler: TaskBridge.Handler?, isSuccessor: Bool = false,
+        _ make: (TaskBridge) -> Made,
+        _ load: (TaskBridge) -> Result<BridgedLoad, LoadError>
+    ) -> Made {
         let identifier = members.withLock { members in
             members.lastIdentifier += 1
             return members.lastIdentifier
         }
-        let bridge = TaskBridge(self, identifier, request, handler, isDownload: Kind.self == URLSessionDownloadTask.self)
+        let bridge = TaskBridge(self, identifier, request, handler, kind)
         let task = make(bridge)
         bridge.state.withLock { $0.task = task }
         let isLate = members.withLock { members in
-            if !members.isInvalid { members.tasks[identifier] = task }
-            return members.isInvalid
+            let isLate = members.isInvalid && !isSuccessor
+            if !isLate { members.tasks[identifier] = task }
+            return isLate
         }
-        bridge.begin(isLate ? .failure(.tooLate(request)) : Request.make(request, settings.requestCachePolicy).flatMap { made in
-            var made = made
-            if marksRequests { bridge.mark(&made) }
-            return load(made, bridge)
-        })
+        bridge.begin(isLate ? .failure(.tooLate(request)) : load(bridge))
+        announce(task)
         return task
     }
+
+    /// The delegate of the task that is being made by a verb.
+    @TaskLocal static var awaitedDelegate: (any URLSessionTaskDelegate)?
+
+    /// The first that a delegate hears of a task: here and now, before anybody can resume it.
+    private func announce(_ task: URLSessionTask) {
+        if let own = Self.awaitedDelegate { task.delegate = own }
+        (task.ownDelegate ?? delegates.task)?.urlSession(self, didCreateTask: task)
+    }
+
+    /// A task has another in its place.
+    final func replace(_ identifier: Int, with task: URLSessionTask) {
+        members.withLock { if $0.tasks[identifier] != nil { $0.tasks[identifier] = task } }
+    }
+
+    final var requestCachePolicy: URLRequest.CachePolicy { settings.requestCachePolicy }
 
     /// Gives all tasks that are not over to a closure, on the ``delegateQueue``.
     open func getAllTasks(completionHandler: @escaping @Sendable ([URLSessionTask]) -> Void) {

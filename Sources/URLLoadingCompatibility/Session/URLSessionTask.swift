@@ -22,16 +22,39 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
         var priority = URLSessionTask.defaultPriority
         var delegate: (any URLSessionTaskDelegate)?
         var isOver = false
+        /// Tasks are made with one.
+        var suspensions = 1
+        var earliestBegin: Date?
+        var expectsToReceive = NSURLSessionTransferSizeUnknown
+        var expectsToSend = NSURLSessionTransferSizeUnknown
+        var progress: Foundation.Progress?
     }
     private let own = Lock(Own())
-    /// `nil` for a task without a session.
-    let bridge: TaskBridge?
+    private let made: TaskBridge?
+    private let isReplaced = Atomic<Bool>(false)
+    /// `nil` for a task without a session, and for one that has become another.
+    final var bridge: TaskBridge? { isReplaced.load(ordering: .acquiring) ? nil : made }
 
     /// For stand-ins in tests, which override what they need: a task that belongs to no session and does
     /// nothing.
-    public override init() { bridge = nil }
+    public override init() { made = nil }
 
-    init(_ bridge: TaskBridge) { self.bridge = bridge }
+    init(_ bridge: TaskBridge) { made = bridge }
+
+    /// The same load, as a task of another kind, to which this one gives way.
+    init(inPlaceOf task: URLSessionTask, _ bridge: TaskBridge) {
+        made = bridge
+        let old = task.own.withLock { $0 }
+        super.init()
+        own.withLock { $0 = old }
+        if let progress = old.progress { connect(progress) }
+    }
+
+    /// It is over: another goes on with its load.
+    final func giveWay() {
+        isReplaced.store(true, ordering: .releasing)
+        forgetDelegate()
+    }
 
     /// The same object.
     open override func copy() -> Any { self }
@@ -41,11 +64,11 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
     // MARK: What it is
 
     /// Unique in its session.
-    open var taskIdentifier: Int { bridge?.identifier ?? 0 }
-    /// What was asked for.
-    open var originalRequest: URLRequest? { bridge?.original }
+    open var taskIdentifier: Int { made?.identifier ?? 0 }
+    /// What was asked for; `nil` for streams.
+    open var originalRequest: URLRequest? { made?.kind == .stream ? nil : made?.original }
     /// What is loaded: after redirects, the last request.
-    open var currentRequest: URLRequest? { bridge?.state.withLock { $0.current } }
+    open var currentRequest: URLRequest? { made?.kind == .stream ? nil : made?.state.withLock { $0.current } }
     /// For the program's own use.
     open var taskDescription: String? {
         get { own.withLock { $0.description } }
@@ -78,11 +101,25 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: Controls
 
-    /// Begins the load, or lets it go on.
-    open func resume() { bridge?.resume(own.withLock { $0.priority }) }
+    /// Takes one ``suspend()`` back; with the last, the load begins or goes on. A task is made with one. Does nothing to
+    /// a task that is running or over.
+    open func resume() {
+        let start = own.withLock { own -> (Float, Date?)? in
+            guard own.suspensions > 0 else { return nil }
+            own.suspensions -= 1
+            return own.suspensions == 0 ? (own.priority, own.earliestBegin) : nil
+        }
+        if let (priority, date) = start { bridge?.resume(priority, notBefore: date) }
+    }
 
-    /// Holds the load up: no byte is read or written. One ``resume()`` undoes any number of these.
-    open func suspend() { bridge?.suspend() }
+    /// Holds the load up: no byte is read or written until every one of these was taken back by a ``resume()``.
+    open func suspend() {
+        let isFirst = own.withLock { own in
+            own.suspensions += 1
+            return own.suspensions == 1
+        }
+        if isFirst { bridge?.suspend() }
+    }
 
     /// Ends the load with `URLError.cancelled`, resumed or not. What the delegate has not heard by now it does
     /// not hear any more, but that the task is over. Returns at once.
@@ -101,11 +138,51 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
     public static let lowPriority: Float = 0.25
     public static let highPriority: Float = 0.75
 
+    /// The task does not begin before, whenever it is resumed; `nil` for no such wish. To be set before ``resume()``. When
+    /// the time has come the delegate is asked what to send (`willBeginDelayedRequest`).
+    open var earliestBeginDate: Date? {
+        get { own.withLock { $0.earliestBegin } }
+        set { own.withLock { $0.earliestBegin = newValue } }
+    }
+
+    /// How many bytes the program thinks will come, if the server does not say: for ``progress``. -1 if nobody knows.
+    open var countOfBytesClientExpectsToReceive: Int64 {
+        get { own.withLock { $0.expectsToReceive } }
+        set { own.withLock { $0.expectsToReceive = newValue } }
+    }
+
+    /// How many bytes the program thinks it will send, if it is a stream that does not say: for ``progress``. -1 if nobody
+    /// knows.
+    open var countOfBytesClientExpectsToSend: Int64 {
+        get { own.withLock { $0.expectsToSend } }
+        set { own.withLock { $0.expectsToSend = newValue } }
+    }
+
+    /// Counts the bytes of both bodies, in the whole only if the length of both is known or expected. Cancelling it cancels
+    /// the task; pausing it suspends, resuming it resumes the task.
+    ///
+    /// ```swift
+    /// let all = Progress(totalUnitCount: 2)
+    /// for task in [first, second] { all.addChild(task.progress, withPendingUnitCount: 1) }
+    /// ```
+    open var progress: Foundation.Progress {
+        let (progress, isNew) = own.withLock { own -> (Foundation.Progress, Bool) in
+            if let progress = own.progress { return (progress, false) }
+            let made = Foundation.Progress(parent: nil, userInfo: nil)
+            own.progress = made
+            return (made, true)
+        }
+        if isNew { connect(progress) }
+        return progress
+    }
+
+    final var knownProgress: Foundation.Progress? { own.withLock { $0.progress } }
+
     // MARK: How it stands
 
-    open var state: State { bridge?.taskState ?? .suspended }
+    open var state: State { bridge?.taskState ?? (isReplaced.load(ordering: .acquiring) ? .completed : .suspended) }
     /// The response, as soon as it is known.
-    open var response: URLResponse? { bridge?.state.withLock { $0.response } }
+    open var response: URLResponse? { made?.state.withLock { $0.response } }
     /// Why it failed, a `URLError`; `nil` before its end, and if nothing went wrong.
     open var error: (any Error)? { bridge?.error }
     /// Bytes of the response's body received, decoded.
@@ -148,6 +225,8 @@ open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {
 /// The length nobody knows.
 public let NSURLSessionTransferSizeUnknown: Int64 = -1
 
+extension URLSessionTask: ProgressReporting {}
+
 extension TaskBridge {
     var snapshot: LoadSnapshot? { state.withLock { $0.last ?? $0.load?.snapshot } }
 
@@ -155,6 +234,7 @@ extension TaskBridge {
         let (isOver, isCanceled) = state.withLock { ($0.mailbox.isOver, $0.isCanceled) }
         if isOver { return .completed }
         if isCanceled { return .canceling }
+        if isWaitingToBegin { return .running }
         return switch snapshot?.state {
         case .suspended?, nil: .suspended
         case .canceling?: .canceling

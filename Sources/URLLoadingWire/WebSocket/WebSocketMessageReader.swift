@@ -9,7 +9,8 @@
 /// case .end: try reader.end { message.append($0) }
 /// ```
 package struct WebSocketMessageReader: Sendable {
-    private let limit: Int
+    /// Bytes that a message may have, expanded; at least 0.
+    package var limit: Int
     private let agreed: MessageDeflate?
     private let role: WebSocketCodec.Role
     private var inflater: MessageInflater?

@@ -48,6 +48,9 @@ struct ControlRows {
             #expect(task.countOfBytesReceived == before && before > 0 && before < 40_000_000)
             #expect(task.countOfBytesExpectedToReceive == 40_000_000)
             task.resume()
+            #expect(task.state == .suspended)
+            task.resume()
+            #expect(task.state == .running)
             await first.reaches(2)
             session.delegateQueue.isSuspended = true
             task.cancel()
@@ -181,7 +184,7 @@ struct ClassicStressTests {
                         _ = (task.state, task.response, task.countOfBytesReceived, task.error, task.currentRequest)
                     }
                 }
-                for task in tasks { task.resume() }
+                for task in tasks { while task.state == .suspended { task.resume() } }
                 await recorder.completed.reaches((round + 1) * 8)
                 for task in tasks {
                     let record = recorder.record(task)

@@ -1,0 +1,109 @@
+// Between a load and whoever reads its body byte by byte. The load waits while enough is here; the reader waits while
+// nothing is. Neither goes over the delegate queue.
+
+import Foundation
+import Synchronization
+import URLLoading
+import URLLoadingIO
+
+final class BytePipe: Sendable {
+    private struct State: Sendable {
+        var response: URLResponse?
+        var pieces: [[UInt8]] = []
+        var size = 0
+        /// It has ended; the error, if there was one.
+        var outcome: (any Error)??
+        /// Nothing more is taken.
+        var isReleased = false
+        var headReader: UnsafeContinuation<URLResponse, any Error>?
+        var reader: UnsafeContinuation<Void, Never>?
+        var writer: UnsafeContinuation<Void, Never>?
+    }
+    private let state = Lock(State())
+    /// Bytes that may wait for the reader.
+    private static let capacity = 256 * 1024
+
+    // MARK: From the load
+
+    func respond(_ response: URLResponse) {
+        let reader = state.withLock { state in
+            state.response = response
+            return state.headReader.take()
+        }
+        reader?.resume(returning: response)
+    }
+
+    func put(_ chunk: Chunk) async {
+        let piece = [UInt8](chunk)
+        let (reader, isFull) = state.withLock { state in
+            guard !state.isReleased else { return (UnsafeContinuation<Void, Never>?.none, false) }
+            state.pieces.append(piece)
+            state.size += piece.count
+            return (state.reader.take(), state.size >= Self.capacity)
+        }
+        reader?.resume()
+        guard isFull else { return }
+        await withUnsafeContinuation { continuation in
+            let waits = state.withLock { state in
+                guard !state.isReleased, state.size >= Self.capacity else { return false }
+                state.writer = continuation
+                return true
+            }
+            if !waits { continuation.resume() }
+        }
+    }
+
+    /// The load is stopped: what has come by now is not read any more.
+    func release() {
+        let writer = state.withLock { state in
+            (state.isReleased, state.pieces, state.size) = (true, [], 0)
+            return state.writer.take()
+        }
+        writer?.resume()
+    }
+
+    func finish(_ error: (any Error)?) {
+        let (head, reader, writer) = state.withLock { state in
+            if state.outcome == nil { state.outcome = .some(error) }
+            return (state.headReader.take(), state.reader.take(), state.writer.take())
+        }
+        head?.resume(throwing: error ?? URLError(.badServerResponse))
+        reader?.resume()
+        writer?.resume()
+    }
+
+    // MARK: For the reader
+
+    func response(_ begin: () -> Void) async throws -> URLResponse {
+        try await withUnsafeThrowingContinuation { continuation in
+            state.withLock { $0.headReader = continuation }
+            begin()
+        }
+    }
+
+    /// What comes next; `nil` at the end.
+    func next() async throws -> [UInt8]? {
+        while true {
+            let (piece, outcome, writer) = state.withLock { state -> ([UInt8]?, (any Error)??, UnsafeContinuation<Void, Never>?) in
+                guard !state.pieces.isEmpty else { return (nil, state.outcome, nil) }
+                let piece = state.pieces.removeFirst()
+                state.size -= piece.count
+                return (piece, nil, state.size < Self.capacity / 2 ? state.writer.take() : nil)
+            }
+            writer?.resume()
+            if let piece { return piece }
+            if let outcome {
+                if let error = outcome { throw error }
+                return nil
+            }
+            await withUnsafeContinuation { continuation in
+                let waits = state.withLock { state in
+                    guard state.pieces.isEmpty, state.outcome == nil, state.reader == nil else { return false }
+                    state.reader = continuation
+                    return true
+                }
+                if !waits { continuation.resume() }
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+// WebSockets and streams: what their delegates hear of them.
+
+import Foundation
+import Synchronization
+import URLLoading
+import URLLoadingIO
+
+extension TaskBridge: WebSocketSink {
+    var socket: WebSocketTask? {
+        guard case .socket(let socket)? = state.withLock({ $0.load }) else { return nil }
+        return socket
+    }
+
+    var stream: StreamTask? {
+        guard case .stream(let stream)? = state.withLock({ $0.load }) else { return nil }
+        return stream
+    }
+
+    /// Something is to be told in its order.
+    func hear(_ call: Mailbox.Call) {
+        state.withLock { $0.mailbox.put(said: call) }
+        schedule()
+    }
+
+    func tell(_ call: Mailbox.Call, _ session: URLSession, _ task: URLSessionWebSocketTask?) {
+        guard let task, let delegate = socketDelegate else { return }
+        switch call {
+        case .opened(let subprotocol): delegate.urlSession(session, webSocketTask: task, didOpenWithProtocol: subprotocol)
+        case .closed(let code, let reason): delegate.urlSession(session, webSocketTask: task, didCloseWith: code, reason: reason)
+        default: break
+        }
+    }
+
+    func tell(_ call: Mailbox.Call, _ session: URLSession, _ task: URLSessionStreamTask?) {
+        guard let task else { return }
+        switch call {
+        case .readClosed: streamDelegate?.urlSession(session, readClosedFor: task)
+        case .writeClosed: streamDelegate?.urlSession(session, writeClosedFor: task)
+        case .captured(let streams):
+            streamDelegate?.urlSession(session, streamTask: task, didBecome: streams.input, outputStream: streams.output)
+            leave(session, task)
+        default: break
+        }
+    }
+
+    // MARK: WebSockets
+
+    func opened(_ opening: WebSocketOpening) { hear(.opened(opening.subprotocol)) }
+
+    /// What the server has said in leaving.
+    var closing: (code: URLSessionWebSocketTask.CloseCode, reason: Data?)? {
+        state.withLock { $0.closing }
+    }
+
+    /// Before the end is told.
+    func noteClosing() {
+        guard let close = socket?.endingSoFar?.close else { return }
+        let code = URLSessionWebSocketTask.CloseCode(rawValue: Int(close.code.rawValue)) ?? .invalid
+        let reason = close.reason.isEmpty ? nil : Data(close.reason.utf8)
+        state.withLock { $0.closing = (code, reason) }
+        hear(.closed(code, reason))
+    }
+
+    // MARK: Streams
+
+    /// The end of a stream is that of its task.
+    func follow(_ stream: StreamTask) {
+        Task {
+            let error = await stream.ended()
+            finish(error)
+        }
+    }
+}

@@ -1,0 +1,110 @@
+// Tasks that are not to begin before a date. The date comes, the delegate is asked what to send, the load begins.
+
+import Foundation
+import Synchronization
+import URLLoading
+import URLLoadingIO
+
+extension TaskBridge {
+    /// How far a task is on its way to its beginning.
+    enum Beginning: Sendable {
+        case resting
+        /// Until its date, and its delegate's answer.
+        case waiting(Task<Void, Never>, Float)
+        /// It may begin, but was suspended meanwhile.
+        case due
+        case begun
+    }
+
+    /// Until the delegate has said what to send.
+    var isWaitingToBegin: Bool {
+        state.withLock { if case .waiting = $0.beginning { !$0.isHeldUp } else { false } }
+    }
+
+    func resume(_ priority: Float, notBefore date: Date?) {
+        let delay = date?.timeIntervalSinceNow ?? 0
+        let begins = state.withLock { state -> Bool in
+            state.isHeldUp = false
+            switch state.beginning {
+            case .begun, .due: break
+            case .waiting: return false
+            case .resting where date == nil || state.isCanceled: break
+            case .resting:
+                state.beginning = .waiting(waiting(max(0, delay)), priority)
+                return false
+            }
+            state.beginning = .begun
+            return true
+        }
+        if begins { begin(priority) }
+    }
+
+    /// Nobody waits for what is over.
+    func stopWaiting() {
+        let waiting = state.withLock { state -> Task<Void, Never>? in
+            guard case .waiting(let task, _) = state.beginning else { return nil }
+            state.beginning = .begun
+            return task
+        }
+        waiting?.cancel()
+    }
+
+    private func waiting(_ delay: TimeInterval) -> Task<Void, Never> {
+        Task { [weak self] in
+            do { try await Task.sleep(for: .seconds(min(delay, 1e9))) } catch { return }
+            await self?.beginDelayed()
+        }
+    }
+
+    private func beginDelayed() async {
+        let outcome: Inquiry<Plan>.Outcome = await inquire("willBeginDelayedRequest") { [self] session, task, answer in
+            guard let delegate = taskDelegate else { return answer.give(Plan(disposition: .continueLoading, request: nil)) }
+            delegate.urlSession(session, task: task, willBeginDelayedRequest: original) {
+                answer.give(Plan(disposition: $0, request: $1))
+            }
+        }
+        switch outcome {
+        case .withdrawn: return
+        case .dropped:
+            return cancel(LoadError(
+                .decisionFailed, phase: .deciding, party: .local, url: original.url, underlying: DroppedAnswer()))
+        case .reply(let plan) where plan.disposition == .cancel: return cancel()
+        case .reply(let plan):
+            if plan.disposition == .useNewRequest, let request = plan.request { replace(request) }
+        }
+        let priority = state.withLock { state -> Float? in
+            guard case .waiting(_, let priority) = state.beginning else { return nil }
+            state.beginning = state.isHeldUp ? .due : .begun
+            return state.isHeldUp ? nil : priority
+        }
+        if let priority { begin(priority) }
+    }
+
+    private struct Plan: Sendable {
+        let disposition: URLSession.DelayedRequestDisposition
+        let request: URLRequest?
+    }
+
+    /// Another request in the place of the one that was not sent yet. The body of an upload stays.
+    private func replace(_ request: URLRequest) {
+        let (session, task, old) = state.withLock { ($0.session, $0.task, $0.load) }
+        guard let session, let task, let old else { return }
+        let made = session.makeLoad(request, self, like: task, old)
+        state.withLock { state in
+            state.isReplacing = true
+            state.current = request
+            state.stream = request.httpBodyStream
+        }
+        // It never began, so its end is told at once, and to nobody.
+        old.cancel()
+        let stopped = state.withLock { state -> BridgedLoad? in
+            state.isReplacing = false
+            switch made {
+            case .success(let load): state.load = load
+            case .failure(let error): state.fate = error
+            }
+            return state.isCanceled ? state.load : nil
+        }
+        stopped?.cancel()
+    }
+}

@@ -1,0 +1,149 @@
+// A data task that becomes another kind of task when its response is known.
+//
+// A download: pieces of the body may have come before the delegate said so, and the load may even be over; so the body
+// goes into a file from here. A stream: nothing of the body may have been read; so the delegate is asked by the core.
+
+import Foundation
+import Synchronization
+import URLLoading
+import URLLoadingIO
+import URLLoadingWire
+
+/// The file of a data task that became a download.
+final class Spool: Sendable {
+    let file: BodyFile
+    let calls = CallChain()
+    private let written = Lock<Int64>(0)
+    let expected: Int64?
+
+    init(_ file: BodyFile, expected: Int64?) { (self.file, self.expected) = (file, expected) }
+
+    func count(_ bytes: Int) -> ByteCount {
+        let total = written.withLock { written in
+            written += Int64(bytes)
+            return written
+        }
+        return ByteCount(count: bytes, total: total, expected: expected)
+    }
+}
+
+extension TaskBridge {
+    var spool: Spool? { state.withLock { $0.spool } }
+
+    /// What a download has loaded.
+    var savedFile: DownloadedFile? {
+        let (load, spool) = state.withLock { ($0.load, $0.spool) }
+        if let spool { return spool.file.result }
+        if case .download(let load)? = load { return load.result }
+        return nil
+    }
+
+    // MARK: Downloads
+
+    func becomeDownload() {
+        let (session, task, head, load) = state.withLock { ($0.session, $0.task, $0.head, $0.load) }
+        guard let session, let old = task as? URLSessionDataTask, let head, case .data(let load)? = load else { return }
+        let new = URLSessionDownloadTask(inPlaceOf: old, self)
+        let spool = Spool(BodyFile(head, to: load.request, session.core), expected: head.expectedLength)
+        let isTurned = state.withLock { state in
+            guard state.mailbox.isHeld, state.spool == nil else { return false }
+            (state.task, state.spool) = (new, spool)
+            state.mailbox.turn(.becameDownload(old, new))
+            return true
+        }
+        guard isTurned else { return }
+        session.replace(identifier, with: new)
+        old.giveWay()
+        schedule()
+    }
+
+    /// What has come by now is written first.
+    func openSpool() async {
+        guard let spool else { return }
+        await spool.calls.append(.output) { [self] in
+            do throws(LoadError) { try await spool.file.open() } catch { return cancel(error) }
+            let (body, waiter) = state.withLock { state in
+                state.isSpooling = true
+                return state.mailbox.takeBody()
+            }
+            if !body.isEmpty { await append(body, spool) }
+            waiter?.resume()
+            // The load was over before.
+            if state.withLock({ $0.mailbox.hasEnded }) { try? await spool.file.finish() }
+        }.value
+        state.withLock { $0.mailbox.answered() }
+        schedule()
+    }
+
+    /// The load is over. What it has loaded is still to be made a file.
+    func complete(_ error: LoadError?) {
+        guard let spool = state.withLock({ $0.isSpooling ? $0.spool : nil }) else { return finish(error) }
+        spool.calls.append(.output) { [self] in
+            if let error { return finish(error.with(spool.file.resumeToken)) }
+            do throws(LoadError) {
+                try await spool.file.finish()
+                finish(nil)
+            } catch { finish(error) }
+        }
+    }
+
+    /// The load goes on when it is written.
+    func write(_ data: Data, to spool: Spool) async {
+        await spool.calls.append(.output) { [self] in await append(data, spool) }.value
+        schedule()
+    }
+
+    private func append(_ data: Data, _ spool: Spool) async {
+        do throws(LoadError) { try await spool.file.append(data) } catch { return cancel(error) }
+        let bytes = spool.count(data.count)
+        if downloadDelegate != nil { state.withLock { $0.mailbox.put(written: bytes) } }
+    }
+
+    func cancel(_ spool: Spool, _ then: @escaping @Sendable (Data?) -> Void) {
+        cancel()
+        spool.calls.append(.output) { then(spool.file.resumeToken?.data) }
+    }
+
+    // MARK: Streams
+
+    /// Whoever asks for another protocol may get a stream.
+    var mayBecomeStream: Bool { original.value(forHTTPHeaderField: "Upgrade") != nil }
+
+    /// Asks the delegate before anything of the body is read.
+    func judge(_ response: Response) async throws -> URLLoading.ResponseDisposition {
+        guard dataDelegate != nil, !hasHandler else { return .allow }
+        let known = URLResponse.make(response, to: state.withLock { $0.current.httpMethod })
+        state.withLock { ($0.response, $0.isJudged) = (known, true) }
+        let outcome: Inquiry<URLSession.ResponseDisposition>.Outcome = await inquire("didReceive response") { [self] session, task, answer in
+            guard let delegate = dataDelegate, let task = task as? URLSessionDataTask else { return answer.give(.allow) }
+            delegate.urlSession(session, dataTask: task, didReceive: known) { answer.give($0) }
+        }
+        switch outcome {
+        case .reply(.allow): return .allow
+        case .reply(.becomeStream): return .becomeStream
+        case .reply(.becomeDownload):
+            state.withLock { $0.isToBecomeDownload = true }
+            return .allow
+        case .reply(.cancel), .withdrawn: return .cancel
+        case .dropped: throw DroppedAnswer()
+        }
+    }
+
+    func refuseStream(_ response: URLResponse) {
+        guard isHeld else { return }
+        cancel(LoadError(
+            .badDecision, phase: .deciding, party: .local, url: response.url,
+            detail: "only a response to a request with the field Upgrade can become a stream"))
+    }
+
+    /// The load has given its connection away, and has nothing more to say.
+    func becameStream(_ stream: StreamTask) {
+        guard let session = state.withLock({ $0.session }) else { return }
+        let task = session.makeTask(URLRequest(), .stream, nil, isSuccessor: true, { URLSessionStreamTask($0) }) { bridge in
+            bridge.follow(stream)
+            return .success(.stream(stream))
+        }
+        state.withLock { $0.isReplacing = true }
+        hear(.becameStream(task))
+    }
+}

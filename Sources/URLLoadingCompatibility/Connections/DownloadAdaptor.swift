@@ -1,0 +1,82 @@
+// The delegate of a download's session. A download begins as a data task, so that its response is heard before its file
+// is chosen; then it becomes one.
+
+import Foundation
+import Synchronization
+import URLLoadingIO
+
+final class DownloadAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, @unchecked Sendable {
+    private let download: NSURLDownload
+    private let failure = Lock<(any Error)?>(nil)
+
+    init(_ download: NSURLDownload) { self.download = download }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
+    ) {
+        guard let delegate = download.delegate else { return completionHandler(request) }
+        completionHandler(delegate.download(download, willSend: request, redirectResponse: response))
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        guard let delegate = download.delegate,
+            delegate.download(download, canAuthenticateAgainstProtectionSpace: challenge.protectionSpace)
+        else { return completionHandler(.performDefaultHandling, nil) }
+        let download = download
+        let sender = OldSender<any NSURLDownloadDelegate>(completionHandler, on: session) {
+            $0.download(download, didCancel: $1)
+        } of: {
+            download.delegate
+        }
+        delegate.download(download, didReceive: URLAuthenticationChallenge(authenticationChallenge: challenge, sender: sender))
+    }
+
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+        completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
+    ) {
+        download.delegate?.download(download, didReceive: response)
+        download.delegate?.download(download, decideDestinationWithSuggestedFilename: response.suggestedFilename ?? "download")
+        completionHandler(.becomeDownload)
+    }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome downloadTask: URLSessionDownloadTask) {
+        download.follow(downloadTask)
+    }
+
+    func urlSession(
+        _ session: URLSession, downloadTask: URLSessionDownloadTask, didResumeAtOffset fileOffset: Int64,
+        expectedTotalBytes: Int64
+    ) {
+        guard let response = downloadTask.response else { return }
+        download.delegate?.download(download, willResumeWith: response, fromByte: fileOffset)
+    }
+
+    func urlSession(
+        _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64,
+        totalBytesWritten: Int64, totalBytesExpectedToWrite: Int64
+    ) {
+        download.delegate?.download(download, didReceiveDataOfLength: Int(bytesWritten))
+    }
+
+    func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {
+        do {
+            let path = try download.take(location, suggested: downloadTask.response?.suggestedFilename)
+            download.delegate?.download(download, didCreateDestination: path)
+        } catch {
+            failure.withLock { $0 = URLError(.cannotMoveFile, userInfo: [NSUnderlyingErrorKey: error]) }
+        }
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        let error = error ?? failure.withLock { $0 }
+        if let data = (error as? URLError)?.userInfo[URLSessionDownloadTaskResumeData] as? Data { download.keep(data) }
+        download.end { delegate in
+            if let error { delegate.download(download, didFailWithError: error) } else { delegate.downloadDidFinish(download) }
+        }
+    }
+}

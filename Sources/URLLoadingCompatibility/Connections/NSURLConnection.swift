@@ -1,0 +1,158 @@
+public import Foundation
+import Synchronization
+import URLLoadingIO
+
+/// One load with a delegate, as programs did it before there were sessions.
+///
+/// ```swift
+/// let connection = NSURLConnection(request: URLRequest(url: url), delegate: self)
+/// ```
+/// The delegate is called on the run loop of the thread that made the connection, in its default mode, unless
+/// ``schedule(in:forMode:)`` or ``setDelegateQueue(_:)`` say otherwise. It is held until its last call. Each connection with
+/// a delegate has a session of its own, so what one delegate trusts serves nobody else.
+open class NSURLConnection: NSObject, @unchecked Sendable {
+    private struct State: @unchecked Sendable {
+        var delegate: (any NSURLConnectionDelegate)?
+        var queue: OperationQueue?
+        var isStarted = false
+        /// Over, or cancelled: nothing more is told.
+        var isOver = false
+        var session: URLSession?
+        var task: URLSessionTask?
+    }
+    private let state: Lock<State>
+    private let runLoops = RunLoopQueue()
+    private let original: URLRequest
+
+    /// - Parameters:
+    ///   - delegate: an ``NSURLConnectionDataDelegate``, or an ``NSURLConnectionDownloadDelegate``, for which the body is
+    ///     loaded into a file.
+    ///   - startImmediately: otherwise ``start()`` begins.
+    /// - Returns: `nil` if nothing can load the request; see ``canHandle(_:)``.
+    public init?(request: URLRequest, delegate: Any?, startImmediately: Bool) {
+        guard Self.canLoad(request) else { return nil }
+        original = request
+        state = Lock(State(delegate: delegate as? any NSURLConnectionDelegate))
+        super.init()
+        if startImmediately { begin() }
+    }
+
+    /// The same, begun at once.
+    public convenience init?(request: URLRequest, delegate: Any?) {
+        self.init(request: request, delegate: delegate, startImmediately: true)
+    }
+
+    /// What was asked for.
+    open var originalRequest: URLRequest { original }
+    /// What is loaded: after redirects, the last request.
+    open var currentRequest: URLRequest { state.withLock { $0.task }?.currentRequest ?? original }
+
+    // MARK: Controls
+
+    /// Begins a connection that was made with `startImmediately: false`. Does nothing to one that has begun.
+    open func start() { begin() }
+
+    /// Ends the connection. The delegate is not called any more.
+    open func cancel() {
+        let (task, delegate) = state.withLock { state in
+            (state.isOver, state.isStarted) = (true, true)
+            return (state.task, state.delegate.take())
+        }
+        task?.cancel()
+        withExtendedLifetime(delegate) {}
+    }
+
+    /// The delegate is called on this run loop, too. For a connection that has not begun, or uses run loops.
+    open func schedule(in runLoop: RunLoop, forMode mode: RunLoop.Mode) { runLoops.schedule(in: runLoop, mode) }
+    /// Not any more.
+    open func unschedule(from runLoop: RunLoop, forMode mode: RunLoop.Mode) { runLoops.unschedule(from: runLoop, mode) }
+    /// Where the delegate is called, in the place of a run loop. For a connection that has not begun.
+    open func setDelegateQueue(_ queue: OperationQueue?) { state.withLock { $0.queue = queue } }
+
+    // MARK: Without a delegate
+
+    /// Whether there is somebody for the scheme of a request.
+    open class func canHandle(_ request: URLRequest) -> Bool { canLoad(request) }
+
+    private static func canLoad(_ request: URLRequest) -> Bool {
+        ["http", "https", "ftp", "ftps", "file", "data"].contains(request.url?.scheme?.lowercased())
+    }
+
+    private static let simple = URLSession(configuration: .default)
+
+    /// Loads a request, and blocks the calling thread until it is done. Not for the main thread, and not for async code.
+    /// - Parameter response: gets the response.
+    /// - Throws: `URLError`. A 4xx or 5xx status is no error.
+    open class func sendSynchronousRequest(
+        _ request: URLRequest, returning response: UnsafeMutablePointer<URLResponse?>?
+    ) throws -> Data {
+        let result = Lock<(Data?, URLResponse?, (any Error)?)>((nil, nil, nil)), done = DispatchSemaphore(value: 0)
+        let task = simple.dataTask(with: request) { data, response, error in
+            result.withLock { $0 = (data, response, error) }
+            done.signal()
+        }
+        // Driven by the poller's thread: those of the pool may all be blocked by the likes of us.
+        Task(executorPreference: Poller.shared) { task.resume() }
+        done.wait()
+        let (data, known, error) = result.withLock { $0 }
+        response?.pointee = known
+        guard let data else { throw error ?? URLError(.unknown) }
+        return data
+    }
+
+    /// Loads a request.
+    /// - Parameters:
+    ///   - queue: where the handler is called.
+    ///   - handler: called once, with response and body, or an error.
+    open class func sendAsynchronousRequest(
+        _ request: URLRequest, queue: OperationQueue,
+        completionHandler handler: @escaping @Sendable (URLResponse?, Data?, (any Error)?) -> Void
+    ) {
+        simple.dataTask(with: request) { data, response, error in
+            queue.addOperation { handler(response, data, error) }
+        }.resume()
+    }
+
+    // MARK: Beginning
+
+    private func begin() {
+        let (isFirst, queue, delegate) = state.withLock { state in
+            defer { state.isStarted = true }
+            return (!state.isStarted, state.queue, state.delegate)
+        }
+        guard isFirst else { return }
+        if queue == nil, !runLoops.isScheduled { runLoops.schedule(in: .current, .default) }
+        let configuration = URLSessionConfiguration.default
+        if delegate?.connectionShouldUseCredentialStorage(self) == false { configuration.urlCredentialStorage = nil }
+        let adaptor = ConnectionAdaptor(self)
+        let session = URLSession(configuration: configuration, delegate: adaptor, delegateQueue: queue ?? runLoops)
+        state.withLock { $0.session = session }
+        // Asked where everything is asked: what is sent first (checklist 64, 152).
+        session.lane.append(.call { [self] in load(adaptor.first(original), session) })
+    }
+
+    private func load(_ request: URLRequest?, _ session: URLSession) {
+        defer { session.finishTasksAndInvalidate() }
+        guard let request else { return end { $0.connection(self, didFailWithError: URLError(.cancelled)) } }
+        let isDownload = delegate is any NSURLConnectionDownloadDelegate
+        let task: URLSessionTask = isDownload ? session.downloadTask(with: request) : session.dataTask(with: request)
+        let isOver = state.withLock { state in
+            state.task = task
+            return state.isOver
+        }
+        if isOver { task.cancel() } else { task.resume() }
+    }
+
+    /// `nil` once nothing more is told.
+    final var delegate: (any NSURLConnectionDelegate)? { state.withLock { $0.isOver ? nil : $0.delegate } }
+
+    /// The last call.
+    final func end(_ call: (any NSURLConnectionDelegate) -> Void) {
+        let delegate = state.withLock { state -> (any NSURLConnectionDelegate)? in
+            defer { state.isOver = true }
+            return state.isOver ? nil : state.delegate.take()
+        }
+        if let delegate { call(delegate) }
+        state.withLock { $0.session = nil }
+    }
+}

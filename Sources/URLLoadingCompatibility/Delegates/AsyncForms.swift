@@ -1,0 +1,64 @@
+// Questions have two forms: with a completion handler, and async. A delegate implements one. The library calls the first
+// alone; its default tries the second, and the default of the second says that it is one, to whoever tries: so exactly
+// one of the program's own is called, and who has neither is known, too. Swift has no other way to ask whether a witness
+// is a default.
+
+import Foundation
+import Synchronization
+import URLLoadingIO
+
+/// A try of an async form.
+final class AsyncForm: Sendable {
+    enum Method: Sendable {
+        case connectionChallenge, challenge, redirect, bodyStream, response, delayedRequest, cachedResponse
+    }
+    @TaskLocal private static var current: AsyncForm?
+    private struct Key: Hashable { let type: ObjectIdentifier, method: Method }
+    /// Which types have neither form: a try of theirs would be for nothing.
+    private static let without = Lock<Set<Key>>([])
+
+    private let delegate: ObjectIdentifier
+    private let method: Method
+    private let isMissing = Atomic<Bool>(false)
+
+    private init(_ delegate: ObjectIdentifier, _ method: Method) { (self.delegate, self.method) = (delegate, method) }
+
+    /// For the default of a form with a completion handler. The async form begins here and now, and goes on where the
+    /// delegate is called.
+    /// - Parameter otherwise: the delegate has neither; called before this returns.
+    static func answer<Value>(
+        _ delegate: any URLSessionDelegate, _ method: Method, _ lane: DelegateLane?,
+        _ ask: @escaping @Sendable () async -> Value, then give: @escaping @Sendable (Value) -> Void,
+        otherwise: @escaping @Sendable () -> Void
+    ) {
+        let key = Key(type: ObjectIdentifier(type(of: delegate)), method: method)
+        if without.withLock({ $0.contains(key) }) { return otherwise() }
+        let form = AsyncForm(ObjectIdentifier(delegate), method)
+        $current.withValue(form) {
+            _ = Task.immediate(executorPreference: lane) {
+                let answer = await ask()
+                guard form.isMissing.load(ordering: .relaxed) else { return give(answer) }
+                without.withLock { _ = $0.insert(key) }
+                otherwise()
+            }
+        }
+    }
+
+    /// For the default of an async form: whether it is tried, and there is none. Otherwise somebody else calls it, and it
+    /// calls the other form.
+    static func isTried(_ delegate: any URLSessionDelegate, _ method: Method) -> Bool {
+        guard let current, current.method == method, current.delegate == ObjectIdentifier(delegate) else { return false }
+        current.isMissing.store(true, ordering: .relaxed)
+        return true
+    }
+}
+
+extension URLSessionTask {
+    /// Where the delegate hears of this task.
+    final var lane: DelegateLane? { bridge?.lane }
+}
+
+/// What goes from an async form to its caller and to nobody else.
+struct Given<Value>: @unchecked Sendable {
+    let value: Value
+}

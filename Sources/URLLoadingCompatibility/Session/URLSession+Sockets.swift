@@ -1,0 +1,27 @@
+// How tasks are made that are conversations: WebSockets and streams.
+
+import Foundation
+import URLLoading
+import URLLoadingIO
+import URLLoadingWire
+
+extension URLSession {
+    final func makeStream(_ host: String, _ port: Int) -> URLSessionStreamTask {
+        makeTask(URLRequest(), .stream, nil, { URLSessionStreamTask($0) }) { bridge in
+            let stream = core.streamTask(holdingSessionTo: host, port: port)
+            bridge.follow(stream)
+            return .success(.stream(stream))
+        }
+    }
+
+    final func makeSocket(_ request: URLRequest, _ protocols: [String]) -> URLSessionWebSocketTask {
+        makeTask(request, .socket, nil, { URLSessionWebSocketTask($0) }) { bridge in
+            Request.make(request, .reloadIgnoringLocalCacheData).map { made in
+                var options = WebSocketOptions()
+                options.maximumMessageSize = URLSessionWebSocketTask.usualMessageSize
+                return .socket(core.webSocketTask(
+                    made, protocols: protocols, options: options, decisions: bridge.decisions, sink: bridge))
+            }
+        }
+    }
+}

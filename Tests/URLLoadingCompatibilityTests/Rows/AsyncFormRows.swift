@@ -1,0 +1,174 @@
+import Foundation
+import Testing
+import URLLoadingCompatibility
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Delegate methods in their async form.
+@Suite(.timeLimit(.minutes(1)))
+struct AsyncFormRows {
+    /// Implements every question async, and waits in each.
+    final class Waiter: NSObject, URLSessionDataDelegate, @unchecked Sendable {
+        let words = Box<String>(), done = Counter()
+
+        private func note(_ word: String, _ session: URLSession) async {
+            let before = OperationQueue.current === session.delegateQueue
+            try? await Task.sleep(for: .milliseconds(1))
+            words.add("\(word) \(before) \(OperationQueue.current === session.delegateQueue)")
+        }
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+            newRequest request: URLRequest
+        ) async -> URLRequest? {
+            await note("redirect", session)
+            return request
+        }
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge
+        ) async -> (URLSession.AuthChallengeDisposition, URLCredential?) {
+            await note("challenge", session)
+            return (.useCredential, URLCredential(user: "ada", password: "secret", persistence: .none))
+        }
+        func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask) async -> InputStream? {
+            await note("body", session)
+            return InputStream(data: Data("12345".utf8))
+        }
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, willBeginDelayedRequest request: URLRequest
+        ) async -> (URLSession.DelayedRequestDisposition, URLRequest?) {
+            await note("delayed", session)
+            return (.continueLoading, nil)
+        }
+        func urlSession(
+            _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse
+        ) async -> URLSession.ResponseDisposition {
+            await note("response", session)
+            return (response as? HTTPURLResponse)?.statusCode == 200 ? .allow : .cancel
+        }
+        func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+            words.add(String(decoding: data, as: UTF8.self))
+        }
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+            words.add("complete \((error as? URLError)?.code.rawValue ?? 0)")
+            done.add()
+        }
+    }
+
+    private static func routes(_ origin: TestOrigin) {
+        origin.route("/from") { _ in .redirect("/", status: .temporaryRedirect) }
+        origin.route("/") { request in
+            guard request.headers["Authorization"] != nil else {
+                return .status(.unauthorized, headers: ["WWW-Authenticate": "Basic realm=\"r\""])
+            }
+            return .ok("got \(request.bodyCount)")
+        }
+        origin.route("/missing") { _ in .status(.notFound) }
+    }
+
+    @Test("each is called once, begins and goes on on the delegate queue, and is waited for", arguments: [false, true])
+    func all(_ isConcurrent: Bool) async throws {
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            let delegate = Waiter()
+            let queue = OperationQueue()
+            queue.maxConcurrentOperationCount = isConcurrent ? 4 : 1
+            let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: queue)
+            var request = URLRequest(url: origin.url("/from"))
+            request.httpMethod = "PUT"
+            let task = session.uploadTask(withStreamedRequest: request)
+            task.earliestBeginDate = Date()
+            task.resume()
+            await delegate.done.reaches(1)
+            let words = ["delayed", "body", "redirect", "body", "challenge", "body", "response"].map { "\($0) true true" }
+            #expect(delegate.words.all == words + ["got 5", "complete 0"])
+            session.finishTasksAndInvalidate()
+        }
+    }
+
+    @Test("a disposition that an async form gives is obeyed")
+    func refused() async throws {
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            let delegate = Waiter()
+            let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
+            session.dataTask(with: origin.url("/missing")).resume()
+            await delegate.done.reaches(1)
+            #expect(delegate.words.all == ["response true true", "complete -999"])
+            session.finishTasksAndInvalidate()
+        }
+    }
+
+    /// Asks one thing async, and leaves the rest to whoever comes next.
+    final class Partial: NSObject, URLSessionDataDelegate, @unchecked Sendable {
+        let words = Box<String>()
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+            newRequest request: URLRequest
+        ) async -> URLRequest? {
+            words.add("redirect")
+            return request
+        }
+    }
+
+    @Test("what a task's own delegate has in neither form, the session's is asked, in the form it has")
+    func fallback() async throws {
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            let delegate = Waiter(), own = Partial()
+            let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
+            for _ in 0..<2 {
+                let task = session.dataTask(with: origin.url("/from"))
+                task.delegate = own
+                task.resume()
+                await delegate.done.reaches(delegate.done.value + 1)
+            }
+            #expect(own.words.all == ["redirect", "redirect"])
+            let once = ["challenge true true", "response true true", "got 0", "complete 0"]
+            #expect(delegate.words.all == once + once)
+            session.finishTasksAndInvalidate()
+        }
+    }
+
+    @Test("either form may be called, whichever a delegate has")
+    func called() async throws {
+        let session = URLSession(configuration: .ephemeral)
+        let task = session.dataTask(with: try url("http://a.example/"))
+        let request = URLRequest(url: try url("http://b.example/"))
+        let response = try #require(HTTPURLResponse(url: request.url!, statusCode: 302, httpVersion: nil, headerFields: nil))
+        let recorder = Recorder()
+        let kept = await (recorder as any URLSessionTaskDelegate).urlSession(
+            session, task: task, willPerformHTTPRedirection: response, newRequest: request)
+        #expect(kept == request)
+        let neither: any URLSessionTaskDelegate = Waiterless()
+        let followed = await neither.urlSession(session, task: task, willPerformHTTPRedirection: response, newRequest: request)
+        #expect(followed == request)
+        session.invalidateAndCancel()
+    }
+
+    final class Waiterless: NSObject, URLSessionTaskDelegate, Sendable {}
+
+    /// As a program without our settings would write it.
+    final class Concurrent: NSObject, URLSessionDataDelegate, @unchecked Sendable {
+        let words = Box<String>(), done = Counter()
+        @concurrent func urlSession(
+            _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse
+        ) async -> URLSession.ResponseDisposition {
+            words.add("response \(OperationQueue.current === session.delegateQueue)")
+            return .allow
+        }
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { done.add() }
+    }
+
+    @Test("a method that is concurrent is called on the delegate queue all the same")
+    func concurrent() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("hello") }
+            let delegate = Concurrent()
+            let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
+            session.dataTask(with: origin.url()).resume()
+            await delegate.done.reaches(1)
+            #expect(delegate.words.all == ["response true"])
+            session.finishTasksAndInvalidate()
+        }
+    }
+}

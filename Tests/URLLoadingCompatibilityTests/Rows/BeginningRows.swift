@@ -1,0 +1,209 @@
+import Foundation
+import Testing
+import URLLoadingCompatibility
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Before a load begins: what delegates hear of it, when it may begin, how often it is held up.
+@Suite(.timeLimit(.minutes(1)))
+struct BeginningRows {
+    /// Writes down what it hears before the load, and answers as the test says.
+    final class Beginner: NSObject, URLSessionDataDelegate, @unchecked Sendable {
+        let words = Box<String>(), done = Counter(), asked = Counter()
+        var onDelayed: @Sendable (URLRequest) -> (URLSession.DelayedRequestDisposition, URLRequest?) = { _ in (.continueLoading, nil) }
+
+        func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask) {
+            words.add("created \(task.state == .suspended) \(OperationQueue.current === session.delegateQueue)")
+        }
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, willBeginDelayedRequest request: URLRequest,
+            completionHandler: @escaping @Sendable (URLSession.DelayedRequestDisposition, URLRequest?) -> Void
+        ) {
+            words.add("delayed \(OperationQueue.current === session.delegateQueue)")
+            asked.add()
+            let (disposition, other) = onDelayed(request)
+            completionHandler(disposition, other)
+        }
+        func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+            words.add(String(decoding: data, as: UTF8.self))
+        }
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+            words.add("\((error as? URLError)?.code.rawValue ?? 0)")
+            done.add()
+        }
+    }
+
+    private static func routes(_ origin: TestOrigin) {
+        origin.route("/") { .ok("at / \($0.bodyCount)") }
+        origin.route("/other") { .ok("at /other \($0.bodyCount) \($0.method)") }
+    }
+
+    @Test("didCreateTask is called at once, of every kind of task, before anybody can resume it")
+    func created() async throws {
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            let delegate = Beginner()
+            let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
+            let task = session.dataTask(with: origin.url())
+            #expect(delegate.words.all == ["created true false"])
+            task.resume()
+            await delegate.done.reaches(1)
+            _ = session.downloadTask(with: origin.url())
+            _ = session.uploadTask(with: URLRequest(url: origin.url()), from: Data())
+            _ = session.webSocketTask(with: origin.url())
+            _ = session.streamTask(withHostName: "127.0.0.1", port: Int(origin.port))
+            #expect(delegate.words.all.count { $0.hasPrefix("created") } == 5)
+            session.invalidateAndCancel()
+        }
+    }
+
+    @Test("the delegate that an async verb is given gets hold of the task by didCreateTask")
+    func createdByVerb() async throws {
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            let ofSession = Beginner(), ofTask = Beginner()
+            let session = URLSession(configuration: .ephemeral, delegate: ofSession, delegateQueue: nil)
+            let (data, _) = try await session.data(from: origin.url(), delegate: ofTask)
+            #expect(data == Data("at / 0".utf8))
+            #expect(ofTask.words.all == ["created true false"] && ofSession.words.all.isEmpty)
+            session.invalidateAndCancel()
+        }
+    }
+
+    @Test("earliestBeginDate: nothing is sent before, the delegate is asked on its queue, and its answer obeyed",
+        arguments: ["continue", "new", "cancel", "upload"])
+    func delayed(_ answer: String) async throws {
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            let delegate = Beginner()
+            let other = URLRequest(url: origin.url("/other"))
+            delegate.onDelayed = { request in
+                switch answer {
+                case "new", "upload":
+                    var other = other
+                    other.httpMethod = request.httpMethod
+                    return (.useNewRequest, other)
+                case "cancel": return (.cancel, nil)
+                default: return (.continueLoading, nil)
+                }
+            }
+            let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
+            var request = URLRequest(url: origin.url())
+            if answer == "upload" { request.httpMethod = "PUT" }
+            let task = answer == "upload"
+                ? session.uploadTask(with: request, from: Data("12345".utf8)) : session.dataTask(with: request)
+            task.earliestBeginDate = Date(timeIntervalSinceNow: 0.05)
+            task.resume()
+            #expect(task.state == .running && origin.counts.accepted == 0)
+            await delegate.done.reaches(1)
+            let words = switch answer {
+            case "new": ["at /other 0 GET", "0"]
+            case "upload": ["at /other 5 PUT", "0"]
+            case "cancel": ["-999"]
+            default: ["at / 0", "0"]
+            }
+            #expect(delegate.words.all == ["created true false", "delayed true"] + words)
+            #expect(task.currentRequest?.url?.path == (["new", "upload"].contains(answer) ? "/other" : "/"))
+            session.finishTasksAndInvalidate()
+        }
+    }
+
+    @Test("a task that waits for its date can be suspended, resumed and cancelled")
+    func delayedControls() async throws {
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            let delegate = Beginner()
+            let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
+            let far = session.dataTask(with: origin.url()), near = session.dataTask(with: origin.url())
+            far.earliestBeginDate = .distantFuture
+            far.resume()
+            far.cancel()
+            await delegate.done.reaches(1)
+            #expect((far.error as? URLError)?.code == .cancelled)
+            near.earliestBeginDate = Date(timeIntervalSinceNow: 0.02)
+            near.resume()
+            near.suspend()
+            #expect(near.state == .suspended)
+            await delegate.asked.reaches(1)
+            try await Task.sleep(for: .milliseconds(10))
+            #expect(origin.counts.accepted == 0 && near.state == .suspended)
+            near.resume()
+            await delegate.done.reaches(2)
+            #expect(near.error == nil)
+            let last = session.dataTask(with: origin.url())
+            last.earliestBeginDate = .distantFuture
+            last.resume()
+            session.invalidateAndCancel()
+            await delegate.done.reaches(3)
+        }
+    }
+
+    @Test("suspensions are counted, those before the first resume too")
+    func counted() async throws {
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            let session = URLSession(configuration: .ephemeral)
+            let done = Counter()
+            let task = session.dataTask(with: origin.url()) { _, _, _ in done.add() }
+            task.suspend()
+            task.resume()
+            try await Task.sleep(for: .milliseconds(10))
+            #expect(origin.counts.accepted == 0 && task.state == .suspended)
+            task.resume()
+            task.resume()
+            await done.reaches(1)
+            session.invalidateAndCancel()
+        }
+    }
+
+    @Test("checklist 35: progress counts both bodies, and is whole at the end")
+    func progress() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.repeated(count: 3_000_000)) }
+            let recorder = Recorder()
+            let session = recorder.session()
+            var request = URLRequest(url: origin.url())
+            request.httpMethod = "PUT"
+            let task = session.uploadTask(with: request, from: Data(count: 1_000_000))
+            task.countOfBytesClientExpectsToReceive = 5_000_000
+            let progress = task.progress
+            let all = Progress(totalUnitCount: 10)
+            all.addChild(progress, withPendingUnitCount: 10)
+            #expect(progress === task.progress && progress.totalUnitCount == 6_000_000 && progress.completedUnitCount == 0)
+            let seen = Box<Int64>()
+            recorder.onData = { task, _ in seen.add(task.progress.completedUnitCount) }
+            task.resume()
+            await recorder.completed.reaches(1)
+            #expect(progress.completedUnitCount == 4_000_000 && progress.totalUnitCount == 4_000_000 && progress.isFinished)
+            #expect(all.isFinished && seen.all == seen.all.sorted() && (seen.all.first ?? 0) >= 1_000_000)
+            await recorder.expectOrder(session)
+        }
+    }
+
+    @Test("progress controls its task: pause, resume, cancel; an empty answer is whole")
+    func progressControls() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.repeated(count: 40_000_000)) }
+            origin.route("/empty") { _ in .status(.noContent) }
+            let recorder = Recorder()
+            let first = Counter()
+            recorder.onData = { _, _ in first.add() }
+            let session = recorder.session()
+            let task = session.dataTask(with: origin.url())
+            task.resume()
+            await first.reaches(1)
+            task.progress.pause()
+            try await eventually { task.state == .suspended }
+            task.progress.resume()
+            try await eventually { task.state == .running }
+            task.progress.cancel()
+            await recorder.completed.reaches(1)
+            #expect((task.error as? URLError)?.code == .cancelled && !task.progress.isFinished)
+            let empty = session.dataTask(with: origin.url("/empty"))
+            empty.resume()
+            await recorder.completed.reaches(2)
+            #expect(empty.progress.isFinished)
+            await recorder.expectOrder(session)
+        }
+    }
+}

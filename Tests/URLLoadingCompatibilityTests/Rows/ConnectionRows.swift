@@ -1,0 +1,456 @@
+import Foundation
+import Testing
+import URLLoadingCompatibility
+import URLLoadingTesting
+import URLLoadingWire
+
+/// NSURLConnection and NSURLDownload.
+@Suite(.timeLimit(.minutes(1)))
+struct ConnectionRows {
+    /// Hears everything of a connection that loads into memory.
+    class Base: NSObject, NSURLConnectionDelegate, @unchecked Sendable {
+        let words = Box<String>(), done = Counter(), asked = Counter()
+        var queue: OperationQueue?
+        var answers: @Sendable (URLAuthenticationChallenge) -> Void = { $0.sender?.performDefaultHandling(for: $0) }
+        var usesStorage = true
+        func note(_ word: String) {
+            guard words.all.last != word else { return }
+            words.add(word + (queue == nil || OperationQueue.current === queue ? "" : " elsewhere"))
+        }
+        func connection(_ connection: NSURLConnection, didFailWithError error: any Error) {
+            note("fail \((error as? URLError)?.code.rawValue ?? 0)")
+            done.add()
+        }
+        func connectionShouldUseCredentialStorage(_ connection: NSURLConnection) -> Bool { usesStorage }
+        func connection(
+            _ connection: NSURLConnection, canAuthenticateAgainstProtectionSpace protectionSpace: URLProtectionSpace
+        ) -> Bool {
+            note("can")
+            return true
+        }
+        func connection(_ connection: NSURLConnection, didReceive challenge: URLAuthenticationChallenge) {
+            note("challenge")
+            answers(challenge)
+            asked.add()
+        }
+        func connection(_ connection: NSURLConnection, didCancel challenge: URLAuthenticationChallenge) { note("cancelled") }
+    }
+
+    final class Reader: Base, NSURLConnectionDataDelegate, @unchecked Sendable {
+        let body = Box<Data>(), requests = Box<URLRequest>(), first = Counter()
+        var onRequest: @Sendable (URLRequest, URLResponse?) -> URLRequest? = { request, _ in request }
+        func connection(
+            _ connection: NSURLConnection, willSend request: URLRequest, redirectResponse response: URLResponse?
+        ) -> URLRequest? {
+            note(response == nil ? "first" : "redirect")
+            requests.add(request)
+            return onRequest(request, response)
+        }
+        func connection(_ connection: NSURLConnection, didReceive response: URLResponse) {
+            note("response \((response as? HTTPURLResponse)?.statusCode ?? 0)")
+        }
+        func connection(_ connection: NSURLConnection, didReceive data: Data) {
+            note("data")
+            body.add(data)
+            first.add()
+        }
+        func connection(_ connection: NSURLConnection, needNewBodyStream request: URLRequest) -> InputStream? {
+            note("body")
+            return InputStream(data: Data("12345".utf8))
+        }
+        func connection(
+            _ connection: NSURLConnection, didSendBodyData bytesWritten: Int, totalBytesWritten: Int, totalBytesExpectedToWrite: Int
+        ) { note("sent") }
+        func connectionDidFinishLoading(_ connection: NSURLConnection) {
+            note("finish")
+            done.add()
+        }
+    }
+
+    final class Saver: Base, NSURLConnectionDownloadDelegate, @unchecked Sendable {
+        let content = Box<Data>()
+        func connection(
+            _ connection: NSURLConnection, didWriteData bytesWritten: Int64, totalBytesWritten: Int64, expectedTotalBytes: Int64
+        ) { note("written") }
+        func connectionDidFinishDownloading(_ connection: NSURLConnection, destinationURL: URL) {
+            note("file")
+            content.add((try? Data(contentsOf: destinationURL)) ?? Data())
+            done.add()
+        }
+    }
+
+    private static func routes(_ origin: TestOrigin) {
+        origin.route("/from") { _ in .redirect("/", status: .temporaryRedirect) }
+        origin.route("/") { .ok("hello \($0.method) \($0.bodyCount)") }
+        origin.route("/large") { _ in .ok(.repeated(count: 20_000_000)) }
+        origin.route("/file") { _ in .ok(.repeated(count: 300_000), headers: ["Content-Disposition": "attachment; filename=\"a.bin\""]) }
+        origin.route("/locked") { request in
+            guard request.headers["Authorization"] == "Basic YWRhOnNlY3JldA==" else {
+                return .status(
+                    .unauthorized, headers: ["WWW-Authenticate": "Digest realm=\"r\", nonce=\"n\", qop=\"auth\", Basic realm=\"r\""],
+                    body: .bytes(Array("no".utf8)))
+            }
+            return .ok("in")
+        }
+    }
+
+    @Test("checklist 151, 152: a connection with a delegate queue, redirects and a body stream: calls in their order")
+    func loads() async throws {
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            let delegate = Reader()
+            delegate.queue = OperationQueue()
+            var request = URLRequest(url: origin.url("/from"))
+            request.httpMethod = "PUT"
+            request.httpBodyStream = InputStream(data: Data("12345".utf8))
+            let connection = try #require(NSURLConnection(request: request, delegate: delegate, startImmediately: false))
+            connection.setDelegateQueue(delegate.queue)
+            try await Task.sleep(for: .milliseconds(5))
+            #expect(delegate.words.all.isEmpty && origin.counts.accepted == 0)
+            connection.start()
+            connection.start()
+            await delegate.done.reaches(1)
+            #expect(delegate.words.all == ["first", "sent", "redirect", "body", "sent", "response 200", "data", "finish"])
+            #expect(delegate.body.all.reduce(Data(), +) == Data("hello PUT 5".utf8))
+            #expect(connection.originalRequest.url?.path == "/from" && connection.currentRequest.url?.path == "/")
+        }
+    }
+
+    @Test("checklist 64: the first request is asked about in its canonical form; what is answered is sent, nil ends it")
+    func canonical() async throws {
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            let bare = try url(String(origin.url("/").absoluteString.dropLast()))
+            for answer in [0, 1, 2] {
+                let delegate = Reader()
+                delegate.queue = OperationQueue()
+                let other = URLRequest(url: origin.url("/from"))
+                delegate.onRequest = { request, response in
+                    guard response == nil else { return nil }
+                    return [request, other, nil][answer]
+                }
+                let connection = try #require(NSURLConnection(request: URLRequest(url: bare), delegate: delegate, startImmediately: false))
+                connection.setDelegateQueue(delegate.queue)
+                connection.start()
+                await delegate.done.reaches(1)
+                #expect(delegate.requests.all.first?.url == origin.url("/"))
+                let words = switch answer {
+                case 0: ["first", "response 200", "data", "finish"]
+                // A redirect that is answered with nil is the result (checklist 60).
+                case 1: ["first", "redirect", "response 307", "finish"]
+                default: ["first", "fail -999"]
+                }
+                #expect(delegate.words.all == words)
+            }
+        }
+    }
+
+    @Test("checklist 153 to 155: who may be asked, the sender's answers, cancel and going on without", arguments: ["use", "without", "cancel", "reject"])
+    func challenges(_ answer: String) async throws {
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            let delegate = Reader()
+            delegate.queue = OperationQueue()
+            delegate.answers = { challenge in
+                switch answer {
+                case "use" where challenge.protectionSpace.authenticationMethod == NSURLAuthenticationMethodHTTPDigest:
+                    challenge.sender?.rejectProtectionSpaceAndContinue(with: challenge)
+                case "use":
+                    challenge.sender?.use(URLCredential(user: "ada", password: "secret", persistence: .none), for: challenge)
+                case "without": challenge.sender?.continueWithoutCredential(for: challenge)
+                case "cancel": challenge.sender?.cancel(challenge)
+                default: challenge.sender?.rejectProtectionSpaceAndContinue(with: challenge)
+                }
+            }
+            let connection = try #require(
+                NSURLConnection(request: URLRequest(url: origin.url("/locked")), delegate: delegate, startImmediately: false))
+            connection.setDelegateQueue(delegate.queue)
+            connection.start()
+            await delegate.done.reaches(1)
+            let asked = ["can", "challenge"]
+            let words = switch answer {
+            case "use": asked + asked + ["response 200", "data", "finish"]
+            case "without": asked + ["response 401", "data", "finish"]
+            case "cancel": asked + ["cancelled", "fail -999"]
+            default: asked + asked + ["response 401", "data", "finish"]
+            }
+            #expect(delegate.words.all == ["first"] + words)
+        }
+    }
+
+    /// Takes all challenges by the one method.
+    final class Single: NSObject, NSURLConnectionDataDelegate, @unchecked Sendable {
+        let words = Box<String>(), done = Counter()
+        func connection(_ connection: NSURLConnection, willSendRequestFor challenge: URLAuthenticationChallenge) {
+            words.add("challenge \(challenge.previousFailureCount)")
+            challenge.sender?.use(URLCredential(user: "ada", password: "wrong", persistence: .none), for: challenge)
+            if challenge.previousFailureCount > 0 { challenge.sender?.cancel(challenge) }
+        }
+        func connection(
+            _ connection: NSURLConnection, canAuthenticateAgainstProtectionSpace protectionSpace: URLProtectionSpace
+        ) -> Bool {
+            words.add("can")
+            return true
+        }
+        func connection(_ connection: NSURLConnection, didReceive response: URLResponse) {
+            words.add("response \((response as? HTTPURLResponse)?.statusCode ?? 0)")
+            connection.cancel()
+            done.add()
+        }
+        func connection(_ connection: NSURLConnection, didReceive data: Data) { words.add("data") }
+        func connectionDidFinishLoading(_ connection: NSURLConnection) { words.add("finish") }
+        func connection(_ connection: NSURLConnection, didFailWithError error: any Error) {
+            words.add("fail")
+            done.add()
+        }
+    }
+
+    @Test("a delegate with willSendRequestFor challenge is asked nothing else")
+    func single() async throws {
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            let delegate = Single()
+            let connection = try #require(
+                NSURLConnection(request: URLRequest(url: origin.url("/locked")), delegate: delegate, startImmediately: false))
+            connection.setDelegateQueue(OperationQueue())
+            connection.start()
+            await delegate.done.reaches(1)
+            #expect(!delegate.words.all.contains("can") && delegate.words.all.first == "challenge 0")
+        }
+    }
+
+    @Test("checklist 157: cancel stops it with no further call; the delegate is let go of")
+    func cancelled() async throws {
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            weak var held: Reader?
+            var connection: NSURLConnection?
+            let words: Box<String>
+            do {
+                let delegate = Reader()
+                (held, words) = (delegate, delegate.words)
+                connection = NSURLConnection(request: URLRequest(url: origin.url("/large")), delegate: delegate, startImmediately: false)
+                connection?.setDelegateQueue(OperationQueue())
+                connection?.start()
+                await delegate.first.reaches(1)
+            }
+            connection?.cancel()
+            try await eventually { held == nil }
+            #expect(!words.all.contains { $0.hasPrefix("fail") || $0 == "finish" })
+            weak let gone = connection
+            connection = nil
+            try await eventually { gone == nil }
+            try await origin.wait { $0.open == 0 }
+        }
+    }
+
+    @Test("by default the delegate is called on the run loop of the thread that made the connection; also where it is scheduled")
+    func runLoop() async throws {
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            let request = URLRequest(url: origin.url("/"))
+            let results = Box<[String]>(), ended = Counter()
+            for isScheduled in [false, true] {
+                Thread.detachNewThread {
+                    let thread = ObjectIdentifier(Thread.current)
+                    let delegate = Reader()
+                    let connection = NSURLConnection(request: request, delegate: delegate, startImmediately: !isScheduled)
+                    if isScheduled {
+                        connection?.schedule(in: .current, forMode: RunLoop.Mode("mine"))
+                        connection?.start()
+                    }
+                    delegate.onRequest = { request, _ in
+                        if ObjectIdentifier(Thread.current) != thread { results.add(["another thread"]) }
+                        return request
+                    }
+                    let mode = isScheduled ? RunLoop.Mode("mine") : .default
+                    Self.run(mode, until: delegate.done)
+                    results.add(delegate.words.all)
+                    ended.add()
+                }
+            }
+            await ended.reaches(2)
+            let words = ["first", "response 200", "data", "finish"]
+            #expect(results.all == [words, words])
+        }
+    }
+
+    @Test("checklist 151: loads without a delegate, blocking and not; errors, and statuses that are none")
+    func simple() async throws {
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            let request = URLRequest(url: origin.url("/")), locked = URLRequest(url: origin.url("/locked"))
+            let wrong = URLRequest(url: try url("gopher://a.example/"))
+            #expect(NSURLConnection.canHandle(request) && !NSURLConnection.canHandle(wrong))
+            #expect(NSURLConnection(request: wrong, delegate: nil) == nil)
+            let words = Box<String>(), ended = Counter()
+            for _ in 0..<8 {
+                Thread.detachNewThread {
+                    var response: URLResponse?
+                    let data = try? NSURLConnection.sendSynchronousRequest(request, returning: &response)
+                    words.add("\((response as? HTTPURLResponse)?.statusCode ?? 0) \(data?.count ?? -1)")
+                    ended.add()
+                }
+            }
+            Thread.detachNewThread {
+                do { _ = try NSURLConnection.sendSynchronousRequest(wrong, returning: nil) } catch {
+                    words.add("\((error as? URLError)?.code.rawValue ?? 0)")
+                }
+                ended.add()
+            }
+            await ended.reaches(9)
+            #expect(words.all.sorted() == ["-1002"] + [String](repeating: "200 11", count: 8))
+            let queue = OperationQueue()
+            let status: Int? = await withCheckedContinuation { continuation in
+                NSURLConnection.sendAsynchronousRequest(locked, queue: queue) { response, data, error in
+                    #expect(OperationQueue.current === queue && error == nil && data == Data("no".utf8))
+                    continuation.resume(returning: (response as? HTTPURLResponse)?.statusCode)
+                }
+            }
+            #expect(status == 401)
+        }
+    }
+
+    @Test("a download delegate gets a file")
+    func saves() async throws {
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            let delegate = Saver()
+            delegate.queue = OperationQueue()
+            let connection = try #require(
+                NSURLConnection(request: URLRequest(url: origin.url("/file")), delegate: delegate, startImmediately: false))
+            connection.setDelegateQueue(delegate.queue)
+            connection.start()
+            await delegate.done.reaches(1)
+            #expect(delegate.words.all == ["written", "file"] && delegate.content.all == [Data(repeating: 0x61, count: 300_000)])
+        }
+    }
+
+    // MARK: NSURLDownload
+
+    final class Downloader: NSObject, NSURLDownloadDelegate, @unchecked Sendable {
+        let words = Box<String>(), done = Counter(), some = Counter()
+        let folder: URL
+        var overwrites = false
+        init(_ folder: URL) { self.folder = folder }
+        func note(_ word: String) { if words.all.last != word { words.add(word) } }
+        func downloadDidBegin(_ download: NSURLDownload) { note("begin") }
+        func download(_ download: NSURLDownload, willSend request: URLRequest, redirectResponse: URLResponse?) -> URLRequest? {
+            note(redirectResponse == nil ? "first" : "redirect")
+            return request
+        }
+        func download(_ download: NSURLDownload, didReceive challenge: URLAuthenticationChallenge) {
+            note("challenge")
+            challenge.sender?.cancel(challenge)
+        }
+        func download(_ download: NSURLDownload, didCancel challenge: URLAuthenticationChallenge) { note("cancelled") }
+        func download(_ download: NSURLDownload, didReceive response: URLResponse) { note("response") }
+        func download(_ download: NSURLDownload, willResumeWith response: URLResponse, fromByte startingByte: Int64) {
+            note("resume \(startingByte > 0)")
+        }
+        func download(_ download: NSURLDownload, didReceiveDataOfLength length: Int) {
+            note("data")
+            some.add()
+        }
+        func download(_ download: NSURLDownload, decideDestinationWithSuggestedFilename filename: String) {
+            note("destination \(filename)")
+            download.setDestination(folder.appendingPathComponent(filename).path, allowOverwrite: overwrites)
+        }
+        func download(_ download: NSURLDownload, didCreateDestination path: String) {
+            note("created \(URL(fileURLWithPath: path).lastPathComponent)")
+        }
+        func downloadDidFinish(_ download: NSURLDownload) {
+            note("finish")
+            done.add()
+        }
+        func download(_ download: NSURLDownload, didFailWithError error: any Error) {
+            note("fail \((error as? URLError)?.code.rawValue ?? 0)")
+            done.add()
+        }
+    }
+
+    /// Makes downloads on a thread with a run loop, until they are done.
+    private static func onRunLoop(_ until: Counter, _ body: @escaping @Sendable () -> Void) {
+        Thread.detachNewThread {
+            body()
+            run(.default, until: until)
+        }
+    }
+
+    /// A run loop with nothing in it returns at once.
+    private static func run(_ mode: RunLoop.Mode, until: Counter) {
+        while until.value == 0 {
+            if !RunLoop.current.run(mode: mode, before: Date(timeIntervalSinceNow: 0.01)) { Thread.sleep(forTimeInterval: 0.001) }
+        }
+    }
+
+    @Test("checklist 158: a download goes where its delegate says, under a free name if it must not overwrite")
+    func download() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            origin.route("/to-file") { _ in .redirect("/file") }
+            let request = URLRequest(url: origin.url("/to-file"))
+            for (number, name) in [(1, "a.bin"), (2, "a-2.bin"), (3, "a.bin")] {
+                let delegate = Downloader(folder)
+                delegate.overwrites = number == 3
+                Self.onRunLoop(delegate.done) { _ = NSURLDownload(request: request, delegate: delegate) }
+                await delegate.done.reaches(1)
+                #expect(delegate.words.all == [
+                    "begin", "first", "redirect", "response", "destination a.bin", "data", "created \(name)", "finish",
+                ])
+                let content = try Data(contentsOf: folder.appendingPathComponent(name))
+                #expect(content.count == 300_000)
+            }
+            let refused = Downloader(folder)
+            let locked = URLRequest(url: origin.url("/locked"))
+            Self.onRunLoop(refused.done) { _ = NSURLDownload(request: locked, delegate: refused) }
+            await refused.done.reaches(1)
+            #expect(refused.words.all == ["begin", "first", "challenge", "cancelled", "fail -999"])
+            #expect(!NSURLDownload.canResumeDownloadDecoded(withEncodingMIMEType: "application/gzip"))
+        }
+    }
+
+    @Test("checklist 157: a download that is cancelled calls nobody any more, and can be gone on with")
+    func resumes() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try await withTestOrigin { origin in
+            let isFirst = Counter()
+            origin.route("/") { request in
+                guard let range = request.headers["Range"] else {
+                    isFirst.add()
+                    return .ok(.chunks([.bytes([UInt8](repeating: 0x61, count: 1000)), .pause(.seconds(30)), "b"]), headers: ["ETag": "\"one\""])
+                }
+                let start = Int(range.dropFirst(6).dropLast()) ?? 0
+                return .status(
+                    .partialContent, headers: ["ETag": "\"one\"", "Content-Range": "bytes \(start)-1999/2000"],
+                    body: .bytes([UInt8](repeating: 0x61, count: 2000 - start)))
+            }
+            let request = URLRequest(url: origin.url("/"))
+            let delegate = Downloader(folder), made = Box<NSURLDownload>(), stop = Counter()
+            Self.onRunLoop(stop) {
+                let download = NSURLDownload(request: request, delegate: delegate)
+                download.deletesFileUponFailure = false
+                made.add(download)
+            }
+            await delegate.some.reaches(1)
+            let download = try #require(made.all.first)
+            #expect(download.resumeData == nil)
+            download.cancel()
+            try await eventually { download.resumeData != nil }
+            stop.add()
+            #expect(delegate.words.all.last == "data" && delegate.done.value == 0)
+            let data = try #require(download.resumeData)
+            let again = Downloader(folder), path = folder.appendingPathComponent("whole").path
+            Self.onRunLoop(again.done) { _ = NSURLDownload(resumeData: data, delegate: again, path: path) }
+            await again.done.reaches(1)
+            #expect(again.words.all == ["begin", "resume true", "data", "created whole", "finish"])
+            let content = try Data(contentsOf: URL(fileURLWithPath: path))
+            #expect(content == Data(repeating: 0x61, count: 2000))
+        }
+    }
+}

@@ -1,0 +1,181 @@
+import Foundation
+import Testing
+import URLLoading
+import URLLoadingCompatibility
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Data tasks that become downloads, or streams.
+@Suite(.timeLimit(.minutes(1)))
+struct TurningRows {
+    /// Makes downloads of everything.
+    final class Turner: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, @unchecked Sendable {
+        let words = Box<String>(), done = Counter(), asked = Counter(), tasks = Box<URLSessionTask>()
+        let content = Box<Data>()
+        var answers: URLSession.ResponseDisposition = .becomeDownload
+        var delays = false
+        let answer = Lockbox()
+
+        private func note(_ word: String, _ session: URLSession) {
+            words.add(word + (OperationQueue.current === session.delegateQueue ? "" : " elsewhere"))
+        }
+        func urlSession(
+            _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+            completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
+        ) {
+            note("response", session)
+            if delays { answer.keep(completionHandler) } else { completionHandler(answers) }
+            asked.add()
+        }
+        func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome downloadTask: URLSessionDownloadTask) {
+            note("download \(dataTask.state == .completed) \(downloadTask.state == .running)", session)
+            tasks.add(downloadTask)
+        }
+        func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome streamTask: URLSessionStreamTask) {
+            note("stream", session)
+            tasks.add(streamTask)
+            done.add()
+        }
+        func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) { note("data", session) }
+        func urlSession(
+            _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64,
+            totalBytesWritten: Int64, totalBytesExpectedToWrite: Int64
+        ) {
+            if words.all.last != "written" { note("written", session) }
+        }
+        func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {
+            note("file", session)
+            content.add((try? Data(contentsOf: location)) ?? Data())
+        }
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+            note("\(task is URLSessionDownloadTask ? "download" : "data") complete \((error as? URLError)?.code.rawValue ?? 0)", session)
+            done.add()
+        }
+        func session() -> URLSession { URLSession(configuration: .ephemeral, delegate: self, delegateQueue: nil) }
+    }
+
+    @Test("checklist 49: a data task becomes a download, large, small, empty or of unknown length; the data task hears no more",
+        arguments: [0, 5, 3_000_000, -1], [false, true])
+    func download(_ size: Int, _ delays: Bool) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in
+                switch size {
+                case 0: .status(.noContent)
+                case -1: .ok(.chunks(["one", .pause(.milliseconds(2)), "two"]))
+                default: .ok(.repeated(count: Int64(size)))
+                }
+            }
+            let delegate = Turner()
+            delegate.delays = delays
+            let session = delegate.session()
+            let task = session.dataTask(with: origin.url())
+            let identifier = task.taskIdentifier
+            task.resume()
+            if delays {
+                await delegate.asked.reaches(1)
+                try await Task.sleep(for: .milliseconds(10))
+                delegate.answer.keep(nil)
+            }
+            session.finishTasksAndInvalidate()
+            await delegate.done.reaches(1)
+            if delays {
+                // A handler that is dropped cancels the task.
+                #expect(delegate.words.all == ["response", "data complete -999"])
+                return
+            }
+            let written = size == 0 ? [] : ["written"]
+            #expect(delegate.words.all == ["response", "download true true"] + written + ["file", "download complete 0"])
+            let expected = size == -1 ? Data("onetwo".utf8) : Data(repeating: 0x61, count: size)
+            #expect(delegate.content.all == [expected])
+            let download = delegate.tasks.all.first
+            #expect(download?.taskIdentifier == identifier && download?.state == .completed && task.state == .completed)
+            #expect(download?.countOfBytesReceived == Int64(expected.count))
+        }
+    }
+
+    @Test("a download that was a data task can be cancelled, with what is needed to go on")
+    func resumed() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/", faults: [.init(.responseBody(after: 1_000_000), .stall)]) { _ in
+                .ok(.repeated(count: 3_000_000), headers: ["ETag": "\"one\"", "Accept-Ranges": "bytes"])
+            }
+            let delegate = Turner()
+            let session = delegate.session()
+            let task = session.dataTask(with: origin.url())
+            task.resume()
+            try await eventually { (delegate.tasks.all.first?.countOfBytesReceived ?? 0) >= 900_000 }
+            let download = try #require(delegate.tasks.all.first as? URLSessionDownloadTask)
+            let data = await download.cancelByProducingResumeData()
+            await delegate.done.reaches(1)
+            #expect(data != nil && delegate.words.all.last == "download complete -999" && delegate.content.all.isEmpty)
+            origin.releaseStalls()
+            session.invalidateAndCancel()
+        }
+    }
+
+    @Test("a response to Upgrade becomes a stream, with what came behind the head; the stream runs")
+    func stream() async throws {
+        let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
+        let delegate = Turner()
+        delegate.answers = .becomeStream
+        let session = delegate.session()
+        var request = URLRequest(url: try url("http://127.0.0.1:\(listener.address.port)/"))
+        request.setValue("raw", forHTTPHeaderField: "Upgrade")
+        request.setValue("Upgrade", forHTTPHeaderField: "Connection")
+        let task = session.dataTask(with: request)
+        task.resume()
+        let peer = try await StreamPeer(listener)
+        while try await peer.text(1) != "\n" {}
+        try await peer.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: raw\r\nConnection: Upgrade\r\n\r\nhello")
+        await delegate.done.reaches(1)
+        #expect(delegate.words.all == ["response", "stream"] && task.state == .completed)
+        let stream = try #require(delegate.tasks.all.first as? URLSessionStreamTask)
+        let (data, _) = try await stream.readData(ofMinLength: 5, maxLength: 5, timeout: 10)
+        #expect(data == Data("hello".utf8))
+        session.invalidateAndCancel()
+        await delegate.done.reaches(2)
+        peer.close()
+        listener.close()
+    }
+
+    @Test("what asked for no other protocol does not become a stream, and says so")
+    func noStream() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("hello") }
+            let delegate = Turner()
+            delegate.answers = .becomeStream
+            let session = delegate.session()
+            let task = session.dataTask(with: origin.url())
+            task.resume()
+            await delegate.done.reaches(1)
+            let beneath = (task.error as? URLError)?.userInfo[NSUnderlyingErrorKey] as? LoadError
+            #expect(beneath?.reason == .badDecision)
+            session.finishTasksAndInvalidate()
+        }
+    }
+
+    @Test("of a request with Upgrade, too, a response may be allowed, refused, or loaded into a file",
+        arguments: [URLSession.ResponseDisposition.allow, .cancel, .becomeDownload])
+    func upgradeElse(_ answer: URLSession.ResponseDisposition) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("hello") }
+            let delegate = Turner()
+            delegate.answers = answer
+            let session = delegate.session()
+            var request = URLRequest(url: origin.url())
+            request.setValue("raw", forHTTPHeaderField: "Upgrade")
+            let task = session.dataTask(with: request)
+            task.resume()
+            await delegate.done.reaches(1)
+            switch answer {
+            case .allow: #expect(delegate.words.all == ["response", "data", "data complete 0"])
+            case .cancel: #expect(delegate.words.all == ["response", "data complete -999"])
+            default:
+                #expect(delegate.words.all == ["response", "download true true", "written", "file", "download complete 0"])
+                #expect(delegate.content.all == [Data("hello".utf8)])
+            }
+            session.finishTasksAndInvalidate()
+        }
+    }
+}

@@ -1,0 +1,202 @@
+import Foundation
+import Testing
+import URLLoading
+import URLLoadingCompatibility
+import URLLoadingTesting
+import URLLoadingWire
+
+extension URLSessionWebSocketTask.Message {
+    var words: String {
+        switch self {
+        case .data(let data): "data \(data.count)"
+        case .string(let text): "string \(text)"
+        }
+    }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct WebSocketRows {
+    private static func routes(_ origin: TestOrigin) {
+        var echo = WebSocketTestServer.echo
+        echo.subprotocols = ["chat.v1"]
+        origin.webSocket("/echo", echo)
+        origin.webSocket("/leave") { socket in
+            try await socket.send(.text("bye"))
+            try await socket.close(WebSocketClose(.policyViolation, reason: "late"))
+        }
+        origin.webSocket("/large") { socket in
+            try await socket.send(.data(Data(count: 3_000_000)))
+            _ = try await socket.untilClose()
+        }
+        origin.webSocket("/silent") { socket in
+            socket.answersPings = false
+            try await socket.stall()
+        }
+        origin.route("/none") { _ in .ok("no") }
+    }
+
+    @Test("messages go both ways in the order of the calls; didOpen, didClose, metrics, complete come in theirs")
+    func echo() async throws {
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            let delegate = Listener()
+            let session = delegate.session()
+            let socket = session.webSocketTask(with: origin.url("/echo"), protocols: ["chat.v2", "chat.v1"])
+            #expect(socket.state == .suspended && socket.closeCode == .invalid && socket.maximumMessageSize == 1 << 20)
+            let got = Box<String>(), received = Counter(), sent = Counter()
+            for number in 0..<20 {
+                socket.send(.string("\(number)")) { error in
+                    if error == nil, OperationQueue.current === session.delegateQueue { sent.add() }
+                }
+                socket.receive { result in
+                    got.add((try? result.get().words) ?? "none")
+                    received.add()
+                }
+            }
+            socket.resume()
+            await received.reaches(20)
+            await sent.reaches(20)
+            #expect(got.all == (0..<20).map { "string \($0)" })
+            try await socket.send(.data(Data(count: 5)))
+            let last = try await socket.receive()
+            #expect(last.words == "data 5")
+            try await socket.sendPing()
+            let pong = Counter()
+            socket.sendPing { if $0 == nil { pong.add() } }
+            await pong.reaches(1)
+            #expect(socket.state == .running && socket.countOfBytesReceived > 0)
+            socket.cancel(with: .goingAway, reason: Data("done".utf8))
+            await delegate.done.reaches(1)
+            #expect(delegate.words.all == ["open chat.v1", "close 1001 done", "metrics", "complete 0"])
+            #expect(socket.closeCode == .goingAway && socket.state == .completed && socket.error == nil)
+            await #expect(throws: URLError.self) { try await socket.send(.string("late")) }
+            session.finishTasksAndInvalidate()
+            await delegate.heard.reaches(5)
+            #expect(delegate.words.all.last == "invalid")
+        }
+    }
+
+    @Test("the server's leave is heard, with its code and reason")
+    func closed() async throws {
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            let delegate = Listener()
+            let session = delegate.session()
+            let socket = session.webSocketTask(with: origin.url("/leave"))
+            socket.resume()
+            let message = try await socket.receive()
+            #expect(message.words == "string bye")
+            await #expect(throws: URLError.self) { _ = try await socket.receive() }
+            await delegate.done.reaches(1)
+            #expect(delegate.words.all == ["open -", "close 1008 late", "metrics", "complete 0"])
+            #expect(socket.closeCode == .policyViolation && socket.closeReason == Data("late".utf8))
+            session.finishTasksAndInvalidate()
+        }
+    }
+
+    @Test("an answer that opens nothing fails the task, its handlers, and nobody waits", arguments: ["/none", "/missing"])
+    func refused(_ path: String) async throws {
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            let delegate = Listener()
+            let session = delegate.session()
+            let socket = session.webSocketTask(with: origin.url(path))
+            let failed = Counter()
+            socket.send(.string("a")) { if $0 is URLError { failed.add() } }
+            socket.receive { if case .failure(let error) = $0, error is URLError { failed.add() } }
+            socket.sendPing { if $0 is URLError { failed.add() } }
+            socket.resume()
+            await delegate.done.reaches(1)
+            await failed.reaches(3)
+            #expect(delegate.words.all == ["metrics", "complete -1011"])
+            session.finishTasksAndInvalidate()
+        }
+    }
+
+    @Test("a message beyond maximumMessageSize ends the socket; a larger maximum, set while it is open, lets it in", arguments: [false, true])
+    func limit(_ isRaised: Bool) async throws {
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            let delegate = Listener()
+            let session = delegate.session()
+            let socket = session.webSocketTask(with: origin.url("/large"))
+            if isRaised { socket.maximumMessageSize = 4_000_000 }
+            socket.resume()
+            if isRaised {
+                let message = try await socket.receive()
+                #expect(message.words == "data 3000000")
+                socket.cancel(with: .normalClosure, reason: nil)
+                await delegate.done.reaches(1)
+                #expect(delegate.words.all == ["open -", "close 1000 -", "metrics", "complete 0"])
+            } else {
+                await #expect(throws: URLError.self) { _ = try await socket.receive() }
+                await delegate.done.reaches(1)
+                #expect(delegate.words.all.first == "open -" && delegate.words.all.last?.hasPrefix("complete -") == true)
+            }
+            session.finishTasksAndInvalidate()
+        }
+    }
+
+    @Test("cancel ends the socket and what waits for it; so does invalidateAndCancel", arguments: [false, true], [false, true])
+    func cancelled(_ invalidates: Bool, _ isResumed: Bool) async throws {
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            let delegate = Listener()
+            let session = delegate.session()
+            let socket = session.webSocketTask(with: origin.url("/silent"))
+            let failed = Counter()
+            socket.receive { if case .failure = $0 { failed.add() } }
+            socket.sendPing { if $0 != nil { failed.add() } }
+            if isResumed {
+                socket.resume()
+                await delegate.heard.reaches(1)
+            }
+            if invalidates { session.invalidateAndCancel() } else { socket.cancel() }
+            await delegate.done.reaches(1)
+            await failed.reaches(2)
+            #expect(delegate.words.all.filter { $0.hasPrefix("complete") } == ["complete -999"])
+            #expect(delegate.words.all.first == (isResumed ? "open -" : "metrics"))
+            session.invalidateAndCancel()
+            origin.releaseStalls()
+            try await origin.wait { $0.open == 0 }
+        }
+    }
+
+    @Test("cancelling the task that receives ends the call; the message is left to the next")
+    func cancelledCall() async throws {
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            let session = URLSession(configuration: .ephemeral)
+            let socket = session.webSocketTask(with: origin.url("/echo"))
+            socket.resume()
+            let waiting = Task { try await socket.receive() }
+            try await Task.sleep(for: .milliseconds(5))
+            waiting.cancel()
+            await #expect(throws: URLError.self) { _ = try await waiting.value }
+            try await socket.send(.string("still here"))
+            let message = try await socket.receive()
+            #expect(message.words == "string still here")
+            session.invalidateAndCancel()
+        }
+    }
+
+    @Test("fields and subprotocols of a request go with the handshake; redirects, challenges and cookies are those of a load")
+    func request() async throws {
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            origin.route("/from") { _ in .redirect("/echo") }
+            let session = URLSession(configuration: .ephemeral)
+            var request = URLRequest(url: origin.url("/from"))
+            request.setValue("https://me.example", forHTTPHeaderField: "Origin")
+            request.setValue("chat.v1", forHTTPHeaderField: "Sec-WebSocket-Protocol")
+            let socket = session.webSocketTask(with: request)
+            socket.resume()
+            try await socket.send(.string("a"))
+            _ = try await socket.receive()
+            #expect(origin.requests.map { $0.headers["Origin"] } == ["https://me.example", "https://me.example"])
+            #expect(origin.requests.last?.headers["Sec-WebSocket-Protocol"] == "chat.v1")
+            #expect((socket.response as? HTTPURLResponse)?.statusCode == 101)
+            session.invalidateAndCancel()
+        }
+    }
+}
