@@ -21,6 +21,7 @@ struct CacheLine: Sendable {
     static func answer(_ hop: Load.Hop, for load: Load, _ cache: SessionCache) async throws(LoadError) -> any Exchange {
         // What is stored opens no WebSocket, and what opens one is nobody's to store.
         if load.takesUpgrade { return try await HTTPHandler.exchange(hop, for: load) }
+        if let foreign = cache.foreign { return try await answer(hop, for: load, try await cache.asked(for: hop, load, foreign)) }
         let line = try CacheLine(hop, load, cache)
         // Whatever cannot be answered goes straight on.
         if hop.request.method != .get || hop.request.body != nil { return try await line.other() }

@@ -20,14 +20,32 @@ final class SessionCache: Sendable {
     /// The session's own, and gone with it.
     private let isOwn: Bool
 
+    /// Asked for each load, in the place of a storage.
+    let foreign: (any ForeignCache)?
+
     static func make(_ configuration: Configuration) -> SessionCache? {
+        if let foreign = configuration.foreignCache { return SessionCache(foreign, configuration) }
         if let cache = configuration.cache { return SessionCache(cache, isOwn: false, configuration) }
         guard configuration.isEphemeral, configuration.keepsResponses else { return nil }
         return SessionCache(ResponseCache(), isOwn: true, configuration)
     }
 
+    private init(_ foreign: any ForeignCache, _ configuration: Configuration) {
+        storage = ForeignStorage(foreign, Request(url: URL(filePath: "/")), nil)
+        maximumEntrySize = foreign.largestEntry
+        (isOwn, sharesEqualFetches, clock, self.foreign) = (false, false, configuration.wallClock, foreign)
+    }
+
+    /// Another's, with the answer of its foreign cache to one request.
+    init(of other: SessionCache, _ storage: ForeignStorage) {
+        self.storage = storage
+        (maximumEntrySize, isOwn, sharesEqualFetches) = (other.maximumEntrySize, false, false)
+        (clock, foreign) = (other.clock, nil)
+    }
+
     private init(_ cache: ResponseCache, isOwn: Bool, _ configuration: Configuration) {
         storage = cache.storage
+        foreign = nil
         // As the cache itself reckons: one entry is not to drive out all others.
         let capacity = max(Int64(cache.memoryCapacity), cache.directory == nil ? 0 : cache.diskCapacity)
         maximumEntrySize = Int(clamping: min(capacity, cache.maximumEntrySize ?? max(capacity / 20, 64 << 10)))

@@ -12,6 +12,8 @@ extension Configuration {
         /// Which cookies of servers are taken; `nil`, the default, leaves it to the store
         /// (``CookieStore/acceptPolicy``), where it can be changed at any time.
         public var acceptPolicy: CookieStore.AcceptPolicy?
+        /// The same, where neither this nor the store has been told any.
+        package var fallbackPolicy = CookieStore.AcceptPolicy.always
         /// Whether cookies of the store go with requests.
         public var sendsCookies = true
         /// Bytes of a Cookie field, at least 0. Servers commonly refuse more than 8 KiB of fields; cookies that do not fit are
@@ -67,7 +69,8 @@ struct CookieJar: Sendable {
         // A proxy speaks for itself when it asks who we are, and is not the server.
         guard request.request.handlesCookies, head.headers.contains(.setCookie), head.status != .proxyAuthenticationRequired else { return }
         store.receive(
-            head.headers, CookieContext(request.destination.target, request.request.mainDocumentURL), policy: settings.acceptPolicy)
+            head.headers, CookieContext(request.destination.target, request.request.mainDocumentURL),
+            policy: settings.acceptPolicy, otherwise: settings.fallbackPolicy)
     }
 }
 

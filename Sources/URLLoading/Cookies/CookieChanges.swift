@@ -29,11 +29,12 @@ public struct CookieChanges: AsyncSequence, Sendable {
     }
 
     final class Listening: Sendable {
-        let listener = ChangeListener()
+        let listener: ChangeListener
         private let memory: CookieMemory
 
-        init(_ memory: CookieMemory) {
+        init(_ memory: CookieMemory, _ tell: (@Sendable (Change) -> Void)? = nil) {
             self.memory = memory
+            listener = ChangeListener(tell)
             memory.add(listener)
         }
         deinit { memory.remove(listener) }
@@ -44,8 +45,13 @@ public struct CookieChanges: AsyncSequence, Sendable {
 final class ChangeListener: Sendable {
     private let news = Lock((cookies: false, policy: false))
     private let token = StopToken()
+    /// Is told in the place of whoever would iterate.
+    private let tell: (@Sendable (CookieChanges.Change) -> Void)?
+
+    init(_ tell: (@Sendable (CookieChanges.Change) -> Void)?) { self.tell = tell }
 
     func hear(_ change: CookieChanges.Change) {
+        if let tell { return tell(change) }
         news.withLock { if change == .cookies { $0.cookies = true } else { $0.policy = true } }
         token.wake()
     }

@@ -26,7 +26,8 @@ public final class CookieStore: Sendable, CustomStringConvertible {
     private let disk: StateDisk<CookieMemory>?
     /// By which a cache knows whose cookies opened what it keeps: that of the same file is the same in every process.
     let mark: String
-    private let policy = Atomic<UInt8>(AcceptPolicy.always.rawValue)
+    /// Not one of the policies until somebody has said one.
+    private let policy = Atomic<UInt8>(.max)
 
     /// In memory alone.
     public convenience init(limits: Limits = Limits()) { self.init(path: nil, limits: limits) }
@@ -74,12 +75,14 @@ public final class CookieStore: Sendable, CustomStringConvertible {
     /// Which cookies of servers are taken; ``AcceptPolicy/always`` by default. A change holds at once for every session that
     /// uses the store, unless its configuration says otherwise. Cookies that the caller sets are always taken.
     public var acceptPolicy: AcceptPolicy {
-        get { AcceptPolicy(rawValue: policy.load(ordering: .relaxed)) ?? .always }
+        get { statedPolicy ?? .always }
         set {
             guard policy.exchange(newValue.rawValue, ordering: .relaxed) != newValue.rawValue else { return }
             memory.policyChanged()
         }
     }
+
+    var statedPolicy: AcceptPolicy? { AcceptPolicy(rawValue: policy.load(ordering: .relaxed)) }
 
     // MARK: Cookies
 
@@ -178,14 +181,14 @@ public final class CookieStore: Sendable, CustomStringConvertible {
         return stored
     }
 
-    /// - Parameter own: of the session; the store's if it has none.
+    /// - Parameters:
+    ///   - own: of the session; the store's if it has none.
+    ///   - fallback: if the store has none either.
     @discardableResult
-    func receive(_ headers: Headers, _ context: CookieContext, policy own: AcceptPolicy?) -> [Cookie] {
-        switch own ?? acceptPolicy {
-        case .never: return []
-        case .onlyFromMainDocument where !context.isSameSite: return []
-        case .always, .onlyFromMainDocument: break
-        }
+    func receive(
+        _ headers: Headers, _ context: CookieContext, policy own: AcceptPolicy?, otherwise fallback: AcceptPolicy = .always
+    ) -> [Cookie] {
+        guard (own ?? statedPolicy ?? fallback).takes(context) else { return [] }
         let cookies = CookieAdmission.cookies(in: headers, context, now: Date.now)
         return cookies.isEmpty ? [] : set(cookies, isSecure: context.isSecure)
     }

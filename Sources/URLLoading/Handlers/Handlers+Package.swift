@@ -28,6 +28,16 @@ extension ProtocolAnswer {
 }
 
 extension RequestBody {
+    /// The bytes, if they are held.
+    package var heldData: Data? { if case .data(let data) = content { data } else { nil } }
+    /// The file, if all of one is sent and nothing else.
+    package var file: URL? {
+        guard case .parts(let parts) = content, parts.count == 1, case .file(let path, nil)? = parts.first else { return nil }
+        return URL(filePath: path)
+    }
+    /// A decision is asked for it.
+    package var isDemanded: Bool { if case .demanded = content { true } else { false } }
+
     /// Lends each piece in turn. A body of a sequence asks for a fresh one.
     package func forEachPiece(_ use: (UnsafeRawBufferPointer) -> Void) async throws {
         switch content {

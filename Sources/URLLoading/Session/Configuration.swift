@@ -320,6 +320,8 @@ public struct Configuration: Sendable {
     /// Who knows the networks: tests script their own.
     package var networkMonitor = NetworkMonitor.shared
 
+    /// Kept by somebody else, in the place of ``cache``.
+    package var foreignCache: (any ForeignCache)?
     /// Hears what became of each look into the cache, and why: `urlload -v`.
     package var cacheTap: (@Sendable (String) -> Void)?
     /// Seconds since 1970, for the ages of responses: tests say what time it is.

@@ -16,3 +16,8 @@ extension Session {
         core.pool.closeIdle()
     }
 }
+
+extension Session {
+    /// What comes next goes over new connections, but for those that are in use now.
+    package nonisolated func closeIdleConnections() { core.pool.closeIdle() }
+}

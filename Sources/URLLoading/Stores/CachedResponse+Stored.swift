@@ -30,6 +30,7 @@ extension CachedResponse {
             response: Response(url: url, expectedLength: Int64(data.count), http: http), data: data,
             userInfo: stored.userInfo.map { Data($0) },
             storagePolicy: stored.isMemoryOnly ? .allowedInMemoryOnly : .allowed)
+        response.properties[StoredTimes.self] = StoredTimes.Value(request: stored.requestTime, response: stored.responseTime)
     }
 }
 

@@ -17,6 +17,12 @@ package protocol LoadSink: AnyObject, Sendable {
     func pause()
     /// The load was stopped: a wait in `receive` must end.
     func stopped()
+    /// Somebody decides what is kept of the response.
+    var decidesWhatIsKept: Bool { get }
+}
+
+extension LoadSink {
+    package var decidesWhatIsKept: Bool { true }
 }
 
 final class TaskLoad: Load, @unchecked Sendable {
@@ -58,7 +64,9 @@ final class TaskLoad: Load, @unchecked Sendable {
     }
 
     /// A decision about what is stored is for data and uploads (checklist 98).
-    override var cacheDecision: Decision<CachedResponse, CacheDecision>? { download == nil ? super.cacheDecision : nil }
+    override var cacheDecision: Decision<CachedResponse, CacheDecision>? {
+        download == nil && sink?.decidesWhatIsKept ?? true ? super.cacheDecision : nil
+    }
 
     /// Nobody but the library reads it.
     override var readsToEnd: Bool { download != nil || sink != nil }

@@ -26,6 +26,8 @@ extension Request {
         if let timeout = request.ownTimeout { made.idleTimeout = Duration(timeout: timeout) ?? .seconds(Int64.max) }
         let own = request.cachePolicy == .useProtocolCachePolicy ? policy : request.cachePolicy
         if own != .useProtocolCachePolicy { made.cachePolicy = Request.CachePolicy(own) }
+        let attached = request.properties
+        if !attached.isEmpty { made.properties[AttachedProperties.self] = AttachedProperties.Value(attached) }
         return .success(made)
     }
 }
@@ -61,6 +63,7 @@ extension URLRequest {
         url = request.url
         httpMethod = request.method.rawValue
         if request.body == nil { httpBody = nil }
+        if let attached = request.properties[AttachedProperties.self] { properties = attached.values }
         var fields: [String: String] = [:]
         for field in request.headers { fields[field.name.description] = request.headers[field.name] }
         allHTTPHeaderFields = fields.isEmpty ? nil : fields
@@ -69,6 +72,7 @@ extension URLRequest {
 
 extension URLResponse {
     static func make(_ response: Response, to method: String?) -> URLResponse {
+        if let own = response.properties[OwnResponse.self] { return own.response }
         guard let head = response.http else { return URLResponse(loaded: response) }
         return HTTPURLResponse(response, head, toHead: method == "HEAD")
     }
@@ -77,9 +81,13 @@ extension URLResponse {
 extension Configuration {
     init(_ values: URLSessionConfiguration.Values) {
         self = values.isEphemeral ? .ephemeral : .default
-        // The classic shape has no URLCache yet, so its sessions keep nothing.
-        cache = nil
         keepsResponses = false
+        cache = values.cache?.isPlain == true ? values.cache?.core : nil
+        if !values.protocolClasses.isEmpty {
+            let kinds = values.protocolClasses.compactMap { $0 as? URLProtocol.Type }
+            handlers = [ClassHandler { kinds }]
+        }
+        foreignCache = values.cache.flatMap { $0.isPlain ? nil : AskedCache($0) }
         idleTimeout = Duration(timeout: values.requestTimeout)
         resourceTimeout = Duration(timeout: values.resourceTimeout)
         maximumConnectionsPerHost = max(1, values.connectionsPerHost)
@@ -92,6 +100,10 @@ extension Configuration {
         tls.minimumVersion = values.minimumTLS == .TLSv13 ? .tls13 : .tls12
         tls.maximumVersion = values.maximumTLS == .TLSv12 ? .tls12 : .tls13
         authentication.credentials = values.credentials?.store
+        cookies.storage = values.cookies.map { .store($0.store) } ?? .none
+        cookies.acceptPolicy = values.acceptPolicy?.core
+        cookies.fallbackPolicy = .onlyFromMainDocument
+        cookies.sendsCookies = values.setsCookies
     }
 }
 
@@ -109,6 +121,19 @@ extension TaskPriority {
         if priority == URLSessionTask.defaultPriority { return nil }
         self = priority < URLSessionTask.defaultPriority ? .utility : .high
     }
+}
+
+/// What protocols have attached to a request, on its way through the core.
+enum AttachedProperties: PropertyKey {
+    struct Value: @unchecked Sendable {
+        let values: [String: Any]
+        init(_ values: [String: Any]) { self.values = values }
+    }
+}
+
+extension LoadError {
+    /// As the program hears it: what a protocol of its own failed with, as that is.
+    var classic: any Error { (underlying as? ProtocolFailure)?.error ?? URLError(self) }
 }
 
 extension URLError {

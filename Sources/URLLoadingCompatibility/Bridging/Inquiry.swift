@@ -10,6 +10,8 @@ protocol Question: AnyObject, Sendable {
     func put(to session: URLSession, _ task: URLSessionTask)
     /// The load has ended, and nobody waits for an answer.
     func withdraw()
+    /// Asked when all of the body was heard.
+    var comesLast: Bool { get }
 }
 
 final class Inquiry<Reply: Sendable>: Question {
@@ -23,11 +25,13 @@ final class Inquiry<Reply: Sendable>: Question {
 
     private let method: String
     private let ask: Ask
+    let comesLast: Bool
     private let isAnswered = Atomic<Bool>(false)
     private let continuation: UnsafeContinuation<Outcome, Never>
 
-    init(_ method: String, _ continuation: UnsafeContinuation<Outcome, Never>, _ ask: @escaping Ask) {
+    init(_ method: String, comesLast: Bool, _ continuation: UnsafeContinuation<Outcome, Never>, _ ask: @escaping Ask) {
         self.method = method
+        self.comesLast = comesLast
         self.continuation = continuation
         self.ask = ask
     }
@@ -62,9 +66,11 @@ extension URLSessionTask {
 
 extension TaskBridge {
     /// Asks on the lane, and waits for the answer.
-    func inquire<Reply: Sendable>(_ method: String, _ ask: @escaping Inquiry<Reply>.Ask) async -> Inquiry<Reply>.Outcome {
+    func inquire<Reply: Sendable>(
+        _ method: String, comesLast: Bool = false, _ ask: @escaping Inquiry<Reply>.Ask
+    ) async -> Inquiry<Reply>.Outcome {
         await withUnsafeContinuation { continuation in
-            let inquiry = Inquiry(method, continuation, ask)
+            let inquiry = Inquiry(method, comesLast: comesLast, continuation, ask)
             guard state.withLock({ $0.mailbox.put(inquiry) }) else { return inquiry.withdraw() }
             schedule()
         }

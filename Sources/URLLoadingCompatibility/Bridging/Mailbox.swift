@@ -43,9 +43,10 @@ struct Mailbox: Sendable {
     private var informational: [HTTPURLResponse] = []
     private var sent: ByteCount?
     private var turned: Call?
-    private var question: (any Question)?
+    /// Mostly one: a protocol of the program's may ask while its load does.
+    private var questions: [any Question] = []
     /// The delegate has been asked.
-    private var asked: (any Question)?
+    private var asked: [any Question] = []
     private var response: URLResponse?
     private var resumed: (offset: Int64, expected: Int64?)?
     private var written: ByteCount?
@@ -112,14 +113,14 @@ struct Mailbox: Sendable {
     /// Returns false if nobody will answer any more.
     mutating func put(_ question: any Question) -> Bool {
         guard failure == nil, outcome == nil, !isStopped else { return false }
-        self.question = question
+        questions.append(question)
         return true
     }
 
     /// - Parameter isHeard: there is a delegate for it, or it is kept for the handler.
     /// - Parameter isAsked: the delegate has not been asked about it yet.
     mutating func put(_ response: URLResponse, isHeard: Bool, isAsked: Bool = true) {
-        asked = nil
+        asked = []
         guard failure == nil else { return }
         self.isHeard = isHeard
         missing = response.expectedContentLength >= 0 ? response.expectedContentLength : nil
@@ -175,18 +176,18 @@ struct Mailbox: Sendable {
     }
 
     private mutating func release() -> Released {
-        defer { (waiter, question, asked) = (nil, nil, nil) }
-        return Released(waiter: waiter, question: question ?? asked)
+        defer { (waiter, questions, asked) = (nil, [], []) }
+        return Released(waiter: waiter, questions: questions + asked)
     }
 
     struct Released: Sendable {
         var waiter: UnsafeContinuation<Void, Never>?
-        var question: (any Question)?
+        var questions: [any Question] = []
 
         /// Outside of the lock.
         func settle() {
             waiter?.resume()
-            question?.withdraw()
+            for question in questions { question.withdraw() }
         }
     }
 
@@ -234,10 +235,7 @@ struct Mailbox: Sendable {
         }
         if !informational.isEmpty { return .informational(informational.removeFirst()) }
         if let sent = sent.take() { return .sent(sent) }
-        if let question = question.take() {
-            asked = question
-            return .question(question)
-        }
+        if let place = questions.firstIndex(where: { !$0.comesLast }) { return nextQuestion(place) }
         if let turned = turned.take() { return turned }
         guard !isHeld else { return nil }
         if let response = response.take() {
@@ -250,10 +248,11 @@ struct Mailbox: Sendable {
             defer { body = Data() }
             return .data(body)
         }
+        if !questions.isEmpty { return nextQuestion(0) }
         if !said.isEmpty {
             let call = said.removeFirst()
             switch call {
-            case .captured, .becameStream: isOver = true
+            case .captured, .becameStream: (isOver, asked) = (true, [])
             default: break
             }
             return call
@@ -265,7 +264,15 @@ struct Mailbox: Sendable {
         }
         if let metrics = metrics.take() { return .metrics(metrics) }
         isOver = true
+        // They refer to their task.
+        asked = []
         return .finished(outcome)
+    }
+
+    private mutating func nextQuestion(_ place: Int) -> Call {
+        let question = questions.remove(at: place)
+        asked.append(question)
+        return .question(question)
     }
 
     /// The whole body, for the handler.

@@ -16,6 +16,7 @@ extension TaskBridge {
         decisions.redirect = Decision { [self] redirect in try await decide(redirect) }
         decisions.newBody = Decision { [self] demand in try await makeBody(demand) }
         decisions.challenge = URLSession.decisions.challenge
+        decisions.cache = Self.cacheDecision
         if kind == .data, mayBecomeStream { decisions.response = Decision { [self] in try await judge($0) } }
         return decisions
     }
@@ -24,8 +25,9 @@ extension TaskBridge {
 
     private func decide(_ redirect: Redirect) async throws -> RedirectDecision {
         guard taskDelegate != nil, let head = redirect.response.http else { return .follow }
-        let response = HTTPURLResponse(redirect.response, head)
-        let proposed = state.withLock { URLRequest(redirect.request, like: $0.current) }
+        let own = redirect.response.properties[OwnResponse.self]?.response as? HTTPURLResponse
+        let response = own ?? HTTPURLResponse(redirect.response, head)
+        let proposed = state.withLock { $0.proposed ?? URLRequest(redirect.request, like: $0.current) }
         let outcome: Inquiry<URLRequest?>.Outcome = await inquire("willPerformHTTPRedirection") { [self] session, task, answer in
             guard let delegate = taskDelegate else { return answer.give(proposed) }
             delegate.urlSession(session, task: task, willPerformHTTPRedirection: response, newRequest: proposed) {
@@ -38,7 +40,8 @@ extension TaskBridge {
         case .reply(nil): return .deliver
         case .reply(let other?):
             if other == proposed { return .follow }
-            let request = try Request.make(other).get()
+            var request = try Request.make(other).get()
+            if redirect.request.properties[ClassicTask.self] != nil { mark(&request) }
             state.withLock { $0.chosen = other }
             return .instead(request)
         }
@@ -48,9 +51,14 @@ extension TaskBridge {
 
     /// The request's own stream is good for one sending.
     private func makeBody(_ demand: BodyDemand) async throws -> RequestBody {
-        let (stream, request) = state.withLock { ($0.stream.take(), $0.current) }
+        let request = state.withLock { $0.current }
         let length = request.value(forHTTPHeaderField: "Content-Length").flatMap { Int64($0) }
-        if let stream { return .stream(stream, length: length) }
+        return .stream(try await nextStream(), length: length)
+    }
+
+    func nextStream() async throws -> sending InputStream {
+        nonisolated(unsafe) let first = state.withLock { StreamBox(stream: $0.stream.take()) }.stream
+        if let first { return first }
         let outcome: Inquiry<StreamBox>.Outcome = await inquire("needNewBodyStream") { [self] session, task, answer in
             guard let delegate = taskDelegate else { return answer.give(StreamBox(stream: nil)) }
             delegate.urlSession(session, task: task, needNewBodyStream: { answer.give(StreamBox(stream: $0)) })
@@ -58,7 +66,7 @@ extension TaskBridge {
         switch outcome {
         case .reply(let box):
             guard let stream = box.stream else { throw NoStream() }
-            return .stream(stream, length: length)
+            return stream
         case .dropped: throw DroppedAnswer()
         case .withdrawn: throw CancellationError()
         }
@@ -70,23 +78,44 @@ extension TaskBridge {
     func decide(_ challenge: Challenge) async throws -> ChallengeDecision {
         guard sessionDelegate != nil || taskDelegate != nil else { return .performDefaultHandling }
         let request = state.withLock { $0.current }
-        let outcome: Inquiry<Verdict>.Outcome = await inquire("didReceive challenge") { [self] session, task, answer in
-            let give: ChallengeSender.Reply = { answer.give(Verdict(disposition: $0, credential: $1)) }
-            let asked = URLAuthenticationChallenge(challenge, request, sender: ChallengeSender(give))
-            let askTask: @Sendable () -> Void = { [self] in
-                guard let delegate = taskDelegate else { return give(.performDefaultHandling, nil) }
-                delegate.urlSession(session, task: task, didReceive: asked, completionHandler: give)
-            }
-            guard challenge.space.method.isConnections, let delegate = sessionDelegate else { return askTask() }
-            _ = DefaultMark.take()
-            delegate.urlSession(session, didReceive: asked) { disposition, credential in
-                if DefaultMark.take() { askTask() } else { give(disposition, credential) }
-            }
+        let outcome = await ask(isConnections: challenge.space.method.isConnections) {
+            URLAuthenticationChallenge(challenge, request, sender: $0)
         }
         switch outcome {
         case .reply(let verdict): return verdict.decision
         case .dropped: throw DroppedAnswer()
         case .withdrawn: return .cancel
+        }
+    }
+
+    /// What the delegate makes of a challenge of a protocol's; `nil` if nobody answers any more.
+    func verdict(_ challenge: URLAuthenticationChallenge) async -> Verdict? {
+        let unasked = Verdict(disposition: .performDefaultHandling, credential: nil)
+        guard sessionDelegate != nil || taskDelegate != nil else { return unasked }
+        let outcome = await ask(isConnections: challenge.isConnections) {
+            URLAuthenticationChallenge(authenticationChallenge: challenge, sender: $0)
+        }
+        switch outcome {
+        case .reply(let verdict): return verdict
+        case .dropped, .withdrawn: return nil
+        }
+    }
+
+    private func ask(
+        isConnections: Bool, _ make: @escaping @Sendable (ChallengeSender) -> URLAuthenticationChallenge
+    ) async -> Inquiry<Verdict>.Outcome {
+        await inquire("didReceive challenge") { [self] session, task, answer in
+            let give: ChallengeSender.Reply = { answer.give(Verdict(disposition: $0, credential: $1)) }
+            let asked = make(ChallengeSender(give))
+            let askTask: @Sendable () -> Void = { [self] in
+                guard let delegate = taskDelegate else { return give(.performDefaultHandling, nil) }
+                delegate.urlSession(session, task: task, didReceive: asked, completionHandler: give)
+            }
+            guard isConnections, let delegate = sessionDelegate else { return askTask() }
+            _ = DefaultMark.take()
+            delegate.urlSession(session, didReceive: asked) { disposition, credential in
+                if DefaultMark.take() { askTask() } else { give(disposition, credential) }
+            }
         }
     }
 
@@ -120,7 +149,7 @@ extension TaskBridge {
 }
 
 /// What a delegate makes of a challenge.
-private struct Verdict: Sendable {
+struct Verdict: Sendable {
     let disposition: URLSession.AuthChallengeDisposition
     let credential: URLCredential?
 
@@ -143,6 +172,16 @@ private struct StreamBox: @unchecked Sendable {
 extension Challenge.Method {
     /// Asked of the session first (checklist 66).
     fileprivate var isConnections: Bool { [.ntlm, .negotiate, .serverTrust, .clientCertificate].contains(self) }
+}
+
+extension URLAuthenticationChallenge {
+    /// The same for one that is no core's.
+    fileprivate var isConnections: Bool {
+        [
+            NSURLAuthenticationMethodNTLM, NSURLAuthenticationMethodNegotiate, NSURLAuthenticationMethodServerTrust,
+            NSURLAuthenticationMethodClientCertificate,
+        ].contains(protectionSpace.authenticationMethod)
+    }
 }
 
 /// A delegate has dropped a completion handler.

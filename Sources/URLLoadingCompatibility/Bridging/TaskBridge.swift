@@ -25,7 +25,7 @@ final class TaskBridge: LoadSink, Sendable {
     private let pipe: BytePipe?
     let kind: Kind
     /// Bytes that a handler gets at most.
-    private let limit: Int
+    let limit: Int
     let state: Lock<State>
 
     struct State: Sendable {
@@ -44,6 +44,8 @@ final class TaskBridge: LoadSink, Sendable {
         var current: URLRequest
         /// What the delegate has chosen to send next.
         var chosen: URLRequest?
+        /// What a protocol of the program's wants to go on with.
+        var proposed: URLRequest?
         var response: URLResponse?
         /// The same, as the core has it.
         var head: Response?
@@ -144,7 +146,9 @@ final class TaskBridge: LoadSink, Sendable {
         if state.withLock({ $0.isReplacing }) { return }
         if hasProgress.load(ordering: .relaxed) { showProgress(event) }
         switch event {
-        case .canonicalized, .challenged, .retrying, .stored, .becameDownload: return
+        case .canonicalized(let request):
+            return state.withLock { $0.current = URLRequest(request, like: $0.current) }
+        case .challenged, .retrying, .stored, .becameDownload: return
         case .becameStream(let stream): return becameStream(stream)
         case .received(let bytes):
             guard kind == .download, downloadDelegate != nil else { return }
@@ -160,7 +164,8 @@ final class TaskBridge: LoadSink, Sendable {
             state.withLock { $0.mailbox.put(informational: response) }
         case .redirected(let redirect):
             return state.withLock { state in
-                state.current = state.chosen.take() ?? URLRequest(redirect.request, like: state.current)
+                let proposed = state.proposed.take()
+                state.current = state.chosen.take() ?? proposed ?? URLRequest(redirect.request, like: state.current)
             }
         case .responded(let response): return respond(response)
         case .bodySent(let bytes): state.withLock { $0.mailbox.put(sent: bytes) }
@@ -272,10 +277,10 @@ final class TaskBridge: LoadSink, Sendable {
     }
 
     /// Known from the moment on at which the task is over, and its delegate about to hear so.
-    var error: URLError? { state.withLock { $0.mailbox.error }.map { URLError($0) } }
+    var error: (any Error)? { state.withLock { $0.mailbox.error }.map { $0.classic } }
 
     private func end(_ error: LoadError?, _ session: URLSession, _ task: URLSessionTask) {
-        let error = error.map { URLError($0) }
+        let error = error.map { $0.classic }
         let (handler, response, body) = state.withLock { state in
             defer { state.handler = nil }
             return (state.handler, state.response, state.mailbox.takeCollected())

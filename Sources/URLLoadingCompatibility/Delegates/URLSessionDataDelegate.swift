@@ -26,6 +26,20 @@ public protocol URLSessionDataDelegate: URLSessionTaskDelegate {
     /// A piece of the body, decoded. All pieces in their order are the body. They are not kept: at most
     /// 1 MiB waits for a slow delegate, then the peer does.
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data)
+
+    /// All of a body is here, and HTTP allows to keep it: what is to be kept. By default the proposed response. Asked of
+    /// what fits into the session's ``URLCache`` as one entry, after its last piece was delivered.
+    /// - Parameter completionHandler: to be called once, from any thread, now or later: with the proposed response, with
+    ///   another (what it is found by stays), or with `nil` to keep nothing. If it is dropped without a call the task is
+    ///   cancelled, and ``URLSession/misuseHandler`` told.
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse,
+        completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void)
+
+    /// The same, async: a delegate implements one of the two.
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse
+    ) async -> CachedURLResponse?
 }
 
 extension URLSessionDataDelegate {
@@ -64,6 +78,32 @@ extension URLSessionDataDelegate {
 
     private func nextDataDelegate(_ session: URLSession, _ task: URLSessionTask) -> (any URLSessionDataDelegate)? {
         next(in: session, task) as? any URLSessionDataDelegate
+    }
+
+    public func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse,
+        completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void
+    ) {
+        AsyncForm.answer(self, .cachedResponse, dataTask.lane) {
+            await self.urlSession(session, dataTask: dataTask, willCacheResponse: proposedResponse)
+        } then: {
+            completionHandler($0)
+        } otherwise: {
+            guard let next = self.next(in: session, dataTask) as? any URLSessionDataDelegate else {
+                IndifferentDelegates.note(self)
+                return completionHandler(proposedResponse)
+            }
+            next.urlSession(session, dataTask: dataTask, willCacheResponse: proposedResponse, completionHandler: completionHandler)
+        }
+    }
+
+    public func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse
+    ) async -> CachedURLResponse? {
+        if AsyncForm.isTried(self, .cachedResponse) { return nil }
+        return await withCheckedContinuation { continuation in
+            urlSession(session, dataTask: dataTask, willCacheResponse: proposedResponse) { continuation.resume(returning: $0) }
+        }
     }
 
     public func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {

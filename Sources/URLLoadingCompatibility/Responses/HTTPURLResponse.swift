@@ -12,7 +12,7 @@ import URLLoadingWire
 open class HTTPURLResponse: URLResponse, @unchecked Sendable {
     /// The status, such as 404.
     public let statusCode: Int
-    private let fields: Headers
+    final let fields: Headers
     /// Of what a HEAD did not bring.
     private let statedLength: Int64?
 

@@ -20,6 +20,9 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
 
     init(loaded response: Response) { source = .loaded(response) }
 
+    /// As the core has it, if it comes from there.
+    final var loaded: Response? { if case .loaded(let response) = source { response } else { nil } }
+
     /// Where it came from: after redirects, the last URL.
     open var url: URL? {
         switch source {

@@ -37,7 +37,7 @@ extension URLSession {
     final func makeLoad(
         _ request: URLRequest, _ bridge: TaskBridge, like task: URLSessionTask, _ old: BridgedLoad
     ) -> Result<BridgedLoad, LoadError> {
-        Request.make(request, requestCachePolicy).flatMap { made in
+        requested(request, for: bridge).flatMap { made in
             switch old {
             case .download: return .success(.download(core.downloadTask(made, decisions: bridge.decisions, sink: bridge)))
             case .data(let load):

@@ -87,7 +87,9 @@ open class URLSession: NSObject, @unchecked Sendable {
         }
     }
 
-    private static let sharedSession = URLSession(shared: .shared)
+    /// The core's own shared session, unless the program wants something of it that only the classic shape has.
+    private static let sharedSession = URLSession(
+        shared: URLCache.isSharedReplaced ? Session(Configuration(URLSessionConfiguration.default.values)) : .shared)
 
     /// One session for everybody, with the default configuration and no delegate. It cannot be invalidated.
     open class var shared: URLSession { sharedSession }
@@ -156,7 +158,34 @@ open class URLSession: NSObject, @unchecked Sendable {
         set { members.withLock { $0.description = newValue } }
     }
 
+    /// A cache that must be asked by its methods.
+    final var ownCache: URLCache? { isShared && core === Session.shared ? nil : settings.values.cache.flatMap { $0.isPlain ? nil : $0 } }
+
+    final var additional: URLSessionConfiguration.Values { settings.values }
+
     final var delegates: Delegates { members.withLock { $0.delegates } }
+
+    // MARK: What it remembers
+
+    /// Forgets cookies, stored responses and credentials of the session's storages, which others may use too, and closes the
+    /// connections that are not in use. Nothing is revoked of tasks that go on.
+    /// - Parameter completionHandler: called once, on the ``delegateQueue``.
+    open func reset(completionHandler: @escaping @Sendable () -> Void) {
+        Self.keeping.async { [self] in
+            forget()
+            lane.append(.call(completionHandler))
+        }
+    }
+
+    /// Writes what the session's storages have not yet written to their files, and closes the connections that are not in
+    /// use.
+    /// - Parameter completionHandler: called once, on the ``delegateQueue``.
+    open func flush(completionHandler: @escaping @Sendable () -> Void) {
+        Task { [self] in
+            await writeOut()
+            lane.append(.call(completionHandler))
+        }
+    }
 
     // MARK: Tasks
 
@@ -277,7 +306,17 @@ open class URLSession: NSObject, @unchecked Sendable {
     final func load(
         _ request: URLRequest, _ bridge: TaskBridge, _ make: (Request, TaskBridge) -> Result<BridgedLoad, LoadError>
     ) -> Result<BridgedLoad, LoadError> {
-        Request.make(request, settings.requestCachePolicy).flatMap { make($0, bridge) }
+        requested(request, for: bridge).flatMap { make($0, bridge) }
+    }
+
+    /// What of a request goes to the core.
+    final func requested(_ request: URLRequest, for bridge: TaskBridge) -> Result<Request, LoadError> {
+        guard marksRequests else { return Request.make(request, settings.requestCachePolicy) }
+        return Request.make(request, settings.requestCachePolicy).map { made in
+            var made = made
+            bridge.mark(&made)
+            return made
+        }
     }
 
     /// - Parameters:

@@ -29,15 +29,27 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         var minimumTLS = tls_protocol_version_t.TLSv12
         var maximumTLS = tls_protocol_version_t.TLSv13
         var credentials: URLCredentialStorage?
+        var setsCookies = true
+        /// `nil` until it was set.
+        var acceptPolicy: HTTPCookie.AcceptPolicy?
+        var cookies: HTTPCookieStorage?
+        var cache: URLCache?
+        var protocolClasses: [AnyClass] = []
+
+        static var usual: Values {
+            var values = Values()
+            values.credentials = .shared
+            values.cookies = .shared
+            values.cache = .shared
+            return values
+        }
     }
     private let state: Lock<Values>
 
     /// The same as ``default``.
     @available(*, deprecated, message: "Use URLSessionConfiguration.default")
     public override init() {
-        var values = Values()
-        values.credentials = .shared
-        state = Lock(values)
+        state = Lock(.usual)
     }
 
     init(_ values: Values) { state = Lock(values) }
@@ -45,17 +57,15 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     var values: Values { state.withLock { $0 } }
 
     /// A new configuration with the usual behaviour.
-    open class var `default`: URLSessionConfiguration {
-        var values = Values()
-        values.credentials = .shared
-        return URLSessionConfiguration(values)
-    }
+    open class var `default`: URLSessionConfiguration { URLSessionConfiguration(.usual) }
 
     /// A new configuration with which nothing is ever written to a file.
     open class var ephemeral: URLSessionConfiguration {
         var values = Values()
         values.isEphemeral = true
         values.credentials = URLCredentialStorage()
+        values.cookies = HTTPCookieStorage()
+        values.cache = URLCache(memoryCapacity: 4 << 20, diskCapacity: 0, directory: nil)
         return URLSessionConfiguration(values)
     }
 
@@ -171,5 +181,41 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     open var urlCredentialStorage: URLCredentialStorage? {
         get { values.credentials }
         set { state.withLock { $0.credentials = newValue } }
+    }
+
+    /// Where responses are kept, and answered from: ``URLCache/shared`` for ``default``, one of its own in memory for
+    /// ``ephemeral``, nowhere if it is `nil`.
+    open var urlCache: URLCache? {
+        get { values.cache }
+        set { state.withLock { $0.cache = newValue } }
+    }
+
+    /// Classes that are asked whether they load a request before the library does, first to last: subclasses of
+    /// ``URLProtocol``. None by default; those that were registered are asked after them.
+    open var protocolClasses: [AnyClass]? {
+        get { values.protocolClasses }
+        set { state.withLock { $0.protocolClasses = newValue ?? [] } }
+    }
+
+    // MARK: Cookies
+
+    /// Where cookies are kept, and taken from: ``HTTPCookieStorage/shared`` for ``default``, one of its own for
+    /// ``ephemeral``, nowhere if it is `nil`.
+    open var httpCookieStorage: HTTPCookieStorage? {
+        get { values.cookies }
+        set { state.withLock { $0.cookies = newValue } }
+    }
+
+    /// Which cookies of servers are taken; those of the site of the main document by default. Until it is set the
+    /// storage's own (``HTTPCookieStorage/cookieAcceptPolicy``) goes before it, once that was set.
+    open var httpCookieAcceptPolicy: HTTPCookie.AcceptPolicy {
+        get { values.acceptPolicy ?? .onlyFromMainDocumentDomain }
+        set { state.withLock { $0.acceptPolicy = newValue } }
+    }
+
+    /// Whether cookies of the storage go with requests.
+    open var httpShouldSetCookies: Bool {
+        get { values.setsCookies }
+        set { state.withLock { $0.setsCookies = newValue } }
     }
 }

@@ -6,6 +6,9 @@ package enum StorageFolders {
     /// What should stay: `$XDG_STATE_HOME/<program>`, or `~/.local/state/<program>`.
     package static var state: String { folder("XDG_STATE_HOME", "/.local/state") + "/" + program }
 
+    /// The same for all programs that know the name.
+    package static func state(sharedAs name: String) -> String { folder("XDG_STATE_HOME", "/.local/state") + "/" + name }
+
     private static func folder(_ variable: String, _ standard: String) -> String {
         // A path that is not absolute is to be ignored.
         if let path = Environment.value(variable), path.hasPrefix("/") { return path }

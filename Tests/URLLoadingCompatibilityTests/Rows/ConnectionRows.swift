@@ -237,7 +237,7 @@ struct ConnectionRows {
             connection?.cancel()
             try await eventually { held == nil }
             #expect(!words.all.contains { $0.hasPrefix("fail") || $0 == "finish" })
-            weak var gone = connection
+            weak let gone = connection
             connection = nil
             try await eventually { gone == nil }
             try await origin.wait { $0.open == 0 }
@@ -252,7 +252,7 @@ struct ConnectionRows {
             let results = Box<[String]>(), ended = Counter()
             for isScheduled in [false, true] {
                 Thread.detachNewThread {
-                    let thread = Thread.current
+                    let thread = ObjectIdentifier(Thread.current)
                     let delegate = Reader()
                     let connection = NSURLConnection(request: request, delegate: delegate, startImmediately: !isScheduled)
                     if isScheduled {
@@ -260,11 +260,11 @@ struct ConnectionRows {
                         connection?.start()
                     }
                     delegate.onRequest = { request, _ in
-                        if Thread.current !== thread { results.add(["another thread"]) }
+                        if ObjectIdentifier(Thread.current) != thread { results.add(["another thread"]) }
                         return request
                     }
                     let mode = isScheduled ? RunLoop.Mode("mine") : .default
-                    while delegate.done.value == 0 { _ = RunLoop.current.run(mode: mode, before: Date(timeIntervalSinceNow: 0.01)) }
+                    Self.run(mode, until: delegate.done)
                     results.add(delegate.words.all)
                     ended.add()
                 }
@@ -370,10 +370,17 @@ struct ConnectionRows {
     }
 
     /// Makes downloads on a thread with a run loop, until they are done.
-    private static func onRunLoop(_ until: Counter, _ count: Int, _ body: @escaping @Sendable () -> Void) {
+    private static func onRunLoop(_ until: Counter, _ body: @escaping @Sendable () -> Void) {
         Thread.detachNewThread {
             body()
-            while until.value < count { _ = RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 0.01)) }
+            run(.default, until: until)
+        }
+    }
+
+    /// A run loop with nothing in it returns at once.
+    private static func run(_ mode: RunLoop.Mode, until: Counter) {
+        while until.value == 0 {
+            if !RunLoop.current.run(mode: mode, before: Date(timeIntervalSinceNow: 0.01)) { Thread.sleep(forTimeInterval: 0.001) }
         }
     }
 
@@ -389,7 +396,7 @@ struct ConnectionRows {
             for (number, name) in [(1, "a.bin"), (2, "a-2.bin"), (3, "a.bin")] {
                 let delegate = Downloader(folder)
                 delegate.overwrites = number == 3
-                Self.onRunLoop(delegate.done, 1) { _ = NSURLDownload(request: request, delegate: delegate) }
+                Self.onRunLoop(delegate.done) { _ = NSURLDownload(request: request, delegate: delegate) }
                 await delegate.done.reaches(1)
                 #expect(delegate.words.all == [
                     "begin", "first", "redirect", "response", "destination a.bin", "data", "created \(name)", "finish",
@@ -399,7 +406,7 @@ struct ConnectionRows {
             }
             let refused = Downloader(folder)
             let locked = URLRequest(url: origin.url("/locked"))
-            Self.onRunLoop(refused.done, 1) { _ = NSURLDownload(request: locked, delegate: refused) }
+            Self.onRunLoop(refused.done) { _ = NSURLDownload(request: locked, delegate: refused) }
             await refused.done.reaches(1)
             #expect(refused.words.all == ["begin", "first", "challenge", "cancelled", "fail -999"])
             #expect(!NSURLDownload.canResumeDownloadDecoded(withEncodingMIMEType: "application/gzip"))
@@ -425,7 +432,7 @@ struct ConnectionRows {
             }
             let request = URLRequest(url: origin.url("/"))
             let delegate = Downloader(folder), made = Box<NSURLDownload>(), stop = Counter()
-            Self.onRunLoop(stop, 1) {
+            Self.onRunLoop(stop) {
                 let download = NSURLDownload(request: request, delegate: delegate)
                 download.deletesFileUponFailure = false
                 made.add(download)
@@ -439,7 +446,7 @@ struct ConnectionRows {
             #expect(delegate.words.all.last == "data" && delegate.done.value == 0)
             let data = try #require(download.resumeData)
             let again = Downloader(folder), path = folder.appendingPathComponent("whole").path
-            Self.onRunLoop(again.done, 1) { _ = NSURLDownload(resumeData: data, delegate: again, path: path) }
+            Self.onRunLoop(again.done) { _ = NSURLDownload(resumeData: data, delegate: again, path: path) }
             await again.done.reaches(1)
             #expect(again.words.all == ["begin", "resume true", "data", "created whole", "finish"])
             let content = try Data(contentsOf: URL(fileURLWithPath: path))

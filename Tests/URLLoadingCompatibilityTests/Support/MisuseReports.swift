@@ -34,4 +34,5 @@ final class Lockbox: Sendable {
         }
         withExtendedLifetime(old) {}
     }
+    func answer(_ disposition: URLSession.ResponseDisposition) { handler.withLock { $0 }?(disposition) }
 }

@@ -72,6 +72,11 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
     var onFile: @Sendable (URLSessionDownloadTask, URL) -> Void = { _, _ in }
     var onMetrics: @Sendable (URLSessionTaskMetrics) -> Void = { _ in }
     var onData: @Sendable (URLSessionDataTask, Data) -> Void = { _, _ in }
+    typealias Keeper = @Sendable (URLSessionDataTask, CachedURLResponse, @escaping @Sendable (CachedURLResponse?) -> Void) -> Void
+    var onCache: Keeper = { $2($1) } {
+        didSet { hasKeeper = true }
+    }
+    private var hasKeeper = false
     var onComplete: @Sendable (URLSession, URLSessionTask) -> Void = { _, _ in }
     var onInvalid: @Sendable (URLSession) -> Void = { _ in }
     private let inside = Atomic<Int>(0)
@@ -190,6 +195,17 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
         note("data", session, dataTask, after: 2...3, to: 3, { $0.data.append(data) }) {
             if data.isEmpty { violations.add("no data") }
             onData(dataTask, data)
+        }
+    }
+
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse,
+        completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void
+    ) {
+        // Not a word in tests about something else.
+        let isAsked = hasKeeper
+        note("cache", session, dataTask, after: 2...3, to: 4, { if !isAsked { $0.words.removeLast() } }) {
+            onCache(dataTask, proposedResponse, completionHandler)
         }
     }
 

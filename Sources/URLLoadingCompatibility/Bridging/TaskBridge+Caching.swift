@@ -1,0 +1,114 @@
+// What is kept of a response: the delegate is asked, and a cache of the program's own is given it.
+
+import Foundation
+import Synchronization
+import URLLoading
+import URLLoadingIO
+
+extension TaskBridge {
+    /// One for all tasks.
+    static let cacheDecision = Decision<CachedResponse, CacheDecision> { entry in
+        try await TaskBridge.current?.decide(entry) ?? .store
+    }
+
+    /// Collecting a body for a question is not free: nobody is asked who is known to have no answer.
+    var decidesWhatIsKept: Bool {
+        let session = state.withLock { $0.session }
+        return session?.ownCache != nil || asksWhatIsKept
+    }
+
+    private var asksWhatIsKept: Bool {
+        guard !hasHandler else { return false }
+        let (session, task) = state.withLock { ($0.session, $0.task) }
+        return [session?.delegates.data, task?.ownDelegate as? any URLSessionDataDelegate].contains { delegate in
+            delegate.map { !IndifferentDelegates.contain($0) } ?? false
+        }
+    }
+
+    private func decide(_ entry: CachedResponse) async throws -> CacheDecision {
+        let proposed = CachedURLResponse(entry)
+        guard let kept = try await kept(proposed), kept.policy != .notAllowed else { return .skip }
+        let (session, task) = state.withLock { ($0.session, $0.task) }
+        if let cache = session?.ownCache, let task = task as? URLSessionDataTask {
+            _ = await BlockingThreads.files.call(.never) { cache.storeCachedResponse(kept, for: task) }
+            return .skip
+        }
+        return kept === proposed ? .store : .instead(kept.core(for: entry.response.url))
+    }
+
+    /// What a protocol of the program's, or a server, has answered, as the delegate wants it kept.
+    func kept(_ proposed: CachedURLResponse) async throws -> CachedURLResponse? {
+        guard asksWhatIsKept else { return proposed }
+        let outcome: Inquiry<CachedURLResponse?>.Outcome = await inquire("willCacheResponse", comesLast: true) { [self] session, task, answer in
+            guard let delegate = dataDelegate, let task = task as? URLSessionDataTask else { return answer.give(proposed) }
+            delegate.urlSession(session, dataTask: task, willCacheResponse: proposed) { answer.give($0) }
+        }
+        switch outcome {
+        case .reply(let kept): return kept
+        case .dropped: throw DroppedAnswer()
+        case .withdrawn: return nil
+        }
+    }
+}
+
+/// Kinds of delegates that have no `willCacheResponse` of their own: their default has been called.
+enum IndifferentDelegates {
+    private static let kinds = Lock(Set<ObjectIdentifier>())
+
+    static func note(_ delegate: any URLSessionDataDelegate) {
+        kinds.withLock { _ = $0.insert(ObjectIdentifier(type(of: delegate))) }
+    }
+
+    static func contain(_ delegate: any URLSessionDataDelegate) -> Bool {
+        kinds.withLock { $0.contains(ObjectIdentifier(type(of: delegate))) }
+    }
+}
+
+/// A subclass of ``URLCache`` as the core asks it.
+final class AskedCache: ForeignCache {
+    private let cache: URLCache
+
+    init(_ cache: URLCache) { self.cache = cache }
+
+    var largestEntry: Int { cache.largestEntry }
+
+    func cachedResponse(for request: Request) async -> CachedResponse? {
+        let (asked, task) = classic(request)
+        let entry: CachedURLResponse? = await withUnsafeContinuation { continuation in
+            let answer = Answer<CachedURLResponse?> { fate in
+                switch fate {
+                case .given(let entry): continuation.resume(returning: entry)
+                case .dropped: continuation.resume(returning: nil)
+                case .givenAgain: break
+                }
+            }
+            BlockingThreads.files.run { [cache] in
+                guard let task else { return answer.give(cache.cachedResponse(for: asked)) }
+                cache.getCachedResponse(for: task) { answer.give($0) }
+            }
+        }
+        return entry?.core(for: request.url)
+    }
+
+    func store(_ entry: CachedResponse, for request: Request) {
+        let (asked, task) = classic(request)
+        let entry = CachedURLResponse(entry)
+        if let task { cache.storeCachedResponse(entry, for: task) } else { cache.storeCachedResponse(entry, for: asked) }
+    }
+
+    func remove(for request: Request) { cache.removeCachedResponse(for: classic(request).0) }
+
+    /// The request of the program's, and its task if that is one for data.
+    private func classic(_ request: Request) -> (URLRequest, URLSessionDataTask?) {
+        guard let bridge = request.properties[ClassicTask.self]?.bridge else { return (URLRequest(url: request.url), nil) }
+        let (current, task) = bridge.state.withLock { ($0.current, $0.task) }
+        return (URLRequest(request, like: current), task as? URLSessionDataTask)
+    }
+}
+
+/// Whose task a request of the core is, for those who must ask the program about it.
+enum ClassicTask: PropertyKey {
+    struct Value: Sendable {
+        weak var bridge: TaskBridge?
+    }
+}

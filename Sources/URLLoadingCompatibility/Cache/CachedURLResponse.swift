@@ -1,0 +1,148 @@
+public import Foundation
+import URLLoading
+import URLLoadingWire
+
+/// A response with its body, as a ``URLCache`` keeps it. It does not change.
+///
+/// ```swift
+/// completionHandler(CachedURLResponse(
+///     response: proposed.response, data: proposed.data, userInfo: ["seen": Date()], storagePolicy: .allowedInMemoryOnly))
+/// ```
+open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable {
+    private let answered: URLResponse
+    private let body: Data
+    nonisolated(unsafe) private let information: [AnyHashable: Any]?
+    final let policy: URLCache.StoragePolicy
+    /// The entry it is a view of.
+    private let entry: CachedResponse?
+
+    /// One that may be kept anywhere.
+    public init(response: URLResponse, data: Data) {
+        (answered, body, information, policy, entry) = (response, data, nil, .allowed, nil)
+    }
+
+    /// - Parameters:
+    ///   - data: the whole body, its content coding undone.
+    ///   - userInfo: given back with it. What is no property list (names as keys; strings, numbers, dates, data, arrays,
+    ///     dictionaries) is not kept.
+    public init(
+        response: URLResponse, data: Data, userInfo: [AnyHashable: Any]? = nil, storagePolicy: URLCache.StoragePolicy
+    ) {
+        (answered, body, information, policy, entry) = (response, data, userInfo, storagePolicy, nil)
+    }
+
+    init(_ entry: CachedResponse) {
+        let envelope = entry.userInfo.flatMap { Envelope($0) }
+        answered = envelope?.response(entry.response.url) ?? URLResponse.make(entry.response, to: "GET")
+        (body, information, self.entry) = (entry.data, envelope?.userInfo, entry)
+        policy = URLCache.StoragePolicy(entry.storagePolicy)
+    }
+
+    /// As the core keeps it.
+    final func core(for url: URL) -> CachedResponse {
+        if let entry { return entry }
+        return CachedResponse(
+            response: answered.core(url), data: body, userInfo: Envelope(answered, information).data, storagePolicy: policy.core)
+    }
+
+    open var response: URLResponse { answered }
+    open var data: Data { body }
+    open var userInfo: [AnyHashable: Any]? { information }
+    open var storagePolicy: URLCache.StoragePolicy { policy }
+
+    // MARK: Copying, comparing, archiving
+
+    /// The same object.
+    open override func copy() -> Any { self }
+    /// The same object.
+    open func copy(with zone: NSZone? = nil) -> Any { self }
+
+    open override func isEqual(_ value: Any?) -> Bool {
+        guard let other = value as? CachedURLResponse else { return false }
+        return response.isEqual(other.response) && data == other.data && storagePolicy == other.storagePolicy
+            && (userInfo as NSDictionary?) == (other.userInfo as NSDictionary?)
+    }
+
+    open override var hash: Int { data.hashValue ^ response.hash }
+
+    public static var supportsSecureCoding: Bool { true }
+
+    public required init?(coder aDecoder: NSCoder) {
+        guard let response = aDecoder.decodeObject(of: [URLResponse.self, HTTPURLResponse.self], forKey: "response") as? URLResponse,
+            let data = aDecoder.decodeObject(of: NSData.self, forKey: "data")
+        else { return nil }
+        answered = response
+        body = Data(referencing: data)
+        let envelope = aDecoder.decodeObject(of: NSData.self, forKey: "userInfo").flatMap { Envelope(Data(referencing: $0)) }
+        information = envelope?.userInfo
+        policy = UInt(exactly: aDecoder.decodeInteger(forKey: "policy")).flatMap { URLCache.StoragePolicy(rawValue: $0) } ?? .allowed
+        entry = nil
+    }
+
+    open func encode(with aCoder: NSCoder) {
+        aCoder.encode(answered, forKey: "response")
+        aCoder.encode(body as NSData, forKey: "data")
+        aCoder.encode(Envelope(nil, information).data.map { $0 as NSData }, forKey: "userInfo")
+        aCoder.encode(Int(policy.rawValue), forKey: "policy")
+    }
+}
+
+/// What of an entry the core does not know, as it keeps it: the program's own, and what a response that is none of HTTP says.
+private struct Envelope {
+    let userInfo: [AnyHashable: Any]?
+    private let plain: [String: Any]?
+    private static let info = "userInfo", response = "response"
+
+    init(_ response: URLResponse?, _ userInfo: [AnyHashable: Any]?) {
+        var kept: [String: Any] = [:]
+        for (key, value) in userInfo ?? [:] {
+            guard let name = key.base as? String, PropertyListSerialization.propertyList(value, isValidFor: .binary) else { continue }
+            kept[name] = value
+        }
+        self.userInfo = userInfo == nil ? nil : kept
+        guard let response, !(response is HTTPURLResponse) else {
+            plain = nil
+            return
+        }
+        var plain: [String: Any] = ["length": response.expectedContentLength]
+        plain["type"] = response.mimeType
+        plain["encoding"] = response.textEncodingName
+        self.plain = plain
+    }
+
+    init?(_ data: Data) {
+        guard let all = (try? PropertyListSerialization.propertyList(from: data, format: nil)) as? [String: Any] else { return nil }
+        userInfo = all[Self.info] as? [String: Any]
+        plain = all[Self.response] as? [String: Any]
+    }
+
+    var data: Data? {
+        var all: [String: Any] = [:]
+        all[Self.info] = userInfo
+        all[Self.response] = plain
+        return all.isEmpty ? nil : try? PropertyListSerialization.data(fromPropertyList: all, format: .binary, options: 0)
+    }
+
+    func response(_ url: URL) -> URLResponse? {
+        guard let plain else { return nil }
+        let length = (plain["length"] as? NSNumber)?.intValue ?? -1
+        return URLResponse(
+            url: url, mimeType: plain["type"] as? String, expectedContentLength: length,
+            textEncodingName: plain["encoding"] as? String)
+    }
+}
+
+extension URLResponse {
+    /// As the core has it. What is none of HTTP counts as found.
+    final func core(_ url: URL) -> Response {
+        if let loaded { return loaded }
+        let length = expectedContentLength >= 0 ? expectedContentLength : nil
+        guard let http = self as? HTTPURLResponse else {
+            var headers = Headers()
+            if let mimeType { headers[.contentType] = textEncodingName.map { "\(mimeType); charset=\($0)" } ?? mimeType }
+            return Response(url: self.url ?? url, expectedLength: length, http: HTTPHead(status: .ok, headers: headers))
+        }
+        let head = HTTPHead(status: Status(http.statusCode) ?? .ok, headers: http.fields)
+        return Response(url: self.url ?? url, expectedLength: length, http: head)
+    }
+}

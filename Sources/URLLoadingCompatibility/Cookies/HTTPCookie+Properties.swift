@@ -1,0 +1,58 @@
+// Between a cookie and the dictionary that describes it.
+
+import Foundation
+import URLLoadingWire
+
+extension HTTPCookie.Facts {
+    init?(_ properties: [HTTPCookiePropertyKey: Any]) {
+        func text(_ key: HTTPCookiePropertyKey) -> String? {
+            (properties[key] as? String) ?? (properties[key] as? NSNumber).map { "\($0)" }
+        }
+        func url(_ key: HTTPCookiePropertyKey) -> URL? {
+            (properties[key] as? URL) ?? (properties[key] as? String).flatMap { URL(string: $0) }
+        }
+        guard let name = properties[.name] as? String, let value = properties[.value] as? String,
+            let path = properties[.path] as? String, path.hasPrefix("/"), !(name.isEmpty && value.isEmpty),
+            let domain = (properties[.domain] as? String).flatMap({ $0.isEmpty ? nil : $0 }) ?? url(.originURL)?.host,
+            [name, value, path, domain].allSatisfy({ $0.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F && $0 != UInt8(ascii: ";") } })
+        else { return nil }
+        self.init(name: name, value: value, domain: domain.lowercased(), path: path)
+        version = text(.version).flatMap { Int($0) } == 1 ? 1 : 0
+        expires = text(.discard)?.uppercased() == "TRUE" ? nil : Self.end(properties[.expires], text(.maximumAge))
+        isSecure = Self.isSet(properties[.secure])
+        isHTTPOnly = Self.isSet(properties[.httpOnly])
+        let policy = (properties[.sameSitePolicy] as? HTTPCookieStringPolicy)?.rawValue ?? text(.sameSitePolicy)
+        sameSite = policy.flatMap { ["lax", "strict", "none"].contains($0.lowercased()) ? $0.lowercased() : nil }
+        comment = text(.comment)
+        commentURL = url(.commentURL)
+        ports = text(.port).map { $0.split(separator: ",").compactMap { Int($0.trimmingCharacters(in: .whitespaces)) } }
+    }
+
+    /// Apple's dictionaries have strings for it, and any string means yes.
+    private static func isSet(_ value: Any?) -> Bool {
+        if let text = value as? String { return !text.isEmpty }
+        return (value as? NSNumber)?.boolValue ?? (value as? Bool) ?? false
+    }
+
+    private static func end(_ expires: Any?, _ age: String?) -> Date? {
+        if let date = expires as? Date { return date }
+        if let seconds = (expires as? String).flatMap({ CookieDate.parse($0.utf8) }) {
+            return Date(timeIntervalSince1970: Double(seconds))
+        }
+        return age.flatMap { Double($0) }.flatMap { $0.isFinite ? Date(timeIntervalSinceNow: $0) : nil }
+    }
+
+    var properties: [HTTPCookiePropertyKey: Any] {
+        var all: [HTTPCookiePropertyKey: Any] = [
+            .name: name, .value: value, .domain: domain, .path: path, .version: "\(version)",
+        ]
+        if let expires { all[.expires] = expires } else { all[.discard] = "TRUE" }
+        if isSecure { all[.secure] = "TRUE" }
+        if isHTTPOnly { all[.httpOnly] = "TRUE" }
+        if let sameSite { all[.sameSitePolicy] = sameSite }
+        if let comment { all[.comment] = comment }
+        if let commentURL { all[.commentURL] = commentURL.absoluteString }
+        if let ports { all[.port] = ports.map { "\($0)" }.joined(separator: ",") }
+        return all
+    }
+}

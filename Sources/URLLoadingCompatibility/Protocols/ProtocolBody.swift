@@ -1,0 +1,105 @@
+// The body that a protocol loads, as the load pulls it; kept by the way if the protocol and the delegate say so.
+
+import Foundation
+import Synchronization
+import URLLoading
+import URLLoadingIO
+import URLLoadingWire
+
+struct ProtocolBody: AsyncSequence, Sendable {
+    private let reader: Reader
+
+    init(_ run: ProtocolRun, _ response: URLResponse, _ policy: URLCache.StoragePolicy) {
+        reader = Reader(run, CollectedAnswer(run.bridge, response, policy))
+    }
+
+    func makeAsyncIterator() -> Iterator { Iterator(reader: reader) }
+
+    struct Iterator: AsyncIteratorProtocol {
+        fileprivate let reader: Reader
+        mutating func next() async throws -> Data? { try await reader.next() }
+    }
+
+    /// Used by one task at a time. Whoever lets go of it wants no more.
+    fileprivate final class Reader: @unchecked Sendable {
+        private let run: ProtocolRun
+        private var collected: CollectedAnswer?
+
+        init(_ run: ProtocolRun, _ collected: CollectedAnswer?) { (self.run, self.collected) = (run, collected) }
+
+        deinit { run.stop() }
+
+        func next() async throws -> Data? {
+            while true {
+                switch await run.next() {
+                case .data(let data)?:
+                    if collected?.append(data) == false { collected = nil }
+                    return data
+                case .end?:
+                    run.stop()
+                    try await collected?.keep()
+                    return nil
+                case .failure(let error)?:
+                    run.stop()
+                    throw ProtocolFailure(error)
+                case .response?, .redirect?: break
+                case nil: throw CancellationError()
+                }
+            }
+        }
+    }
+}
+
+/// An answer on its way into the session's cache.
+struct CollectedAnswer {
+    private let bridge: TaskBridge
+    private let cache: URLCache
+    private let task: URLSessionDataTask
+    private let response: URLResponse
+    private let policy: URLCache.StoragePolicy
+    private var body = Data()
+
+    /// `nil` for what is not kept.
+    init?(_ bridge: TaskBridge, _ response: URLResponse, _ policy: URLCache.StoragePolicy) {
+        let (session, task, request) = bridge.state.withLock { ($0.session, $0.task, $0.current) }
+        guard policy != .notAllowed, let cache = session?.cache, let task = task as? URLSessionDataTask, response is HTTPURLResponse,
+            request.httpMethod == "GET", ["http", "https"].contains(request.url?.scheme?.lowercased())
+        else { return nil }
+        (self.bridge, self.cache, self.task, self.response, self.policy) = (bridge, cache, task, response, policy)
+    }
+
+    /// Returns false if it is too large.
+    mutating func append(_ data: Data) -> Bool {
+        body.append(data)
+        return body.count <= cache.largestEntry
+    }
+
+    func keep() async throws {
+        let proposed = CachedURLResponse(response: response, data: body, userInfo: nil, storagePolicy: policy)
+        guard let kept = try await bridge.kept(proposed) else { return }
+        _ = await BlockingThreads.files.call(.never) { [cache, task] in cache.storeCachedResponse(kept, for: task) }
+    }
+}
+
+extension URLResponse {
+    /// As a protocol's answer: it reaches the program as the object it is. What the core would act upon by itself, as a
+    /// redirect, it is not shown: the protocol has answered.
+    func core(answering request: URLRequest, isRedirect: Bool = false) -> Response {
+        let url = self.url ?? request.url ?? URL(fileURLWithPath: "/")
+        var head: HTTPHead?
+        if let http = self as? HTTPURLResponse, let status = Status(http.statusCode), isRedirect || status.kind != .redirection {
+            head = HTTPHead(status: status, headers: http.fields)
+        }
+        let length = expectedContentLength >= 0 ? expectedContentLength : nil
+        var response = Response(url: url, mediaType: mimeType.flatMap { MediaType($0) }, expectedLength: length, http: head)
+        response.properties[OwnResponse.self] = OwnResponse.Value(response: self)
+        return response
+    }
+}
+
+/// The response that a protocol gave.
+enum OwnResponse: PropertyKey {
+    struct Value: Sendable {
+        let response: URLResponse
+    }
+}

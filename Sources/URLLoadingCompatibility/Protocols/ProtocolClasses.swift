@@ -1,0 +1,101 @@
+// The program's protocols as handlers of the core: which class takes a request, and the one object that loads it.
+
+import Foundation
+import Synchronization
+import URLLoading
+import URLLoadingIO
+
+/// Those that every session asks. The core asks nobody as long as there are none.
+enum ProtocolClasses {
+    private struct State: Sendable {
+        var kinds: [URLProtocol.Type] = []
+        var registration: ProtocolHandlers.Registration?
+    }
+    private static let state = Lock(State())
+
+    static func register(_ kind: URLProtocol.Type) {
+        state.withLock { state in
+            state.kinds.append(kind)
+            if state.registration == nil { state.registration = ProtocolHandlers.register(ClassHandler { inOrder }) }
+        }
+    }
+
+    static func unregister(_ kind: URLProtocol.Type) {
+        state.withLock { state in
+            state.kinds.removeAll { $0 == kind }
+            guard state.kinds.isEmpty else { return }
+            state.registration?.cancel()
+            state.registration = nil
+        }
+    }
+
+    static var isEmpty: Bool { state.withLock { $0.kinds.isEmpty } }
+    static var inOrder: [URLProtocol.Type] { state.withLock { $0.kinds.reversed() } }
+}
+
+struct ClassHandler: ProtocolHandler {
+    let kinds: @Sendable () -> [URLProtocol.Type]
+
+    func canHandle(_ request: Request) -> Bool { choice(for: request) != nil }
+
+    func canonical(_ request: Request) -> Request? {
+        guard let choice = choice(for: request) else { return nil }
+        let canonical = choice.kind.canonicalRequest(for: choice.asked)
+        guard canonical != choice.asked, case .success(var made) = Request.make(canonical) else { return nil }
+        // What the core has, where it has more to say than the classic request.
+        if canonical.httpBody == choice.asked.httpBody, canonical.httpBodyStream === choice.asked.httpBodyStream { made.body = request.body }
+        choice.bridge.mark(&made)
+        choice.bridge.state.withLock { $0.current = canonical }
+        return made
+    }
+
+    func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+        guard let choice = choice(for: request) else { throw URLError(.unsupportedURL) }
+        var asked = choice.asked
+        if request.body?.isDemanded == true { asked.httpBodyStream = try await choice.bridge.nextStream() }
+        let cached = await choice.bridge.cachedResponse(for: asked)
+        let run = ProtocolRun(choice.bridge, choice.kind, asked, choice.task, cached)
+        return try await withTaskCancellationHandler { try await run.answer() } onCancel: { run.stop() }
+    }
+
+    private struct Choice {
+        let bridge: TaskBridge
+        let kind: URLProtocol.Type
+        let asked: URLRequest
+        let task: URLSessionTask
+    }
+
+    /// Only loads of this shape are asked for: others know no tasks.
+    private func choice(for request: Request) -> Choice? {
+        guard let bridge = request.properties[ClassicTask.self]?.bridge, let task = bridge.state.withLock({ $0.task }) else { return nil }
+        let asked = bridge.asked(request)
+        let kind = ProtocolRun.$asked.withValue(asked) { kinds().first { $0.canInit(with: task) } }
+        return kind.map { Choice(bridge: bridge, kind: $0, asked: asked, task: task) }
+    }
+}
+
+extension TaskBridge {
+    /// So that those who are asked about a request know whose it is.
+    func mark(_ request: inout Request) { request.properties[ClassicTask.self] = ClassicTask.Value(bridge: self) }
+
+    /// A request of the core as the program knows it, with all that would be sent.
+    func asked(_ request: Request) -> URLRequest {
+        let (session, current) = state.withLock { ($0.session, $0.current) }
+        var asked = URLRequest(request, like: current)
+        for (name, value) in session?.additionalHeaders ?? [:] {
+            let name = "\(name.base)"
+            if asked.value(forHTTPHeaderField: name) == nil { asked.setValue("\(value)", forHTTPHeaderField: name) }
+        }
+        if let data = request.body?.heldData {
+            asked.httpBody = data
+        } else if let file = request.body?.file {
+            asked.httpBodyStream = InputStream(url: file)
+        }
+        return asked
+    }
+
+    func cachedResponse(for request: URLRequest) async -> CachedURLResponse? {
+        guard let cache = state.withLock({ $0.session })?.cache else { return nil }
+        return await BlockingThreads.files.call(.never) { cache.cachedResponse(for: request) } ?? nil
+    }
+}

@@ -1,0 +1,279 @@
+// One object of a protocol class at work. What it tells, from whatever thread, is put into a row; the load takes it from
+// there, no faster than the program reads. The object itself is touched on one serial queue alone.
+
+import Foundation
+import Synchronization
+import URLLoading
+import URLLoadingIO
+
+final class ProtocolRun: NSObject, URLProtocolClient, @unchecked Sendable {
+    /// The request that classes are asked about, and objects made for.
+    @TaskLocal static var asked: URLRequest?
+
+    enum Event: Sendable {
+        case response(URLResponse, URLCache.StoragePolicy)
+        case data(Data)
+        case redirect(URLRequest, URLResponse)
+        case end
+        case failure(any Error)
+    }
+
+    private struct State: Sendable {
+        var events: [Event] = []
+        /// Of the body, in `events`.
+        var waitingBytes = 0
+        /// What came before the response.
+        var early: [Data] = []
+        var hasResponse = false
+        /// It has said its last word.
+        var isOver = false
+        /// Nobody wants more of it.
+        var isStopped = false
+        var isBlocked = false
+        var reader: UnsafeContinuation<Void, Never>?
+        var challenges: [URLAuthenticationChallenge] = []
+        var isAsking = false
+    }
+    private let state = Lock(State())
+    private let queue = DispatchQueue(label: "URLProtocol")
+    private static let place = DispatchSpecificKey<ObjectIdentifier>()
+    private let room = DispatchSemaphore(value: 0)
+    /// On the queue.
+    private var loader: URLProtocol?
+    private let kind: URLProtocol.Type
+    private let request: URLRequest
+    private let task: URLSessionTask
+    private let cached: CachedURLResponse?
+    let bridge: TaskBridge
+    /// Bytes that wait before the loader does.
+    private static let capacity = 1 << 20
+
+    init(_ bridge: TaskBridge, _ kind: URLProtocol.Type, _ request: URLRequest, _ task: URLSessionTask, _ cached: CachedURLResponse?) {
+        (self.bridge, self.kind, self.request, self.task, self.cached) = (bridge, kind, request, task, cached)
+    }
+
+    // MARK: Its life
+
+    private func start() {
+        queue.setSpecific(key: Self.place, value: ObjectIdentifier(self))
+        queue.async { [self] in
+            guard !state.withLock({ $0.isStopped }) else { return }
+            let loader = Self.$asked.withValue(request) { kind.init(task: task, cachedResponse: cached, client: self) }
+            self.loader = loader
+            loader.startLoading()
+        }
+    }
+
+    /// Once, whatever ended it.
+    func stop() {
+        let (isFirst, isBlocked, reader) = state.withLock { state in
+            defer { (state.isStopped, state.isOver, state.isBlocked) = (true, true, false) }
+            return (!state.isStopped, state.isBlocked, state.reader.take())
+        }
+        reader?.resume()
+        if isBlocked { room.signal() }
+        guard isFirst else { return }
+        queue.async { [self] in
+            loader?.stopLoading()
+            loader = nil
+        }
+    }
+
+    /// What it answers, as far as its response.
+    func answer() async throws -> ProtocolAnswer {
+        start()
+        while true {
+            switch await next() {
+            case .response(let response, let policy)?:
+                return .response(response.core(answering: request), body: ProtocolBody(self, response, policy))
+            case .redirect(let other, let response)?:
+                stop()
+                return try redirect(to: other, response)
+            case .failure(let error)?:
+                stop()
+                throw ProtocolFailure(error)
+            case .data?, .end?: break
+            case nil: throw CancellationError()
+            }
+        }
+    }
+
+    private func redirect(to other: URLRequest, _ response: URLResponse) throws -> ProtocolAnswer {
+        var made = try Request.make(other).get()
+        bridge.mark(&made)
+        bridge.state.withLock { $0.proposed = other }
+        return .redirect(response.core(answering: request, isRedirect: true), to: made)
+    }
+
+    /// The next in the row; `nil` when the load is over.
+    func next() async -> Event? {
+        while true {
+            let (event, wasBlocked, isStopped) = state.withLock { state -> (Event?, Bool, Bool) in
+                guard !state.isStopped, !state.events.isEmpty else { return (nil, false, state.isStopped) }
+                let event = state.events.removeFirst()
+                if case .data(let data) = event { state.waitingBytes -= data.count }
+                let isFree = state.isBlocked && state.waitingBytes <= Self.capacity / 2
+                if isFree { state.isBlocked = false }
+                return (event, isFree, false)
+            }
+            if wasBlocked { room.signal() }
+            if event != nil || isStopped { return event }
+            await withTaskCancellationHandler {
+                await withUnsafeContinuation { continuation in
+                    let waits = state.withLock { state in
+                        guard state.events.isEmpty, !state.isStopped else { return false }
+                        state.reader = continuation
+                        return true
+                    }
+                    if !waits { continuation.resume() }
+                }
+            } onCancel: {
+                stop()
+            }
+        }
+    }
+
+    // MARK: What it tells
+
+    /// - Returns: whether the row is full.
+    @discardableResult
+    private func put(_ make: (inout State) -> [Event]) -> Bool {
+        let (reader, isFull) = state.withLock { state -> (UnsafeContinuation<Void, Never>?, Bool) in
+            guard !state.isOver else { return (nil, false) }
+            let events = make(&state)
+            guard !events.isEmpty else { return (nil, false) }
+            for case .data(let data) in events { state.waitingBytes += data.count }
+            state.events += events
+            return (state.reader.take(), state.waitingBytes > Self.capacity)
+        }
+        reader?.resume()
+        return isFull
+    }
+
+    func urlProtocol(_ protocol: URLProtocol, didReceive response: URLResponse, cacheStoragePolicy policy: URLCache.StoragePolicy) {
+        put { state in
+            guard !state.hasResponse else { return [] }
+            state.hasResponse = true
+            defer { state.early = [] }
+            return [.response(response, policy)] + state.early.map { .data($0) }
+        }
+    }
+
+    func urlProtocol(_ protocol: URLProtocol, didLoad data: Data) {
+        guard !data.isEmpty else { return }
+        let limit = bridge.limit
+        let isFull = put { state in
+            guard state.waitingBytes <= limit - data.count else {
+                state.isOver = true
+                return [.failure(URLError(.dataLengthExceedsMaximum))]
+            }
+            guard state.hasResponse else {
+                state.early.append(data)
+                return []
+            }
+            return [.data(data)]
+        }
+        // Elsewhere the program's own thread would wait, perhaps for itself.
+        if isFull, DispatchQueue.getSpecific(key: Self.place) == ObjectIdentifier(self) { waitForRoom() }
+    }
+
+    private func waitForRoom() {
+        let waits = state.withLock { state in
+            state.isBlocked = !state.isStopped && state.waitingBytes > Self.capacity
+            return state.isBlocked
+        }
+        if waits { room.wait() }
+    }
+
+    func urlProtocolDidFinishLoading(_ protocol: URLProtocol) {
+        put { state in
+            state.isOver = true
+            guard !state.hasResponse else { return [.end] }
+            // A body without a head: as much of one as can be known.
+            let length = state.early.reduce(0) { $0 + $1.count }
+            let url = request.url ?? URL(fileURLWithPath: "/")
+            let response = URLResponse(url: url, mimeType: nil, expectedContentLength: length, textEncodingName: nil)
+            return [.response(response, .notAllowed)] + state.early.map { .data($0) } + [.end]
+        }
+    }
+
+    func urlProtocol(_ protocol: URLProtocol, didFailWithError error: any Error) {
+        put { state in
+            state.isOver = true
+            return [.failure(error)]
+        }
+    }
+
+    func urlProtocol(_ protocol: URLProtocol, wasRedirectedTo request: URLRequest, redirectResponse: URLResponse) {
+        put { state in
+            guard !state.hasResponse else { return [] }
+            state.isOver = true
+            return [.redirect(request, redirectResponse)]
+        }
+    }
+
+    func urlProtocol(_ protocol: URLProtocol, cachedResponseIsValid cachedResponse: CachedURLResponse) {
+        put { state in
+            guard !state.hasResponse else { return [] }
+            state.isOver = true
+            let body: [Event] = cachedResponse.data.isEmpty ? [] : [.data(cachedResponse.data)]
+            return [.response(cachedResponse.response, .notAllowed)] + body + [.end]
+        }
+    }
+
+    // MARK: What it asks
+
+    func urlProtocol(_ protocol: URLProtocol, didReceive challenge: URLAuthenticationChallenge) {
+        let isFirst = state.withLock { state in
+            guard !state.isOver else { return false }
+            state.challenges.append(challenge)
+            defer { state.isAsking = true }
+            return !state.isAsking
+        }
+        // Beside the load, which may end while the delegate thinks.
+        if isFirst { Task { await askAll() } }
+    }
+
+    func urlProtocol(_ protocol: URLProtocol, didCancel challenge: URLAuthenticationChallenge) {
+        state.withLock { $0.challenges.removeAll { $0 === challenge } }
+    }
+
+    private func askAll() async {
+        while let challenge = nextChallenge() {
+            let verdict = await bridge.verdict(challenge)
+            let isWanted = state.withLock { state in
+                guard !state.isOver, let place = state.challenges.firstIndex(where: { $0 === challenge }) else { return false }
+                state.challenges.remove(at: place)
+                return true
+            }
+            if isWanted { queue.async { challenge.tell(verdict) } }
+        }
+    }
+
+    private func nextChallenge() -> URLAuthenticationChallenge? {
+        state.withLock { state in
+            let next = state.isOver ? nil : state.challenges.first
+            state.isAsking = next != nil
+            return next
+        }
+    }
+}
+
+/// What a protocol failed with, as it was.
+struct ProtocolFailure: Error {
+    let error: any Error
+    init(_ error: any Error) { self.error = error }
+}
+
+extension URLAuthenticationChallenge {
+    fileprivate func tell(_ verdict: Verdict?) {
+        guard let verdict else { return sender?.cancel(self) ?? () }
+        switch verdict.disposition {
+        case .useCredential:
+            if let credential = verdict.credential { sender?.use(credential, for: self) } else { sender?.continueWithoutCredential(for: self) }
+        case .performDefaultHandling: sender?.performDefaultHandling(for: self)
+        case .cancelAuthenticationChallenge: sender?.cancel(self)
+        case .rejectProtectionSpace: sender?.rejectProtectionSpaceAndContinue(with: self)
+        }
+    }
+}
