@@ -9,6 +9,9 @@ import PackageDescription
 let threadSanitizer = Context.environment["URLLOADING_SANITIZE"] == "thread"
 /// Set by `script/fuzz`: adds the coverage-guided fuzz targets, which bring their own `main`.
 let fuzzing = Context.environment["URLLOADING_FUZZ"] != nil
+/// Set by whoever moves sources that cannot be changed: adds a module named `FoundationNetworking`, which
+/// hides the toolchain's from the whole build (docs/guides/moving.md).
+let shim = Context.environment["URLLOADING_SHIM"] != nil
 
 let strict: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
@@ -26,7 +29,7 @@ let package = Package(
         .library(name: "URLLoadingCompatibility", targets: ["URLLoadingCompatibility"]),
         .library(name: "URLLoadingTesting", targets: ["URLLoadingTesting"]),
         .executable(name: "urlload", targets: ["urlload"]),
-    ],
+    ] + (shim ? [.library(name: "FoundationNetworking", targets: ["FoundationNetworking"])] : []),
     targets: [
         // C: header-only views of the system and its libraries.
         .target(name: "URLLoadingCSystem"),
@@ -85,11 +88,23 @@ let package = Package(
             name: "urlloadTests",
             dependencies: ["urlload", "URLLoading", "URLLoadingWire", "URLLoadingIO"],
             swiftSettings: strict),
+        // Programs as they were written for FoundationNetworking, in the language they were written in.
+        .executableTarget(
+            name: "ClassicPrograms",
+            dependencies: ["URLLoadingCompatibility"],
+            path: "Tests/ClassicPrograms",
+            swiftSettings: [.swiftLanguageMode(.v5), .define("CLASSIC_LAYER")]),
         .testTarget(
             name: "IntegrationTests",
-            dependencies: ["URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO"],
+            dependencies: ["ClassicPrograms", "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO"],
             swiftSettings: strict),
-    ] + (fuzzing ? [
+    ] + (shim ? [
+        .target(
+            name: "FoundationNetworking",
+            dependencies: ["URLLoadingCompatibility"],
+            path: "Sources/FoundationNetworkingShim",
+            swiftSettings: strict),
+    ] : []) + (fuzzing ? [
         .executableTarget(
             name: "FuzzHTTP1",
             dependencies: ["URLLoadingWire"],

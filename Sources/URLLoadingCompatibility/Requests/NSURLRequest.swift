@@ -98,6 +98,10 @@ open class NSURLRequest: NSObject, NSSecureCoding, NSCopying, NSMutableCopying {
     }
 }
 
+/// A request that others may change while it is sent elsewhere would be two: send the value, ``URLRequest``.
+@available(*, unavailable)
+extension NSURLRequest: Sendable {}
+
 /// A request as an object that can be changed. Whoever takes one copies it: later changes reach nobody.
 open class NSMutableURLRequest: NSURLRequest {
     public required init?(coder aDecoder: NSCoder) { super.init(coder: aDecoder) }

@@ -239,7 +239,7 @@ public struct URLRequest: Equatable, Hashable, Sendable {
 
 extension URLRequest {
     /// Whether they ask for the same in the same way.
-    public static func == (left: URLRequest, right: URLRequest) -> Bool { left.storage.isSame(as: right.storage) }
+    public static func == (lhs: URLRequest, rhs: URLRequest) -> Bool { lhs.storage.isSame(as: rhs.storage) }
 
     /// Feeds what mostly tells requests apart.
     public func hash(into hasher: inout Hasher) {

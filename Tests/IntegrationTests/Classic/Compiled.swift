@@ -1,0 +1,73 @@
+// The programs in Tests/ClassicPrograms by other ways than Package.swift's: what a user of the shim or
+// of `-module-alias` does, with the compiler alone, so that no build of this package sees their names.
+
+import Foundation
+import Testing
+
+enum Compiled {
+    private static let built = URL(fileURLWithPath: Running.urlloadPath).deletingLastPathComponent().path
+    private static let root: String = {
+        var url = URL(fileURLWithPath: #filePath)
+        for _ in 0..<4 { url.deleteLastPathComponent() }
+        return url.path
+    }()
+
+    static func againstIncumbent(_ folder: TemporaryFolder) async throws -> String {
+        try await compile(try unchanged(in: folder), to: folder.path + "/incumbent")
+    }
+
+    static func throughAlias(_ folder: TemporaryFolder) async throws -> String {
+        let flags = ["-module-alias", "FoundationNetworking=URLLoadingCompatibility"] + layer()
+        return try await compile(try unchanged(in: folder) + flags + linking(), to: folder.path + "/aliased")
+    }
+
+    static func throughShim(_ folder: TemporaryFolder) async throws -> String {
+        let shim = [root + "/Sources/FoundationNetworkingShim/Shim.swift", "-emit-module", "-emit-object", "-parse-as-library"]
+        try await run(shim + ["-module-name", "FoundationNetworking", "-emit-module-path", folder.path + "/FoundationNetworking.swiftmodule"]
+            + layer() + ["-o", folder.path + "/shim.o"])
+        return try await compile(try unchanged(in: folder) + ["-I", folder.path, folder.path + "/shim.o"] + layer() + linking(), to: folder.path + "/shimmed")
+    }
+
+    /// The sources as they were before they moved: with the old import alone.
+    private static func unchanged(in folder: TemporaryFolder) throws -> [String] {
+        let programs = root + "/Tests/ClassicPrograms"
+        let names = try FileManager.default.contentsOfDirectory(atPath: programs).filter { $0.hasSuffix(".swift") }.sorted()
+        let new = "#if CLASSIC_LAYER\nimport URLLoadingCompatibility\n#else\nimport FoundationNetworking\n#endif\n"
+        for name in names {
+            let text = try String(contentsOfFile: "\(programs)/\(name)", encoding: .utf8)
+            try Data(text.replacing(new, with: "import FoundationNetworking\n").utf8).write(to: URL(fileURLWithPath: "\(folder.path)/\(name)"))
+        }
+        return ["-swift-version", "5"] + names.map { "\(folder.path)/\($0)" }
+    }
+
+    /// Where the modules are, with the C ones beneath them.
+    private static func layer() -> [String] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: root + "/Sources")) ?? []
+        let maps = names.filter { $0.hasPrefix("URLLoadingC") }.flatMap { name in
+            ["module.modulemap", "include/module.modulemap"].map { "\(root)/Sources/\(name)/\($0)" }
+        }
+        let made = "\(built)/URLLoadingCSystem.build/module.modulemap"
+        return ["-I", built + "/Modules"] + (maps + [made]).filter(FileManager.default.fileExists(atPath:)).flatMap { ["-Xcc", "-fmodule-map-file=\($0)"] }
+    }
+
+    private static func linking() throws -> [String] {
+        let modules = ["URLLoadingCompatibility", "URLLoading", "URLLoadingWire", "URLLoadingIO", "URLLoadingCSystem"]
+        let objects = modules.flatMap { module -> [String] in
+            let folder = "\(built)/\(module).build"
+            let names = FileManager.default.enumerator(atPath: folder)?.compactMap { $0 as? String } ?? []
+            return names.filter { $0.hasSuffix(".o") }.map { "\(folder)/\($0)" }
+        }
+        let libraries = ["ssl", "crypto", "z", "brotlidec", "zstd", "nghttp2", "idn2", "psl", "sqlite3"]
+        return objects + libraries.map { "-l\($0)" }
+    }
+
+    private static func compile(_ arguments: [String], to program: String) async throws -> String {
+        try await run(arguments + ["-o", program])
+        return program
+    }
+
+    private static func run(_ arguments: [String]) async throws {
+        let result = try await Running.command("/usr/bin/env", ["swiftc"] + arguments)
+        try #require(result.code == 0, "\(result.text)\(result.errors)")
+    }
+}

@@ -1,0 +1,91 @@
+// What a module lets others see, as the compiler writes it down (the symbol graphs of swift-docc).
+// What must live here: reading a graph. What is compared is in `SurfaceTests`.
+
+import Foundation
+
+/// The public declarations of a module and what its types conform to.
+struct PublicSurface {
+    /// By path and kind, as `URLSession.dataTask(with:) swift.method`: an overloaded name has several.
+    private(set) var declarations: [String: Set<String>] = [:]
+    /// By path of a type: `conformsTo Swift.Sendable`.
+    private(set) var conformances: [String: Set<String>] = [:]
+
+    /// - Throws: an error that says why the compiler gave none.
+    init(of module: String) throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("surface-\(UUID())")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try Self.extract(module, to: folder)
+        let file = try Data(contentsOf: folder.appendingPathComponent("\(module).symbols.json"))
+        let graph = try JSONDecoder().decode(Graph.self, from: file)
+        for symbol in graph.symbols where symbol.isOwnAndAvailable {
+            let key = symbol.pathComponents.joined(separator: ".") + " " + symbol.kind.identifier
+            declarations[key, default: []].insert(symbol.declaration)
+        }
+        let names = Dictionary(graph.symbols.map { ($0.identifier.precise, $0.pathComponents.joined(separator: ".")) }) { first, _ in first }
+        for relation in graph.relationships where ["conformsTo", "inheritsFrom"].contains(relation.kind) {
+            guard let name = names[relation.source] else { continue }
+            let target = names[relation.target] ?? relation.targetFallback ?? relation.target
+            conformances[name, default: []].insert("\(relation.kind) \(target)")
+        }
+    }
+
+    private static func extract(_ module: String, to folder: URL) throws {
+        let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Sources").path
+        let built = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        let modules = URL(fileURLWithPath: built).deletingLastPathComponent().appendingPathComponent("Modules").path
+        let maps = try FileManager.default.contentsOfDirectory(atPath: sources).filter { $0.hasPrefix("URLLoadingC") }.flatMap { name in
+            ["module.modulemap", "include/module.modulemap"].map { "\(sources)/\(name)/\($0)" }
+        }.filter(FileManager.default.fileExists(atPath:))
+        #if arch(arm64)
+        let target = "aarch64-unknown-linux-gnu"
+        #else
+        let target = "x86_64-unknown-linux-gnu"
+        #endif
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments =
+            ["swift-symbolgraph-extract", "-module-name", module, "-target", target, "-output-dir", folder.path]
+            + ["-minimum-access-level", "public", "-I", modules] + maps.flatMap { ["-Xcc", "-fmodule-map-file=\($0)"] }
+        let errors = Pipe()
+        process.standardError = errors
+        try process.run()
+        let said = errors.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else { throw NoSurface(description: String(decoding: said, as: UTF8.self)) }
+    }
+
+    struct NoSurface: Error, CustomStringConvertible { let description: String }
+}
+
+private struct Graph: Decodable {
+    let symbols: [Symbol]
+    let relationships: [Relationship]
+
+    struct Symbol: Decodable {
+        let identifier: Identifier
+        let kind: Kind
+        let pathComponents: [String]
+        let declarationFragments: [Fragment]?
+        let availability: [Availability]?
+
+        /// What is inherited from another module's protocol is a copy; what is unavailable cannot be used.
+        var isOwnAndAvailable: Bool {
+            !identifier.precise.contains("::SYNTHESIZED::")
+                && !(availability ?? []).contains { $0.isUnconditionallyUnavailable == true }
+        }
+
+        var declaration: String { (declarationFragments ?? []).map(\.spelling).joined() }
+    }
+    struct Identifier: Decodable { let precise: String }
+    struct Kind: Decodable { let identifier: String }
+    struct Fragment: Decodable { let spelling: String }
+    struct Availability: Decodable { let isUnconditionallyUnavailable: Bool? }
+    struct Relationship: Decodable {
+        let kind: String
+        let source: String
+        let target: String
+        let targetFallback: String?
+    }
+}
