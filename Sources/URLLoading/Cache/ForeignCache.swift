@@ -26,14 +26,14 @@ extension SessionCache {
         request.body = nil
         let policy = request.cachePolicy ?? load.core.configuration.cachePolicy
         guard [.get, .head].contains(request.method), ![.reload, .reloadIgnoringCaches].contains(policy) else {
-            return SessionCache(of: self, ForeignStorage(foreign, request, nil))
+            return SessionCache(of: self, ForeignStorage(foreign, request, nil, storage.removals))
         }
         request.method = .get
         let ending = await Interruption.run(load) { [request] in await foreign.cachedResponse(for: request) }
         guard case .answered(let entry) = ending else {
             throw LoadError(load.stopReason ?? .cancelled, phase: .preparing).at(request.url)
         }
-        return SessionCache(of: self, ForeignStorage(foreign, request, entry))
+        return SessionCache(of: self, ForeignStorage(foreign, request, entry, storage.removals))
     }
 }
 
@@ -43,9 +43,11 @@ final class ForeignStorage: CacheStorage {
     private let request: Request
     private let entry: CachedResponse?
     private let stored: StoredResponse?
+    /// Of all loads of the session.
+    let removals: CacheRemovals
 
-    init(_ foreign: any ForeignCache, _ request: Request, _ entry: CachedResponse?) {
-        (self.foreign, self.request, self.entry) = (foreign, request, entry)
+    init(_ foreign: any ForeignCache, _ request: Request, _ entry: CachedResponse?, _ removals: CacheRemovals) {
+        (self.foreign, self.request, self.entry, self.removals) = (foreign, request, entry, removals)
         stored = entry.flatMap { Self.stored($0, request) }
     }
 
@@ -80,9 +82,10 @@ final class ForeignStorage: CacheStorage {
         foreign.store(updated, for: request)
     }
 
-    func remove(_ response: StoredResponse) { foreign.remove(for: request) }
+    func remove(_ response: StoredResponse) { remove(response.key) }
 
     func remove(_ key: CacheKey) {
+        removals.note(key)
         if let url = URL(string: key.text) { foreign.remove(for: Request(url: url)) }
     }
 
@@ -96,4 +99,9 @@ enum StoredTimes: PropertyKey {
         let request: Double
         let response: Double
     }
+}
+
+/// Whose a stored response is (`CacheOwner`), as long as callers hold it.
+enum StoredOwner: PropertyKey {
+    typealias Value = [String: String]
 }

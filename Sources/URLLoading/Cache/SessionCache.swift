@@ -31,7 +31,8 @@ final class SessionCache: Sendable {
     }
 
     private init(_ foreign: any ForeignCache, _ configuration: Configuration) {
-        storage = ForeignStorage(foreign, Request(url: URL(filePath: "/")), nil)
+        storage = ForeignStorage(foreign, Request(url: URL(filePath: "/")), nil, CacheRemovals())
+        trust = CacheOwner.trust(configuration)
         maximumEntrySize = foreign.largestEntry
         (isOwn, sharesEqualFetches, clock, self.foreign) = (false, false, configuration.wallClock, foreign)
     }
@@ -40,7 +41,7 @@ final class SessionCache: Sendable {
     init(of other: SessionCache, _ storage: ForeignStorage) {
         self.storage = storage
         (maximumEntrySize, isOwn, sharesEqualFetches) = (other.maximumEntrySize, false, false)
-        (clock, foreign) = (other.clock, nil)
+        (clock, trust, foreign) = (other.clock, other.trust, nil)
     }
 
     private init(_ cache: ResponseCache, isOwn: Bool, _ configuration: Configuration) {

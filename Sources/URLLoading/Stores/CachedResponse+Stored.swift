@@ -13,11 +13,13 @@ extension CachedResponse {
         var stored = StoredResponse(
             key: key, url: response.url.storedText, status: http.status, version: http.version,
             headers: http.headers.kept, requestTime: now, responseTime: now)
-        guard let varying = Varying.make(http.headers, CacheQuery(request)) else { return nil }
+        guard var varying = Varying.make(http.headers, CacheQuery(request)) else { return nil }
+        // Whoever takes an entry out and puts it back makes it nobody else's.
+        for (name, owner) in response.properties[StoredOwner.self] ?? [:] { varying[name] = .some(owner) }
         stored.varying = varying
         stored.extent = .whole(Int64(data.count))
         stored.isDecoded = true
-        stored.isMemoryOnly = storagePolicy == .allowedInMemoryOnly
+        stored.isMemoryOnly = storagePolicy == .allowedInMemoryOnly || CacheOwner.isPassing(varying)
         stored.userInfo = userInfo.map { Array($0) }
         return stored
     }
@@ -31,6 +33,8 @@ extension CachedResponse {
             userInfo: stored.userInfo.map { Data($0) },
             storagePolicy: stored.isMemoryOnly ? .allowedInMemoryOnly : .allowed)
         response.properties[StoredTimes.self] = StoredTimes.Value(request: stored.requestTime, response: stored.responseTime)
+        let owner = stored.varying.filter { CacheOwner.names.contains($0.key) }.compactMapValues { $0 }
+        if !owner.isEmpty { response.properties[StoredOwner.self] = owner }
     }
 }
 
