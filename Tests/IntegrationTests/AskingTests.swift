@@ -24,6 +24,7 @@ struct AskingTests {
     @Test(arguments: Answer.allCases, [false, true]) func `while a 100 is awaited, and without`(_ answer: Answer, _ expects: Bool) async throws {
         let session = try await session(answer)
         var request = Request(url: try Servers.url("ASKING", "/now"), method: .post, body: .data(Data("hello".utf8)))
+        request.headers["X-Answers"] = "\(answer)"
         if expects { request.headers[.expect] = "100-continue" }
         for _ in 0..<2 {
             let (data, _) = try await session.data(for: request)
@@ -36,7 +37,8 @@ struct AskingTests {
         let (pieces, feed) = AsyncStream<[UInt8]>.makeStream()
         feed.yield(Array("hello".utf8))
         let body = RequestBody.stream(length: 10) { pieces }
-        let loads = session.dataTask(Request(url: try Servers.url("ASKING", "/now"), method: .post, body: body))
+        let loads = session.dataTask(Request(
+            url: try Servers.url("ASKING", "/now"), method: .post, headers: ["X-Answers": "\(answer)"], body: body))
         // The 102 comes behind the question: who has heard it has answered.
         var hasHeard = false
         let events = loads.events

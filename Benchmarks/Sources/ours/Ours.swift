@@ -92,7 +92,7 @@ struct Ours {
             let path = String(cString: cafile)
             // The system's roots too, as in `rawc`.
             configuration.tls.roots = getenv("BENCH_BUNDLE") == nil
-                ? .file(path) : .systemAnd(try String(contentsOfFile: path, encoding: .utf8))
+                ? .file(path) : .systemAnd(pem: try String(contentsOfFile: path, encoding: .utf8))
         }
         var decisions: Decisions?
         if getenv("OURS_DECIDES") != nil {
