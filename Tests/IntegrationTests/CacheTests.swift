@@ -78,4 +78,27 @@ struct CacheTests {
             #expect(second.types.first == "cache 301")
         }
     }
+
+    @Test("RFC 9111 4.1: what varies with the coding, from servers that code", arguments: ["NGINX", "APACHE"])
+    func coded(_ server: String) async throws {
+        var configuration = Servers.configuration
+        configuration.cache = ResponseCache(memoryCapacity: 64 << 20)
+        try await withSession(configuration) { session in
+            let decoded = Request(url: try Servers.url(server, "/1m.txt"))
+            var plain = decoded
+            plain.headers[.acceptEncoding] = "identity"
+            let (whole, response) = try await session.data(for: decoded)
+            // One that is coded is for who has it decoded, whether Vary says so (Apache) or not (nginx).
+            let varies = response.http?.headers[.vary]?.lowercased().contains("accept-encoding") == true
+                || response.http?.headers.contains(.contentEncoding) == true
+            let first = try await types(session, plain)
+            #expect(first.body == whole && first.types == [varies ? "network 200" : "cache 200"])
+            for request in [decoded, plain] {
+                var offline = request
+                offline.cachePolicy = .storedOnly
+                let again = try await types(session, offline)
+                #expect(again.body == whole && again.types == ["cache 200"])
+            }
+        }
+    }
 }

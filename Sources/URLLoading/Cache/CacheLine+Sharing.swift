@@ -35,7 +35,8 @@ extension CacheLine {
 
     /// A load of its own: the session waits for it, or ends it.
     func refresh() {
-        guard cache.beginRefresh(key) else { return }
+        // A task's own decision is not asked when the task is over, and nothing is kept without it.
+        guard load.decisions?.cache == nil, cache.beginRefresh(key) else { return }
         var request = hop.request
         request.cachePolicy = .revalidate
         var asked = hop

@@ -182,11 +182,12 @@ struct CacheLine: Sendable {
     static func keepHandled(_ exchange: any Exchange, _ hop: Load.Hop, for load: Load) -> any Exchange {
         guard let policy = exchange.response.storagePolicy, policy != .notAllowed, exchange.redirect == nil,
             let head = exchange.head, head.status.kind != .redirection, let cache = load.core.cache,
-            let line = try? CacheLine(hop, load, cache)
+            let line = try? CacheLine(hop, load, cache), !load.shown.isForced
         else { return exchange }
         let now = cache.now()
-        guard var stored = StoringPlan.make(line.query, line.key, head, .init(requestTime: now, responseTime: now)), stored.isWhole
-        else { return exchange }
+        // What it got by asking servers itself is as much somebody's as what they would have answered us.
+        let facts = StoringPlan.Facts(requestTime: now, responseTime: now, shown: load.shown)
+        guard var stored = StoringPlan.make(line.query, line.key, head, facts), stored.isWhole else { return exchange }
         if policy == .allowedInMemoryOnly { stored.isMemoryOnly = true }
         let decision = load.cacheDecision
         let writer = decision == nil ? cache.storage.write(stored, length: exchange.expectedLength) : nil

@@ -11,6 +11,8 @@ enum CacheOwner {
         var login: Login?
         var hasCookies = false
         var hasCertificate = false
+        /// The server that answered is trusted by a decision alone.
+        var isForced = false
     }
 
     /// The store whose cookies were sent: what they opened is for those alone who have them.

@@ -125,7 +125,7 @@ extension Headers {
         }
         if contains(.cacheControl) { names += CacheControl(self).noCacheFields.map { FieldName($0) } }
         var kept = self
-        for name in names { kept.remove(name) }
+        for name in names where contains(name) { kept.remove(name) }
         return kept
     }
 

@@ -88,7 +88,9 @@ struct CookieTable: Sendable {
             : CookieScope.matches(domain: cookie.domain, host: context.host, hostIsAddress: context.isAddress)
         else { return false }
         guard !cookie.isSecure || context.isSecure, context.isSameSite || cookie.sameSite == Cookie.SameSite.none else { return false }
-        return CookieScope.matches(path: cookie.path, requestPath: path) && !cookie.isExpired(now)
+        // Most are for every path.
+        let isForAll = cookie.path.utf8.count == 1 && path.first == UInt8(ascii: "/")
+        return (isForAll || CookieScope.matches(path: cookie.path, requestPath: path)) && !cookie.isExpired(now)
     }
 
     // MARK: What comes in

@@ -44,6 +44,7 @@ struct HTTPHandler: DirectHandler {
                     guard retries.retry(after: error, isStale: isStale, isUnprocessed: isUnprocessed) else { throw error }
                 } else {
                     let status = exchange.head?.status
+                    (load.shown.hasCertificate, load.shown.isForced) = (exchange.isIdentified, exchange.isForced)
                     if let head = exchange.head { remember(head, of: exchange, to: prepared, for: load) }
                     if !retries.retry(after: status, prepared, isShared: exchange.isShared) {
                         guard talk != nil || exchange.isChallenge,

@@ -151,7 +151,7 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
             // They pass: the next writing brings what this one could not.
             case .busy, .full, .other:
                 failureCount.add(1, ordering: .relaxed)
-                schedule()
+                if memory.hasPending { schedule() }
                 return
             }
         }

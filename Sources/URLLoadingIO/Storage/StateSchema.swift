@@ -19,6 +19,7 @@ package protocol StateMemory<Schema>: AnyObject, Sendable {
 
     /// What is to be written; it counts as written then.
     func takePending() -> Pending
+    var hasPending: Bool { get }
     /// It was not.
     func restore(_ pending: Pending)
     /// What is in the file now, in place of what was: what is pending goes on top of it.

@@ -45,4 +45,38 @@ struct HandlerStoringRows {
         let forbidden = try await kept("http://a.test/", .allowed, [.cacheControl: "no-store"])
         #expect(forbidden == nil)
     }
+
+    private struct Passing: ProtocolHandler {
+        func canHandle(_ request: Request) -> Bool { true }
+        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+            let answer = try await client.next.load(request)
+            var response = Response(url: request.url, http: answer.response.http)
+            response.storagePolicy = .allowed
+            return .response(response, data: try await answer.body.collect(upTo: 1000))
+        }
+    }
+
+    @Test("security 72: what a handler got with a login of the session's is that session's")
+    func owners() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { request in
+                request.headers.contains(.authorization)
+                    ? .ok("secret", headers: [.cacheControl: "max-age=60"])
+                    : .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"x\""])
+            }
+            var configuration = Configuration.ephemeral
+            let cache = ResponseCache()
+            (configuration.cache, configuration.authentication.credentials) = (cache, CredentialStore())
+            var decisions = Decisions()
+            decisions.challenge = Decision { _ in .use(Credential(user: "u", password: "p")) }
+            var passing = configuration
+            passing.handlers = [Passing()]
+            try await withSession(passing, decisions: decisions) { try await $0.expect(origin.url(), "secret") }
+            configuration.authentication.credentials = CredentialStore()
+            try await withSession(configuration) { session in
+                let (_, response) = try await session.data(from: origin.url())
+                #expect(response.http?.status == .unauthorized)
+            }
+        }
+    }
 }

@@ -56,6 +56,7 @@ struct CookieHopRows {
             server.route("/see") { .ok($0.headers[.cookie] ?? "none") }
             var configuration = Configuration.ephemeral
             configuration.httpVersions = .http2PriorKnowledge
+            configuration.probeInterval = nil
             try await withSession(configuration) { session in
                 try await session.expect(server.url("/see"), "none")
                 for number in 0..<8 {

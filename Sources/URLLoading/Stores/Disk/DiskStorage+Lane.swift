@@ -29,6 +29,13 @@ extension DiskStorage {
         while !done.wait(nanoseconds: 3_600_000_000_000) {}
     }
 
+    /// The same for so many nanoseconds: who ends must not hang.
+    func settle(atMost limit: Int64) {
+        let done = ThreadSignal()
+        submit(.barrier(done))
+        _ = done.wait(nanoseconds: limit)
+    }
+
     func flush() {
         submit(.touch)
         // What is in the log hangs together: one wrong bit would cost all behind it.

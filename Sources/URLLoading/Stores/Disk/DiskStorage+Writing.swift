@@ -104,7 +104,7 @@ extension DiskStorage {
         guard mayBeThere else { return }
         submit(.remove(removal))
         // What was to go must not be back at the next start.
-        StateExit.add(ObjectIdentifier(self)) { [weak self] in self?.settle() }
+        StateExit.add(ObjectIdentifier(self)) { [weak self] in self?.settle(atMost: 1_000_000_000) }
     }
 
     // MARK: Waiting for the disk
