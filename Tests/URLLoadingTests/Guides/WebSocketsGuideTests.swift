@@ -54,6 +54,24 @@ struct WebSocketsGuideTests {
         }
     }
 
+    @Test("over HTTP/2")
+    func http2() async throws {
+        var configuration = HTTP2TestServer.Configuration()
+        configuration.settings.append(.enableConnectProtocol(1))
+        try await withHTTP2TestServer(configuration) { server in
+            server.webSocket("/echo", .echo)
+            try await withSession(.http2) { session in
+                let answer = try await session.webSocket(Request(url: server.url("/echo"))) { socket in
+                    let opening = try await socket.opened
+                    #expect(opening.response.http?.version == .http2)
+                    try await socket.send(.text("hello"))
+                    return try await socket.receive()
+                }
+                #expect(answer == .text("hello"))
+            }
+        }
+    }
+
     private static func listen(_ socket: WebSocketTask) async -> [WebSocketMessage] {
         var heard: [WebSocketMessage] = []
         do {

@@ -321,6 +321,44 @@ struct WebSocketHTTP2Tests {
         }
     }
 
+    @Test func leftAtAnyMomentTheOthersGoOn() async throws {
+        try await withTunnels { server, session in
+            server.webSocket("/", .echo)
+            server.route("/get") { _ in .ok("here") }
+            let witness = session.webSocketTask(server.url("/"))
+            witness.resume()
+            await withTaskGroup(of: Void.self) { group in
+                for worker in 0..<8 {
+                    group.addTask {
+                        var random = SystemRandomNumberGenerator()
+                        for round in 0..<25 {
+                            let socket = session.webSocketTask(server.url("/"))
+                            socket.resume()
+                            let call = Task {
+                                while true {
+                                    try await socket.send(.data(Data(count: (worker + 1) * 1_000 * (round % 5 * 30 + 1))))
+                                    _ = try await socket.receive()
+                                }
+                            }
+                            for _ in 0..<Int.random(in: 0..<4, using: &random) { await pause() }
+                            if Bool.random(using: &random) { socket.cancel() } else { call.cancel() }
+                            _ = await call.result
+                            if round.isMultiple(of: 5) { _ = try? await session.data(from: server.url("/get")) }
+                        }
+                    }
+                }
+            }
+            for number in 0..<10 {
+                try await witness.send(.text("\(number)"))
+                try await expect({ try await witness.receive() }, .text("\(number)"))
+            }
+            await witness.close()
+            try await server.wait { $0.openStreams == 0 }
+            #expect(server.counts.accepted == 1)
+            await expectEmpty(session)
+        }
+    }
+
     private func reason(_ call: () async throws -> Void) async -> LoadError.Reason? {
         do { try await call() } catch { return (error as? LoadError)?.reason }
         return nil
