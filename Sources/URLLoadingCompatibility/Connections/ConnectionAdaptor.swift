@@ -74,6 +74,14 @@ final class ConnectionAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownl
         completionHandler(.allow)
     }
 
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse,
+        completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void
+    ) {
+        guard let delegate = dataDelegate else { return completionHandler(proposedResponse) }
+        completionHandler(delegate.connection(connection, willCacheResponse: proposedResponse))
+    }
+
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
         dataDelegate?.connection(connection, didReceive: data)
     }

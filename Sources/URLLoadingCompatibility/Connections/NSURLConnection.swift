@@ -71,11 +71,12 @@ open class NSURLConnection: NSObject, @unchecked Sendable {
 
     // MARK: Without a delegate
 
-    /// Whether there is somebody for the scheme of a request.
+    /// Whether there is somebody for the scheme of a request: the library, or a registered ``URLProtocol``.
     open class func canHandle(_ request: URLRequest) -> Bool { canLoad(request) }
 
     private static func canLoad(_ request: URLRequest) -> Bool {
         ["http", "https", "ftp", "ftps", "file", "data"].contains(request.url?.scheme?.lowercased())
+            || ProtocolClasses.inOrder.contains { $0.canInit(with: request) }
     }
 
     private static let simple = URLSession(configuration: .default)

@@ -61,6 +61,8 @@ public protocol NSURLConnectionDataDelegate: NSURLConnectionDelegate {
     func connection(_ connection: NSURLConnection, needNewBodyStream request: URLRequest) -> InputStream?
     func connection(
         _ connection: NSURLConnection, didSendBodyData bytesWritten: Int, totalBytesWritten: Int, totalBytesExpectedToWrite: Int)
+    /// What is to be kept of the response in ``URLCache/shared``; `nil` for nothing.
+    func connection(_ connection: NSURLConnection, willCacheResponse cachedResponse: CachedURLResponse) -> CachedURLResponse?
     /// The last call of a connection that has not failed.
     func connectionDidFinishLoading(_ connection: NSURLConnection)
 }
@@ -75,6 +77,9 @@ extension NSURLConnectionDataDelegate {
     public func connection(
         _ connection: NSURLConnection, didSendBodyData bytesWritten: Int, totalBytesWritten: Int, totalBytesExpectedToWrite: Int
     ) {}
+    public func connection(
+        _ connection: NSURLConnection, willCacheResponse cachedResponse: CachedURLResponse
+    ) -> CachedURLResponse? { cachedResponse }
     public func connectionDidFinishLoading(_ connection: NSURLConnection) {}
 }
 

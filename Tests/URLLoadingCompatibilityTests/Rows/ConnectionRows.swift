@@ -38,6 +38,7 @@ struct ConnectionRows {
 
     final class Reader: Base, NSURLConnectionDataDelegate, @unchecked Sendable {
         let body = Box<Data>(), requests = Box<URLRequest>(), first = Counter()
+        var cachesNothing = false
         var onRequest: @Sendable (URLRequest, URLResponse?) -> URLRequest? = { request, _ in request }
         func connection(
             _ connection: NSURLConnection, willSend request: URLRequest, redirectResponse response: URLResponse?
@@ -61,6 +62,10 @@ struct ConnectionRows {
         func connection(
             _ connection: NSURLConnection, didSendBodyData bytesWritten: Int, totalBytesWritten: Int, totalBytesExpectedToWrite: Int
         ) { note("sent") }
+        func connection(_ connection: NSURLConnection, willCacheResponse cachedResponse: CachedURLResponse) -> CachedURLResponse? {
+            if cachesNothing { note("cache") }
+            return cachesNothing ? nil : cachedResponse
+        }
         func connectionDidFinishLoading(_ connection: NSURLConnection) {
             note("finish")
             done.add()
@@ -175,6 +180,26 @@ struct ConnectionRows {
             default: asked + asked + ["response 401", "data", "finish"]
             }
             #expect(delegate.words.all == ["first"] + words)
+        }
+    }
+
+    @Test("checklist 156: a delegate says what is kept of a response; nil keeps nothing")
+    func caching() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/kept") { _ in .ok("kept", headers: ["Cache-Control": "max-age=1000"]) }
+            for round in 1...3 {
+                let delegate = Reader()
+                delegate.queue = OperationQueue()
+                delegate.cachesNothing = round == 1
+                let connection = try #require(
+                    NSURLConnection(request: URLRequest(url: origin.url("/kept")), delegate: delegate, startImmediately: false))
+                connection.setDelegateQueue(delegate.queue)
+                connection.start()
+                await delegate.done.reaches(1)
+                #expect(delegate.words.all == ["first", "response 200", "data"] + (round == 1 ? ["cache"] : []) + ["finish"])
+            }
+            #expect(origin.requests.count == 2)
+            URLCache.shared.removeCachedResponse(for: URLRequest(url: origin.url("/kept")))
         }
     }
 

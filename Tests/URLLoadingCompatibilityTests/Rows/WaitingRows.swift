@@ -1,0 +1,62 @@
+import Foundation
+import Testing
+import URLLoading
+@testable import URLLoadingCompatibility
+import URLLoadingTesting
+import URLLoadingWire
+
+/// What delegates hear before a response.
+@Suite(.timeLimit(.minutes(1)))
+struct WaitingRows {
+    final class Hearer: NSObject, URLSessionDataDelegate, @unchecked Sendable {
+        let words = Box<String>(), done = Counter()
+        func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask) {
+            words.add("waiting \(OperationQueue.current === session.delegateQueue)")
+        }
+        func urlSession(_ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse) {
+            words.add("informational \(response.statusCode) \(OperationQueue.current === session.delegateQueue)")
+        }
+        func urlSession(
+            _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+            completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
+        ) {
+            words.add("response")
+            completionHandler(.allow)
+        }
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+            words.add("complete")
+            done.add()
+        }
+    }
+
+    @Test("interim responses are heard before the response, on the delegate queue")
+    func informational() async throws {
+        try await withTestOrigin { origin in
+            let hints = try #require(Status(103)), processing = try #require(Status(102))
+            origin.route("/") { _ in .ok("").after(.init(hints), .init(processing)) }
+            let delegate = Hearer()
+            let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
+            session.dataTask(with: origin.url()).resume()
+            await delegate.done.reaches(1)
+            #expect(delegate.words.all == ["informational 103 true", "informational 102 true", "response", "complete"])
+            session.finishTasksAndInvalidate()
+        }
+    }
+
+    @Test("that a task waits for a network is heard on the delegate queue, before all else")
+    func waiting() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("") }
+            let delegate = Hearer()
+            let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
+            let task = session.dataTask(with: origin.url())
+            // As the core says it of a load; its own waiting has rows of its own.
+            task.bridge?.emit(.waitingForConnectivity)
+            try await eventually { !delegate.words.all.isEmpty }
+            task.resume()
+            await delegate.done.reaches(1)
+            #expect(delegate.words.all == ["waiting true", "response", "complete"])
+            session.finishTasksAndInvalidate()
+        }
+    }
+}
