@@ -166,3 +166,72 @@ struct ClassicGuideTests {
         listener.close()
     }
 }
+
+/// What a session remembers, and protocols: their examples.
+extension ClassicGuideTests {
+    final class Choosy: NSObject, URLSessionDataDelegate {
+        let done = Counter()
+        func urlSession(
+            _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse
+        ) async -> CachedURLResponse? {
+            guard proposedResponse.data.count < 1 << 20 else { return nil }
+            return CachedURLResponse(
+                response: proposedResponse.response, data: proposedResponse.data, userInfo: ["seen": "today"],
+                storagePolicy: .allowedInMemoryOnly)
+        }
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { done.add() }
+    }
+
+    @Test("guide: what is kept, and how a delegate says so")
+    func keeping() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("ClassicGuide-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("hello", headers: ["Cache-Control": "max-age=60"]) }
+            let url = origin.url()
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.urlCache = URLCache(memoryCapacity: 16 << 20, diskCapacity: 256 << 20, directory: folder)
+            configuration.httpCookieAcceptPolicy = .never
+            let session = URLSession(configuration: configuration)
+            _ = try await session.data(from: url)
+            let kept = configuration.urlCache?.cachedResponse(for: URLRequest(url: url))?.data
+            #expect(kept == Data("hello".utf8))
+            session.invalidateAndCancel()
+
+            let other = URLSessionConfiguration.ephemeral, choosy = Choosy()
+            let asking = URLSession(configuration: other, delegate: choosy, delegateQueue: nil)
+            asking.dataTask(with: url).resume()
+            await choosy.done.reaches(1)
+            let entry = other.urlCache?.cachedResponse(for: URLRequest(url: url))
+            #expect(entry?.userInfo?["seen"] as? String == "today" && entry?.storagePolicy == .allowedInMemoryOnly)
+            asking.invalidateAndCancel()
+        }
+    }
+
+    final class Stub: URLProtocol {
+        override class func canInit(with request: URLRequest) -> Bool { request.url?.host == "api.test" }
+        override class func canonicalRequest(for request: URLRequest) -> URLRequest { request }
+        override func startLoading() {
+            guard let url = request.url,
+                let response = HTTPURLResponse(url: url, statusCode: 200, httpVersion: nil, headerFields: ["Content-Type": "text/plain"])
+            else { return }
+            client?.urlProtocol(self, didReceive: response, cacheStoragePolicy: .notAllowed)
+            client?.urlProtocol(self, didLoad: Data("hello".utf8))
+            client?.urlProtocolDidFinishLoading(self)
+        }
+        override func stopLoading() {}
+    }
+
+    @Test("guide: a protocol of your own; the example of HTTPCookie")
+    func stub() async throws {
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.protocolClasses = [Stub.self]
+        let target = try #require(URL(string: "https://api.test/"))
+        let (data, _) = try await URLSession(configuration: configuration).data(from: target)
+        #expect(data == Data("hello".utf8))
+        let cookie = HTTPCookie(properties: [.name: "theme", .value: "dark", .domain: "example.org", .path: "/"])
+        let storage = HTTPCookieStorage()
+        if let cookie { storage.setCookie(cookie) }
+        #expect(storage.cookies?.map(\.name) == ["theme"])
+    }
+}

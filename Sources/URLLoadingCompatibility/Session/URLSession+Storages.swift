@@ -6,15 +6,14 @@ import URLLoadingIO
 
 extension URLSession {
     /// Somebody is asked about its requests, and wants to know whose they are.
-    final var marksRequests: Bool { ownCache != nil || !additional.protocolClasses.isEmpty || !ProtocolClasses.isEmpty }
-    final var cache: URLCache? { additional.cache }
-    final var additionalHeaders: [AnyHashable: Any]? { additional.headers }
+    final var marksRequests: Bool { ownCache != nil || !values.protocolClasses.isEmpty || !ProtocolClasses.isEmpty }
+    final var cache: URLCache? { values.cache }
+    final var additionalHeaders: [AnyHashable: Any]? { values.headers }
 
     /// Where storages may wait for the disk.
     static let keeping = DispatchQueue(label: "URLSession.storages")
 
     final func forget() {
-        let values = configuration.values
         values.cookies?.removeCookies(since: .distantPast)
         values.cache?.removeAllCachedResponses()
         if let credentials = values.credentials {
@@ -26,7 +25,6 @@ extension URLSession {
     }
 
     final func writeOut() async {
-        let values = configuration.values
         if let cache = values.cache { _ = await BlockingThreads.files.call(.never) { cache.core.flush() } }
         await values.cookies?.store.flush()
         core.closeIdleConnections()

@@ -56,6 +56,8 @@ open class URLSession: NSObject, @unchecked Sendable {
     let core: Session
     let lane: DelegateLane
     private let settings: URLSessionConfiguration
+    /// Of the settings, which nobody can change any more.
+    final let values: URLSessionConfiguration.Values
     private let isShared: Bool
     private let members: Lock<Members>
 
@@ -98,7 +100,8 @@ open class URLSession: NSObject, @unchecked Sendable {
     /// - Parameter configuration: copied; later changes do not reach the session.
     public init(configuration: URLSessionConfiguration) {
         settings = configuration.ownCopy
-        core = Session(Configuration(settings.values))
+        values = settings.values
+        core = Session(Configuration(values))
         isShared = false
         lane = DelegateLane(Self.makeQueue())
         members = Lock(Members(delegates: Delegates(nil)))
@@ -114,7 +117,8 @@ open class URLSession: NSObject, @unchecked Sendable {
         configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?, delegateQueue queue: OperationQueue?
     ) {
         settings = configuration.ownCopy
-        core = Session(Configuration(settings.values), decisions: delegate == nil ? nil : Self.decisions)
+        values = settings.values
+        core = Session(Configuration(values), decisions: delegate == nil ? nil : Self.decisions)
         isShared = false
         lane = DelegateLane(queue ?? Self.makeQueue())
         members = Lock(Members(delegates: Delegates(delegate)))
@@ -122,6 +126,7 @@ open class URLSession: NSObject, @unchecked Sendable {
 
     private init(shared core: Session) {
         settings = .default
+        values = settings.values
         self.core = core
         isShared = true
         lane = DelegateLane(Self.makeQueue())
@@ -159,9 +164,7 @@ open class URLSession: NSObject, @unchecked Sendable {
     }
 
     /// A cache that must be asked by its methods.
-    final var ownCache: URLCache? { isShared && core === Session.shared ? nil : settings.values.cache.flatMap { $0.isPlain ? nil : $0 } }
-
-    final var additional: URLSessionConfiguration.Values { settings.values }
+    final var ownCache: URLCache? { isShared && core === Session.shared ? nil : values.cache.flatMap { $0.isPlain ? nil : $0 } }
 
     final var delegates: Delegates { members.withLock { $0.delegates } }
 
