@@ -38,7 +38,7 @@ struct LeakRows {
         func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) { done.add() }
     }
 
-    private static func make(_ kind: Kind, _ session: URLSession, _ origin: TestOrigin, _ path: String) -> URLSessionTask {
+    fileprivate static func make(_ kind: Kind, _ session: URLSession, _ origin: TestOrigin, _ path: String) -> URLSessionTask {
         let url = origin.url(path)
         switch kind {
         case .data, .turned, .bytes, .asked: return session.dataTask(with: url)
@@ -53,7 +53,7 @@ struct LeakRows {
         }
     }
 
-    private static func routes(_ origin: TestOrigin) {
+    fileprivate static func routes(_ origin: TestOrigin) {
         origin.route("/") { _ in .ok(.repeated(count: 10_000)) }
         origin.route("/stall", faults: [.init(.responseBody(after: 2), .stall)]) { _ in .ok("hello") }
         origin.webSocket("/leave") { try await $0.close(WebSocketClose(.normal)) }
@@ -111,22 +111,27 @@ struct LeakRows {
         }
     }
 
+}
+
+/// Not beside the tests that measure silence.
+@Suite(.serialized, .timeLimit(.minutes(3)))
+struct ClassicKindsStressTests {
     @Test("64 threads make, resume, use, cancel and invalidate tasks of every kind at once")
     func storm() async throws {
         try await withTestOrigin { origin in
-            Self.routes(origin)
+            LeakRows.routes(origin)
             let over = Counter(), sessions = 16, rounds = 4
             let done = Counter(), begun = Counter()
             for number in 0..<sessions {
                 let session = URLSession(
-                    configuration: .ephemeral, delegate: Delegate(done, begun, turns: number % 2 == 0), delegateQueue: nil)
+                    configuration: .ephemeral, delegate: LeakRows.Delegate(done, begun, turns: number % 2 == 0), delegateQueue: nil)
                 for thread in 0..<4 {
                     Thread.detachNewThread {
                         var random = SeededGenerator(seed: UInt64(number * 4 + thread))
                         for _ in 0..<rounds {
-                            for kind in Kind.allCases {
+                            for kind in LeakRows.Kind.allCases {
                                 let path = Bool.random(using: &random) ? "/" : "/stall"
-                                let task = Self.make(kind, session, origin, path)
+                                let task = LeakRows.make(kind, session, origin, path)
                                 if Bool.random(using: &random) { _ = task.progress.fractionCompleted }
                                 task.resume()
                                 (task as? URLSessionWebSocketTask)?.send(.string("a")) { _ in }
