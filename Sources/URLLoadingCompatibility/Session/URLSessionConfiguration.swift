@@ -35,6 +35,9 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         var cookies: HTTPCookieStorage?
         var cache: URLCache?
         var protocolClasses: [AnyClass] = []
+        var identifier: String?
+        var isDiscretionary = false
+        var idlesLonger = false
 
         static var usual: Values {
             var values = Values()
@@ -195,6 +198,30 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     open var protocolClasses: [AnyClass]? {
         get { values.protocolClasses }
         set { state.withLock { $0.protocolClasses = newValue ?? [] } }
+    }
+
+    // MARK: Of transfers in the background, which are not there yet
+
+    /// The name of a background session. Carried, and of no effect: sessions live as long as the process.
+    open var identifier: String? {
+        get { values.identifier }
+        set { state.withLock { $0.identifier = newValue } }
+    }
+
+    /// Whether background transfers may wait for a good moment. Carried, and of no effect.
+    open var isDiscretionary: Bool {
+        get { values.isDiscretionary }
+        set { state.withLock { $0.isDiscretionary = newValue } }
+    }
+
+    /// A container that an application and its extensions share: there are none on this platform, so always `nil`.
+    open var sharedContainerIdentifier: String? { nil }
+
+    /// Can be set and read and has no effect: connections are kept whatever the process does.
+    @available(*, deprecated, message: "Connections are kept as long as their session wants")
+    open var shouldUseExtendedBackgroundIdleMode: Bool {
+        get { values.idlesLonger }
+        set { state.withLock { $0.idlesLonger = newValue } }
     }
 
     // MARK: Cookies

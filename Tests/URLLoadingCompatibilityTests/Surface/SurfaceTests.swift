@@ -35,6 +35,7 @@ import Testing
 
     /// Stored or computed is nobody's business.
     private static func asSeen(_ declaration: String) -> String {
+        let declaration = declaration.replacing("@discardableResult ", with: "")
         if declaration.hasSuffix(" { get set }") { return String(declaration.dropLast(" { get set }".count)) }
         if declaration.contains("let ") {
             return declaration.replacing("let ", with: "var ", maxReplacements: 1) + " { get }"
@@ -47,7 +48,7 @@ import Testing
         let internalSetters = [
             "NSURLRequest.httpMethod", "URLSessionTask.currentRequest", "URLSessionTask.response", "URLSessionTask.state",
             "URLSessionTask.countOfBytesReceived", "URLSessionTask.countOfBytesSent", "URLSessionTask.countOfBytesExpectedToSend",
-            "URLSessionTask.countOfBytesExpectedToReceive",
+            "URLSessionTask.countOfBytesExpectedToReceive", "URLSessionWebSocketTask.error",
         ]
         return internalSetters.contains { path.hasPrefix($0 + " ") } && ours.contains(declaration + " { get }")
     }
