@@ -1,3 +1,4 @@
+import Glibc
 import Synchronization
 import Testing
 import URLLoadingIO
@@ -19,7 +20,7 @@ import URLLoadingIO
         let first = Task {
             await threads.call(token, until: 1000) { () -> Bool in
                 flags.hasBegun.store(true, ordering: .releasing)
-                while !flags.ends.load(ordering: .acquiring) {}
+                while !flags.ends.load(ordering: .acquiring) { usleep(200) }
                 return true
             }
         }

@@ -5,9 +5,13 @@ import Synchronization
 import URLLoadingIO
 
 final class CacheRemovals: Sendable {
-    private let counts = Lock([Int](repeating: 0, count: 65))
+    // More places than keys are loaded at a time: one that another key shares costs what it loads meanwhile its storing.
+    private static let places: UInt64 = 1024
+    private let counts = Lock([Int](repeating: 0, count: Int(places) + 1))
 
-    func count(_ key: CacheKey) -> Int { counts.withLock { $0[64] &+ $0[Int(key.hash64 & 63)] } }
-    func note(_ key: CacheKey) { counts.withLock { $0[Int(key.hash64 & 63)] &+= 1 } }
-    func noteAll() { counts.withLock { $0[64] &+= 1 } }
+    func count(_ key: CacheKey) -> Int { counts.withLock { $0[Int(Self.places)] &+ $0[Self.place(key)] } }
+    func note(_ key: CacheKey) { counts.withLock { $0[Self.place(key)] &+= 1 } }
+    func noteAll() { counts.withLock { $0[Int(Self.places)] &+= 1 } }
+
+    private static func place(_ key: CacheKey) -> Int { Int(UInt64(bitPattern: key.hash64) % places) }
 }

@@ -121,17 +121,14 @@ package final class MessageDeflater: @unchecked Sendable {
     }
 
     private func run(_ flush: CInt, _ output: inout [UInt8]) throws(WireViolation) {
+        let room = min(max(256, Int(stream.pointee.avail_in) / 2), 16 * 1024)
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: room, alignment: 8)
+        defer { buffer.deallocate() }
         while true {
-            let room = max(256, Int(stream.pointee.avail_in) / 2)
-            let start = output.count
-            var result = Z_OK
-            output.append(contentsOf: repeatElement(0, count: room))
-            output.withUnsafeMutableBufferPointer { bytes in
-                stream.pointee.next_out = bytes.baseAddress.map { $0 + start }
-                stream.pointee.avail_out = CUnsignedInt(room)
-                result = URLLoadingCZlib.deflate(stream, flush)
-            }
-            output.removeLast(Int(stream.pointee.avail_out))
+            stream.pointee.next_out = buffer.baseAddress?.assumingMemoryBound(to: UInt8.self)
+            stream.pointee.avail_out = CUnsignedInt(room)
+            let result = URLLoadingCZlib.deflate(stream, flush)
+            output.append(contentsOf: UnsafeRawBufferPointer(rebasing: buffer[..<(room - Int(stream.pointee.avail_out))]))
             guard result == Z_OK || result == Z_BUF_ERROR else { throw .local(.illegalState, "RFC 7692 7.2.1") }
             if stream.pointee.avail_out > 0, stream.pointee.avail_in == 0 { return }
         }

@@ -98,7 +98,8 @@ import URLLoadingIO
             try Data(bytes).write(to: file)
             try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.plainPath)
             let count = check(folder, "a page")
-            #expect(count >= Self.entries.count / 2, "\(count)")
+            // Where the pages of other entries are found depends on the one that is gone.
+            #expect(count >= Self.entries.count / 4, "\(count)")
             // All of it is rubbish.
             try Data(repeating: 0x55, count: 10_000).write(to: file)
             try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.plainPath)
