@@ -51,7 +51,7 @@ launch_vsftpd() { # number of its port, name, further settings
             seccomp_sandbox=NO connect_from_port_20=NO "secure_chroot_dir=$d/ftp-empty" xferlog_enable=YES \
             "vsftpd_log_file=$d/vsftpd-$2.log" xferlog_std_format=NO run_as_launching_user=YES ftp_username=nobody \
             anonymous_enable=YES no_anon_password=YES "anon_root=$d/ftp" local_enable=NO write_enable=YES \
-            anon_upload_enable=YES anon_other_write_enable=YES anon_umask=022 "rsa_cert_file=$d/ftp-server.pem" \
+            anon_upload_enable=YES anon_other_write_enable=YES anon_umask=022 anon_max_rate=50000000 "rsa_cert_file=$d/ftp-server.pem" \
             require_ssl_reuse=YES ssl_ciphers=HIGH
         if (($# > 2)); then printf '%s\n' "${@:3}"; fi
     } >"$d/vsftpd-$2.conf"
