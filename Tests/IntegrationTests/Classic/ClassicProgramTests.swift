@@ -34,6 +34,14 @@ struct ClassicProgramTests {
         let folder = try TemporaryFolder()
         let program = try await Compiled.againstIncumbent(folder)
         #expect(FileManager.default.isExecutableFile(atPath: program))
+        // For the table in docs/guides/moving.md.
+        guard Servers.variable("COMPARE") != nil else { return }
+        for name in Self.names {
+            let origin = try ClassicOrigin()
+            let result = try await Running.command("/usr/bin/timeout", ["60", program, name, origin.origin.url("").absoluteString])
+            await origin.stop()
+            print("FoundationNetworking \(name): \(result.code)\n\(result.text)\(result.errors.prefix(2000))")
+        }
     }
 
     private func holds(_ program: String, _ name: String) async throws {
