@@ -14,7 +14,9 @@ protocol Question: AnyObject, Sendable {
     var comesLast: Bool { get }
 }
 
-final class Inquiry<Reply: Sendable>: Question {
+final class Inquiry<Reply: Sendable>: Question, @unchecked Sendable {
+    // Unchecked: `continuation` is set before the mailbox has it.
+
     enum Outcome: Sendable {
         case reply(Reply)
         /// The handler was dropped.
@@ -27,13 +29,23 @@ final class Inquiry<Reply: Sendable>: Question {
     private let ask: Ask
     let comesLast: Bool
     private let isAnswered = Atomic<Bool>(false)
-    private let continuation: UnsafeContinuation<Outcome, Never>
+    private var continuation: UnsafeContinuation<Outcome, Never>?
 
-    init(_ method: String, comesLast: Bool, _ continuation: UnsafeContinuation<Outcome, Never>, _ ask: @escaping Ask) {
+    init(_ method: String, comesLast: Bool, _ ask: @escaping Ask) {
         self.method = method
         self.comesLast = comesLast
-        self.continuation = continuation
         self.ask = ask
+    }
+
+    /// - Parameter put: gives it to the mailbox; `false` if nobody will answer.
+    func outcome(_ put: (Inquiry) -> Bool) async -> Outcome {
+        let outcome = await withUnsafeContinuation {
+            continuation = $0
+            if !put(self) { withdraw() }
+        }
+        // The sanitizer does not see what a continuation orders that was resumed before it was waited for.
+        _ = isAnswered.load(ordering: .acquiring)
+        return outcome
     }
 
     func put(to session: URLSession, _ task: URLSessionTask) {
@@ -53,7 +65,7 @@ final class Inquiry<Reply: Sendable>: Question {
     @discardableResult
     private func settle(_ outcome: Outcome) -> Bool {
         guard !isAnswered.exchange(true, ordering: .acquiringAndReleasing) else { return false }
-        continuation.resume(returning: outcome)
+        continuation?.resume(returning: outcome)
         return true
     }
 }
@@ -69,10 +81,10 @@ extension TaskBridge {
     func inquire<Reply: Sendable>(
         _ method: String, comesLast: Bool = false, _ ask: @escaping Inquiry<Reply>.Ask
     ) async -> Inquiry<Reply>.Outcome {
-        await withUnsafeContinuation { continuation in
-            let inquiry = Inquiry(method, comesLast: comesLast, continuation, ask)
-            guard state.withLock({ $0.mailbox.put(inquiry) }) else { return inquiry.withdraw() }
+        await Inquiry(method, comesLast: comesLast, ask).outcome { inquiry in
+            guard state.withLock({ $0.mailbox.put(inquiry) }) else { return false }
             schedule()
+            return true
         }
     }
 }

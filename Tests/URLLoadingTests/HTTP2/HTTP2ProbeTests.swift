@@ -70,6 +70,8 @@ struct HTTP2ProbeTests {
             $0.use(clock)
             $0.idleTimeout = nil
             $0.probeInterval = .seconds(15)
+            // The clock does not wait for an answer to come back; the next PING is sent only when it has.
+            $0.probeTimeout = .seconds(100_000)
         }) { server, session in
             server.script { peer in
                 try await peer.start()
@@ -80,8 +82,8 @@ struct HTTP2ProbeTests {
             }
             let isOver = Atomic<Bool>(false)
             async let late: Void = {
+                defer { isOver.store(true, ordering: .releasing) }
                 try await session.expect(server.url("/"), "ok")
-                isOver.store(true, ordering: .releasing)
             }()
             try await advance(clock) { isOver.load(ordering: .acquiring) }
             try await late
