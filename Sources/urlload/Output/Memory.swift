@@ -42,9 +42,18 @@ struct Memory: Sendable {
     /// Nothing, if it is not there yet.
     private static func text(_ path: String) throws(OutputError) -> String {
         guard FileManager.default.fileExists(atPath: path) else { return "" }
-        do { return String(decoding: try Data(contentsOf: URL(filePath: path)), as: UTF8.self) } catch {
-            throw OutputError(.read, "\(path): cannot be read")
+        // A device or a pipe is read as a file is.
+        let number = open(path, O_RDONLY | O_CLOEXEC)
+        guard number >= 0 else { throw OutputError(.read, "\(path): cannot be read") }
+        defer { close(number) }
+        var bytes: [UInt8] = [], buffer = [UInt8](repeating: 0, count: 64 << 10)
+        while true {
+            let count = read(number, &buffer, buffer.count)
+            if count > 0 { bytes += buffer[..<count] } else if count == 0 { break } else if errno != EINTR {
+                throw OutputError(.read, "\(path): cannot be read")
+            }
         }
+        return String(decoding: bytes, as: UTF8.self)
     }
 
     func write(_ screen: Screen) -> ExitCode {
