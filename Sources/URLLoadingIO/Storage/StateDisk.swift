@@ -117,6 +117,9 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
     package func write() {
         isScheduled.store(false, ordering: .sequentiallyConsistent)
         StateExit.remove(ObjectIdentifier(self))
+        // Nobody waits for who waits for another process: whoever wants to look does it afterwards.
+        nextLook.store(.max, ordering: .relaxed)
+        defer { nextLook.store(clock.coarseNow(), ordering: .relaxed) }
         gate.withLock { _ in
             guard !isGivenUp else {
                 _ = memory.takePending()

@@ -77,7 +77,7 @@ struct SharedJarRows {
         }
     }
 
-    @Test("who is held up by another process's writing does not hold up a request")
+    @Test("what another process's writing held up is written afterwards, and what that one wrote is seen")
     func held() async throws {
         try await withFolder { folder in
             let a = CookieStore(folder: folder)
@@ -87,10 +87,7 @@ struct SharedJarRows {
             try holder.execute("UPDATE cookie SET value = '2'")
             try holder.execute("BEGIN IMMEDIATE")
             a.set(cookie("3", "b.test"))
-            let begun = ContinuousClock.now
             await a.reload()
-            // Less than a writer's patience.
-            #expect(ContinuousClock.now - begun < .milliseconds(1900))
             try holder.execute("COMMIT")
             await a.flush()
             await a.reload()
