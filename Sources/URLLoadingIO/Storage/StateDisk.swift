@@ -117,6 +117,8 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
     package func write() {
         isScheduled.store(false, ordering: .sequentiallyConsistent)
         StateExit.remove(ObjectIdentifier(self))
+        // Written meanwhile, by whoever did not wait for the timer: the file, which may be another by now, has nothing to hear.
+        guard memory.hasPending else { return }
         // Nobody waits for who waits for another process: whoever wants to look does it afterwards.
         nextLook.store(.max, ordering: .relaxed)
         defer { nextLook.store(clock.coarseNow(), ordering: .relaxed) }
