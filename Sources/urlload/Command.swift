@@ -41,6 +41,7 @@ enum Command {
             screen.message(error.words)
             return error.code
         }
+        for complaint in memory.complaints { screen.message(complaint) }
         configuration.cookies.storage = .store(memory.cookies)
         configuration.strictTransport.storage = .store(memory.hsts)
         let session = Session(configuration)

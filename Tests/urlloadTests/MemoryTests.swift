@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Glibc
 import Testing
 import URLLoading
 @testable import urlload
@@ -51,6 +52,46 @@ struct MemoryTests {
             #expect(try write(memory) == .done)
             let text = String(decoding: try Data(contentsOf: URL(filePath: path)), as: UTF8.self)
             #expect(text.hasSuffix("\n.a.example \"20991231 23:59:58\"\nb.example \"unlimited\"\n"))
+        }
+    }
+
+    @Test func addressesOfVersion6HaveCookiesToo() throws {
+        let memory = try Memory(try ArgumentParser.parse(["-b", "a=1; nonsense; b\u{1}=secret;", "http://[::1]/"]))
+        #expect(memory.cookies.all.map(\.domain) == ["[::1]"])
+        #expect(memory.complaints.count == 2 && !memory.complaints.joined().contains("secret"))
+    }
+
+    @Test func linksKeepPointingAndDevicesStay() throws {
+        try withFile { path in
+            defer { unlink(path + "-link") }
+            for _ in 0..<2 {
+                // The first time it leads nowhere yet.
+                if symlink(path, path + "-link") != 0 { #expect(errno == EEXIST) }
+                let code = try write(memory("-c", path + "-link"))
+                let text = String(decoding: try Data(contentsOf: URL(filePath: path)), as: UTF8.self)
+                #expect(code == .done && text.hasPrefix("# Netscape"))
+                var status = stat()
+                #expect(lstat(path + "-link", &status) == 0 && status.st_mode & S_IFMT == S_IFLNK)
+                #expect(stat(path, &status) == 0 && status.st_mode & 0o777 == 0o600)
+            }
+        }
+        let code = try write(memory("--cookies", "/dev/null", "--hsts", "/dev/null"))
+        #expect(code == .done)
+        var status = stat()
+        #expect(stat("/dev/null", &status) == 0 && status.st_mode & S_IFMT == S_IFCHR)
+    }
+
+    @Test func pipesAreWrittenTo() throws {
+        try withFile { path in
+            #expect(mkfifo(path, 0o600) == 0)
+            // Both ends, so that nobody waits.
+            let end = open(path, O_RDWR | O_NONBLOCK)
+            defer { close(end) }
+            let code = try write(memory("-c", path))
+            #expect(code == .done)
+            var bytes = [UInt8](repeating: 0, count: 200)
+            let count = read(end, &bytes, bytes.count)
+            #expect(String(decoding: bytes.prefix(max(0, count)), as: UTF8.self).hasPrefix("# Netscape"))
         }
     }
 }

@@ -33,6 +33,7 @@ final class AuthenticationTalk: @unchecked Sendable {
     /// The request has an Authorization of its caller's.
     private let isCallers: Bool
     private let place: Authenticator.Place
+    private let removals: Int
     private let destination: Destination
     let path: String
     /// From the URL.
@@ -58,6 +59,7 @@ final class AuthenticationTalk: @unchecked Sendable {
         self.load = load
         self.destination = destination
         authenticator = load.core.authenticator
+        removals = authenticator.removals
         place = Authenticator.Place(destination.route.origin)
         path = String(decoding: destination.target.originForm.prefix { $0 != UInt8(ascii: "?") }, as: UTF8.self)
         isCallers = hop.request.headers.contains(.authorization)
@@ -226,7 +228,7 @@ final class AuthenticationTalk: @unchecked Sendable {
     private func remember(_ login: Login) async {
         let persistence = login.credential.persistence
         guard persistence != .none || login.isOfURL else { return }
-        guard authenticator.remember(login), persistence != .none, login.isAnswer else { return }
+        guard authenticator.remember(login, since: removals), persistence != .none, login.isAnswer else { return }
         let authenticator = authenticator
         _ = await BlockingThreads.files.call(load) { authenticator.keep(login.credential, for: login.space) }
     }

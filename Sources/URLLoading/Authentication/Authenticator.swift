@@ -51,6 +51,8 @@ final class Authenticator: Sendable {
         var logins: [Place: [Login]] = [:]
         /// Of the strongest way that was ever taken to a place: no weaker one is taken unasked (security 65).
         var strengths: [Place: Int] = [:]
+        /// How often a store has forgotten something.
+        var removals = 0
     }
     /// A server that gives every path a realm of its own does not fill the memory.
     private static let mostPerPlace = 32
@@ -63,6 +65,13 @@ final class Authenticator: Sendable {
         netrc = settings.netrc.map { NetrcReader($0) }
         bearer = settings.bearer.map { BearerKeeper($0) }
         flag = Atomic(settings.bearer != nil)
+        memory.add(self)
+        permanent?.add(self)
+    }
+
+    deinit {
+        memory.remove(ObjectIdentifier(self))
+        permanent?.remove(ObjectIdentifier(self))
     }
 
     // MARK: Logins
@@ -101,9 +110,13 @@ final class Authenticator: Sendable {
         })
     }
 
-    /// Returns false if it was known.
-    func remember(_ login: Login) -> Bool {
+    /// Whoever logs in notes it at his beginning: what a store forgets meanwhile is not remembered for him.
+    var removals: Int { known.withLock { $0.removals } }
+
+    /// Returns false if it was known, or is to be forgotten.
+    func remember(_ login: Login, since removals: Int) -> Bool {
         let isNew = known.withLock { known in
+            guard known.removals == removals || login.isOfURL else { return false }
             let place = Place(login.space)
             var logins = known.logins[place] ?? []
             if logins.contains(login) { return false }
@@ -123,6 +136,24 @@ final class Authenticator: Sendable {
 
     func forget(_ login: Login) {
         known.withLock { $0.logins[Place(login.space)]?.removeAll { $0 === login } }
+    }
+
+    /// A store has forgotten a credential: of whatever way of the space it may have been.
+    func forget(_ credential: Credential, for space: ProtectionSpace) {
+        known.withLock { known in
+            known.removals += 1
+            known.logins[Place(space)]?.removeAll { login in
+                !login.isOfURL && login.credential.user == credential.user && (space.realm == nil || login.space.realm == space.realm)
+            }
+        }
+    }
+
+    /// A store has forgotten all. What comes with a URL is in none.
+    func forgetAll() {
+        known.withLock { known in
+            known.removals += 1
+            for place in Array(known.logins.keys) { known.logins[place]?.removeAll { !$0.isOfURL } }
+        }
     }
 
     /// Whether a stronger way was taken to this place before.

@@ -23,6 +23,9 @@ public final class CredentialStore: Sendable, CustomStringConvertible {
 
     private let memory = Lock(CredentialTable())
     private let file: CredentialFile?
+    /// Who says unasked what is kept here.
+    private let users = Lock<[ObjectIdentifier: User]>([:])
+    private struct User: Sendable { weak let authenticator: Authenticator? }
 
     /// - Parameter file: a `file` URL; `nil` keeps everything in memory. Its folder is made when it is needed.
     public init(file: URL? = nil) { self.file = file.map { CredentialFile($0.path(percentEncoded: false)) } }
@@ -55,17 +58,24 @@ public final class CredentialStore: Sendable, CustomStringConvertible {
         return credential.persistence == .session
     }
 
-    /// Removes the credential of the same user, from the file too.
+    /// Removes the credential of the same user, from the file too. No session of this process says it unasked any more.
     public func remove(_ credential: Credential, for space: ProtectionSpace) {
         memory.withLock { $0.remove(credential, for: space) }
         if let file, file.read().credentials[space] != nil { file.change { $0.remove(credential, for: space) } }
+        for authenticator in authenticators { authenticator.forget(credential, for: space) }
     }
 
-    /// Removes everything, from the file too.
+    /// Removes everything, from the file too. Sessions of this process that use the store forget who they were: they say it no
+    /// more until a server asks again. A load under way ends as it began.
     public func removeAll() {
         memory.withLock { $0 = CredentialTable() }
         if let file, !file.read().credentials.isEmpty { file.change { $0 = CredentialTable() } }
+        for authenticator in authenticators { authenticator.forgetAll() }
     }
+
+    private var authenticators: [Authenticator] { users.withLock { $0.values.compactMap(\.authenticator) } }
+    func add(_ authenticator: Authenticator) { users.withLock { $0[ObjectIdentifier(authenticator)] = User(authenticator: authenticator) } }
+    func remove(_ authenticator: ObjectIdentifier) { users.withLock { $0[authenticator] = nil } }
 
     private var table: CredentialTable {
         var table = file?.read() ?? CredentialTable()

@@ -18,7 +18,9 @@ extension CacheLine {
             if query.policy == .reload || query.policy == .reloadIgnoringCaches { return try await fetch(plan, nil) }
             switch cache.enter(question, mayLead: load.readsToEnd && !load.mayWaitForOthers) {
             case nil: return try await fetch(plan, nil)
-            case .leader(let shared)?: return try await fetch(plan, shared)
+            case .leader(let shared)?:
+                load.lead(shared)
+                return try await fetch(plan, shared)
             case .follower(let shared)?:
                 guard let outcome = await shared.outcome(for: load) else { throw stopped }
                 if case .unstorable = outcome { return try await fetch(plan, nil) }

@@ -153,9 +153,16 @@ struct CacheLine: Sendable {
 
     private static let mostOfRedirect = 16 * 1024
 
+    /// The end of a connection that nothing protects ends the body too: a part of it would be given out as the whole for as
+    /// long as it is fresh (RFC 9112 §8).
+    private func mayBeCut(_ head: HTTPHead, _ exchange: any NetworkExchange) -> Bool {
+        exchange.expectedLength == nil && head.version.major == 1 && key.text.hasPrefix("http:")
+            && !head.headers.contains(.contentLength) && !head.headers.contains(.transferEncoding)
+    }
+
     private func tee(_ exchange: any NetworkExchange, _ begun: SessionCache.Beginning, _ shared: SharedFetch?) -> CacheTee? {
         // What was made worthless while it was on its way stays away.
-        guard let head = exchange.head, !exchange.isForced, begun.removals == cache.storage.removals.count(key) else { return nil }
+        guard let head = exchange.head, !exchange.isForced, !mayBeCut(head, exchange), begun.removals == cache.storage.removals.count(key) else { return nil }
         var shown = load.shown
         shown.hasCertificate = exchange.isIdentified
         let facts = StoringPlan.Facts(

@@ -28,6 +28,9 @@ enum CacheOwner {
         return false
     }
 
+    /// Whether it is somebody's by what no request shows.
+    static func isHidden(_ varying: [String: String?]) -> Bool { (varying[cookies] ?? nil) != nil || (varying[trust] ?? nil) != nil }
+
     fileprivate static let prefix = "session:"
 
     /// What sessions have to have in common to believe each other's answers; `nil` for what is usual.

@@ -55,7 +55,7 @@ enum CachePlan: Sendable {
             if let name = Varying.mismatch(variant, query) {
                 different = different ?? name
             } else if let known = best {
-                if (variant.isOwned ? 1 : 0, variant.made) > (known.isOwned ? 1 : 0, known.made) { best = variant }
+                if variant.isBetter(than: known) { best = variant }
             } else {
                 best = variant
             }
@@ -204,8 +204,13 @@ extension CachePlan: CustomStringConvertible {
 extension StoredResponse {
     var isOwned: Bool { !varying.isEmpty && (varying[Varying.identity] != nil || varying[CacheOwner.cookies] != nil) }
 
-    /// When its server made it.
-    var made: Double { headers.date(.date) ?? responseTime }
+    /// When its server made it. By a clock that goes ahead of ours an old one would be the newest for ever.
+    private var made: Double { headers.date(.date).map { min($0, responseTime) } ?? responseTime }
+
+    fileprivate func isBetter(than other: StoredResponse) -> Bool {
+        if isOwned != other.isOwned { return isOwned }
+        return made != other.made ? made > other.made : responseTime > other.responseTime
+    }
 
     /// The validator that says so if a byte has changed (RFC 9110 §8.8.1).
     var strongTag: EntityTag? {

@@ -148,11 +148,15 @@ final class SharedFetch: Sendable {
         for slot in waiting { slot.wake() }
     }
 
-    /// `nil` if the load was stopped meanwhile.
+    /// `nil` if the load was stopped meanwhile. Who has waited for so long as he would for a server waits no more: he who
+    /// fetches may wait for a network, or get a byte a minute.
     func outcome(for load: Load) async -> Outcome? {
         let slot = Poller.shared.borrowSlot()
+        let end = load.idleLimit == .max ? Int64.max : load.clock.now() &+ load.idleLimit
+        let alarm = end == .max ? nil : Alarm(load.clock, at: end, load)
         load.attach(slot)
         defer {
+            alarm?.off()
             load.detach(slot)
             Poller.shared.returnSlot(slot)
         }
@@ -163,6 +167,10 @@ final class SharedFetch: Sendable {
                 return state.outcome
             }
             if let outcome { return outcome }
+            if end != .max, load.clock.now() >= end {
+                state.withLock { $0.waiting.removeAll { $0 === slot } }
+                return .unstorable
+            }
             await Poller.shared.park(slot, until: load)
         }
         state.withLock { $0.waiting.removeAll { $0 === slot } }

@@ -23,7 +23,7 @@ struct HandshakeAsking {
         control.challenged(challenge)
         switch try await control.ask(asking.decision, challenge) {
         case .accept(trust):
-            guard trust.isTrusted || peer.role == .proxy || !control.forbidsTrust(in: trust.host) else { throw strictRefusal(found) }
+            if !trust.isTrusted, peer.role != .proxy, await control.forbidsTrust(in: trust.host) { throw strictRefusal(found) }
             transport.answer(trusts: true, isForced: !trust.isTrusted)
         // A password proves nothing of a server.
         case .performDefaultHandling, .use:

@@ -55,6 +55,8 @@ public struct Cookie: Sendable, Hashable, CustomStringConvertible, CustomDebugSt
         name: String, value: String, domain: String, isHostOnly: Bool = true, path: String = "/", expires: Date? = nil,
         isSecure: Bool = false, isHTTPOnly: Bool = false, sameSite: SameSite? = nil
     ) {
+        // `URL.host()` has an address of version 6 without its brackets.
+        let domain = domain.utf8.contains(UInt8(ascii: ":")) && !domain.hasPrefix("[") ? "[\(domain)]" : domain
         guard let host = try? Origin.Host(domain.hasPrefix(".") ? String(domain.dropFirst()) : domain), path.hasPrefix("/"),
             !(name.isEmpty && value.isEmpty), name.utf8.count + value.utf8.count <= SetCookie.mostBytes,
             isHostOnly || host.isAddress || !PublicSuffixes.contains(host.cookieDomain),

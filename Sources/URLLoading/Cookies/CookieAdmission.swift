@@ -51,9 +51,23 @@ enum CookieAdmission: Sendable, Hashable {
 
     static func cookies(in headers: Headers, _ context: CookieContext, now: Date) -> [Cookie] {
         guard headers.contains(.setCookie) else { return [] }
-        return headers.values(of: .setCookie).compactMap { value in
-            if case .keep(let cookie) = make(value.utf8, context, now: now) { cookie } else { nil }
+        var cookies: [Cookie] = []
+        headers.forEachRaw { name, value in
+            guard isSetCookie(name), isText(value), case .keep(let cookie) = make(value, context, now: now) else { return }
+            cookies.append(cookie)
         }
+        return cookies
+    }
+
+    private static func isSetCookie(_ name: UnsafeRawBufferPointer) -> Bool {
+        name.count == setCookie.utf8CodeUnitCount
+            && name.indices.allSatisfy { (name[$0] &- 0x41 < 26 ? name[$0] | 0x20 : name[$0]) == setCookie.utf8Start[$0] }
+    }
+    private static let setCookie: StaticString = "set-cookie"
+
+    /// Name and value go back as the same bytes, or not at all (§5.8.3): of what is no UTF-8 others would be made.
+    private static func isText(_ field: UnsafeRawBufferPointer) -> Bool {
+        String(validating: field.prefix { $0 != UInt8(ascii: ";") }, as: UTF8.self) != nil
     }
 
     /// For whom it is: the domain it names if its sender is in it, and somebody owns it; otherwise the sender.

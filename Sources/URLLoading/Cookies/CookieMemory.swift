@@ -41,7 +41,7 @@ final class CookieMemory: StateMemory {
             }
             for var cookie in stale {
                 cookie.lastAccess = now
-                state.pending.set(cookie, for: cookie.key)
+                state.pending.note(cookie, for: cookie.key)
             }
             return !stale.isEmpty
         }
@@ -120,7 +120,7 @@ final class CookieMemory: StateMemory {
             if let moment = state.pending.clearedSince { rows.removeAll { $0.creation.timeIntervalSinceReferenceDate >= moment } }
             if !state.pending.rows.isEmpty { rows.removeAll { state.pending.rows[$0.key] != nil } }
             rows += state.pending.rows.values.compactMap(\.self)
-            state.table.replacePersistent(with: rows, now: now)
+            for cookie in state.table.replacePersistent(with: rows, now: now) where cookie.expires != nil { state.pending.set(nil, for: cookie.key) }
             return told(&state, state.table.persistent != before)
         }
         for listener in listeners { listener.hear(.cookies) }

@@ -24,8 +24,6 @@ enum CookieSchema: StateSchema {
     }
 
     static func rows(_ database: Database) throws(DatabaseFailure) -> [Cookie] {
-        // A program that sets nothing would leave what has ended there for ever.
-        try? database.statement("DELETE FROM cookie WHERE expires < ?").run(.real(Date.now.timeIntervalSinceReferenceDate))
         let select = try database.statement("""
             SELECT name, value, domain, host_only, path, expires, secure, http_only, same_site, creation, last_access
             FROM cookie ORDER BY creation
@@ -40,6 +38,13 @@ enum CookieSchema: StateSchema {
                 creation: Date(timeIntervalSinceReferenceDate: select.real(9)), lastAccess: Date(timeIntervalSinceReferenceDate: select.real(10))))
             return true
         }
+        // A program that sets nothing would leave what has ended there for ever.
+        let now = Date.now
+        if rows.contains(where: { $0.isExpired(now) }) {
+            try? database.withoutPatience { () throws(DatabaseFailure) in
+                try database.statement("DELETE FROM cookie WHERE expires < ?").run(.real(now.timeIntervalSinceReferenceDate))
+            }
+        }
         return rows
     }
 
@@ -49,6 +54,14 @@ enum CookieSchema: StateSchema {
             .text(cookie.name), .text(cookie.value), .text(cookie.domain), .init(cookie.isHostOnly), .text(cookie.path),
             .real(expires.timeIntervalSinceReferenceDate), .init(cookie.isSecure), .init(cookie.isHTTPOnly), .init(cookie.sameSite?.rawValue),
             .real(cookie.creation.timeIntervalSinceReferenceDate), .real(cookie.lastAccess.timeIntervalSinceReferenceDate))
+    }
+
+    static func note(_ cookie: Cookie, _ database: Database) throws(DatabaseFailure) {
+        try database.statement("""
+            UPDATE cookie SET last_access = ? WHERE domain = ? AND name = ? AND path = ? AND host_only = ? AND value = ? AND creation = ?
+            """).run(
+            .real(cookie.lastAccess.timeIntervalSinceReferenceDate), .text(cookie.domain), .text(cookie.name), .text(cookie.path),
+            .init(cookie.isHostOnly), .text(cookie.value), .real(cookie.creation.timeIntervalSinceReferenceDate))
     }
 
     static func remove(_ key: Cookie.Key, _ database: Database) throws(DatabaseFailure) {

@@ -12,7 +12,8 @@ public import URLLoadingWire
 /// configuration.cookies.storage = .store(store)
 /// for cookie in store.cookies(for: url) { print(cookie) }
 /// ```
-/// All calls are synchronous and may be made from any task. A store with a file may block at the first call, which reads it;
+/// All calls are synchronous and may be made from any task. A store with a file may block at the first call, which reads it,
+/// and when ``cookies(for:mainDocument:)`` or ``all`` look at it again after a second;
 /// it is written behind, within a fraction of a second and at the latest when the process exits normally. Processes may
 /// share a folder: what one has written the others see about a second later, and of two that set the same cookie the last
 /// one counts. Who is killed loses what he set in the last moments. The file is `cookies.sqlite`, readable by its owner
@@ -91,6 +92,7 @@ public final class CookieStore: Sendable, CustomStringConvertible {
     public func cookies(for url: URL, mainDocument: URL? = nil) -> [Cookie] {
         guard let context = CookieContext(url, mainDocument: mainDocument) else { return [] }
         var cookies: [Cookie] = []
+        disk?.refresh()
         forEach(for: context) {
             cookies.append($0)
             return true
@@ -100,7 +102,7 @@ public final class CookieStore: Sendable, CustomStringConvertible {
 
     /// Every cookie that has not ended.
     public var all: [Cookie] {
-        open()
+        disk?.refresh()
         let now = Date.now
         return memory.all.filter { !$0.isExpired(now) }
     }
@@ -193,9 +195,8 @@ public final class CookieStore: Sendable, CustomStringConvertible {
         return cookies.isEmpty ? [] : set(cookies, isSecure: context.isSecure)
     }
 
+    /// Of what is in memory: who gave up waiting for the file does not wait here.
     private func forEach(for context: CookieContext, _ use: (Cookie) -> Bool) {
-        open()
-        disk?.lookAgain()
         if memory.forEach(for: context, now: Date.now, use) { disk?.schedule() }
     }
 
@@ -220,16 +221,15 @@ public final class CookieStore: Sendable, CustomStringConvertible {
     }
 
     /// Whether a request can be made ready without a look at a file.
-    var isReady: Bool { disk?.isLoaded ?? true }
+    var isReady: Bool { disk?.isFresh ?? true }
     /// Whether there is anything for any request, as far as is known.
-    var hasCookies: Bool {
-        disk?.lookAgain()
-        return memory.count > 0
-    }
+    var hasCookies: Bool { memory.count > 0 }
 
-    /// Reads the file, where a load can wait for it.
+    /// Reads the file, or looks what others have written, where a load can wait for it.
+    ///
+    /// What another process has removed or renewed is not sent once more by one that was idle.
     func load(for load: LoadControl) async {
         guard let disk else { return }
-        _ = await BlockingThreads.files.call(load) { disk.load() }
+        _ = await BlockingThreads.files.call(load) { disk.refresh() }
     }
 }

@@ -153,7 +153,8 @@ struct CookieTable: Sendable {
     }
 
     /// What is in the file in place of what was: cookies of the session stay, and so does when each was used.
-    mutating func replacePersistent(with cookies: [Cookie], now: Date) {
+    /// - Returns: what is too much of them, and so not here: others may have set as many as we.
+    mutating func replacePersistent(with cookies: [Cookie], now: Date) -> [Cookie] {
         var used: [Cookie.Key: Date] = [:]
         for cookie in remove(where: { $0.expires != nil }) { used[cookie.key] = cookie.lastAccess }
         for cookie in cookies where !cookie.isExpired(now) {
@@ -168,6 +169,10 @@ struct CookieTable: Sendable {
             buckets[owner, default: []].insert(cookie, at: place ?? buckets[owner]?.count ?? 0)
             count += 1
         }
+        var change = Change()
+        for (owner, bucket) in buckets where bucket.count > limits.perDomain { evict(owner, now, &change) }
+        if count > limits.total, let owner = buckets.keys.first { evict(owner, now, &change) }
+        return change.removed
     }
 
     // MARK: Too many

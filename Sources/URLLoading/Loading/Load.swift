@@ -22,6 +22,8 @@ class Load: LoadControl, @unchecked Sendable {
     /// The library itself reads its body, to the end, and waits for nobody meanwhile.
     var readsToEnd: Bool { isCollecting }
     final private var isCollecting = false
+    /// Others wait for what it fetches.
+    func lead(_ fetch: SharedFetch) {}
 
     /// - Parameter isHandle: somebody holds a handle to it, and may listen.
     init(_ core: Core, _ request: Request, _ decisions: Decisions?, isHandle: Bool) {
@@ -320,7 +322,9 @@ class Load: LoadControl, @unchecked Sendable {
 
     final override var handshakeDecision: HandshakeDecision? { HandshakeDecision(session: core.decisions, load: decisions) }
 
-    final override func forbidsTrust(in host: String) -> Bool { core.strictTransport?.forbidsTrust(in: host) ?? false }
+    final override func forbidsTrust(in host: String) async -> Bool {
+        await core.strictTransport?.forbidsTrust(in: host, self) ?? false
+    }
 
     final override var abandoned: AbandonedCount { core.abandoned }
 

@@ -38,7 +38,7 @@ class LoadControl: StopToken, @unchecked Sendable {
     func challenged(_ challenge: Challenge) {}
 
     /// Whether no decision may trust a server of this name whose checks failed.
-    func forbidsTrust(in host: String) -> Bool { false }
+    func forbidsTrust(in host: String) async -> Bool { false }
 
     /// It asks for another protocol than HTTP on its connection, and takes that over (RFC 9110 §7.8).
     var takesUpgrade: Bool { false }

@@ -91,11 +91,19 @@ public final class ResponseCache: Sendable, CustomStringConvertible {
     // MARK: By request
 
     /// The whole response that answers a GET like this, whatever its age; `nil` without one. A field that the request
-    /// leaves to its session counts as the one it was stored with.
-    public func cachedResponse(for request: Request) -> CachedResponse? {
+    /// leaves to its session counts as the one it was stored with. What a login, a client certificate or the cookies of a
+    /// store opened, and what came from servers that were believed by other checks than the usual, is for the sessions it
+    /// belongs to and is not given out here.
+    public func cachedResponse(for request: Request) -> CachedResponse? { cachedResponse(for: request, ofOthers: false) }
+
+    /// - Parameter ofOthers: also what cookies or other checks made somebody's, if there is nothing that is anybody's; it says
+    ///   whose it is, and stays his when it is stored again.
+    package func cachedResponse(for request: Request, ofOthers: Bool) -> CachedResponse? {
         guard request.method == .get, let key = CacheKey(request) else { return nil }
         let query = CacheQuery(request)
-        for stored in storage.variants(key) where stored.isWhole && Varying.mismatch(stored, query) == nil {
+        let fitting = storage.variants(key).filter { $0.isWhole && Varying.mismatch($0, query) == nil }
+        let others = ofOthers ? fitting.filter { CacheOwner.isHidden($0.varying) } : []
+        for stored in fitting.filter({ !CacheOwner.isHidden($0.varying) }) + others {
             if let data = storage.body(stored)?.data { return CachedResponse(stored, data: data) }
         }
         return nil

@@ -21,7 +21,6 @@ enum HSTSSchema: StateSchema {
     }
 
     static func rows(_ database: Database) throws(DatabaseFailure) -> [HSTSHost] {
-        try? database.statement("DELETE FROM host WHERE expires < ?").run(.real(Date.now.timeIntervalSinceReferenceDate))
         let select = try database.statement("SELECT name, subdomains, expires, creation FROM host")
         var rows: [HSTSHost] = []
         try select.each { () throws(DatabaseFailure) in
@@ -29,6 +28,12 @@ enum HSTSSchema: StateSchema {
                 checked: select.text(0), select.integer(1) != 0, Date(timeIntervalSinceReferenceDate: select.real(2)),
                 creation: Date(timeIntervalSinceReferenceDate: select.real(3))))
             return true
+        }
+        let now = Date.now
+        if rows.contains(where: { $0.expires <= now }) {
+            try? database.withoutPatience { () throws(DatabaseFailure) in
+                try database.statement("DELETE FROM host WHERE expires < ?").run(.real(now.timeIntervalSinceReferenceDate))
+            }
         }
         return rows
     }

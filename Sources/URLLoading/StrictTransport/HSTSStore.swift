@@ -44,13 +44,12 @@ public final class HSTSStore: Sendable, CustomStringConvertible {
     /// Whether the host of a URL is known, by itself or by one that it lies below; never for an address.
     public func requiresTLS(_ url: URL) -> Bool {
         guard let target = try? Target(url.absoluteString) else { return false }
+        disk?.refresh()
         return requiresTLS(target.origin.host)
     }
 
     func requiresTLS(_ host: Origin.Host) -> Bool {
         guard mayKnow, let name = host.dnsName else { return false }
-        disk?.load()
-        disk?.lookAgain()
         return memory.requiresTLS(name, now: Date.now)
     }
 
@@ -130,11 +129,13 @@ public final class HSTSStore: Sendable, CustomStringConvertible {
     private func changed() { if let disk, memory.hasPending { disk.schedule() } }
 
     var mayKnow: Bool { disk != nil || memory.count > 0 }
-    var isReady: Bool { disk?.isLoaded ?? true }
+    /// Whether it can be asked without a look at a file, and whether it has ever had one.
+    var isReady: Bool { disk?.isFresh ?? true }
+    var isLoaded: Bool { disk?.isLoaded ?? true }
 
     /// Reads the file, where a load can wait for it.
     func load(for load: LoadControl) async {
         guard let disk else { return }
-        _ = await BlockingThreads.files.call(load) { disk.load() }
+        _ = await BlockingThreads.files.call(load) { disk.refresh() }
     }
 }

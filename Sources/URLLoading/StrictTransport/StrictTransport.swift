@@ -86,10 +86,11 @@ struct StrictTransportRules: Sendable {
         store.receive(head.headers, from: destination.target.origin.host)
     }
 
-    /// Whether nobody may be made to trust a server by another way than the checks.
-    func forbidsTrust(in name: String) -> Bool {
+    /// Whether nobody may be made to trust a server by another way than the checks; so it is while nobody knows.
+    func forbidsTrust(in name: String, _ load: LoadControl) async -> Bool {
         guard !settings.unsafelyAllowsUntrusted, let host = try? Origin.Host(name) else { return false }
-        return store.requiresTLS(host)
+        if !store.isReady { await store.load(for: load) }
+        return !store.isLoaded || store.requiresTLS(host)
     }
 }
 

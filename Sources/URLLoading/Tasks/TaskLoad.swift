@@ -71,6 +71,13 @@ final class TaskLoad: Load, @unchecked Sendable {
     /// Nobody but the library reads it.
     override var readsToEnd: Bool { download != nil || sink != nil }
 
+    /// Who waits for it does not wait until somebody resumes it.
+    private let leading = Lock<SharedFetch?>(nil)
+    override func lead(_ fetch: SharedFetch) {
+        leading.withLock { $0 = fetch }
+        if isSuspended { leading.withLock { $0.take() }?.settle(.failed) }
+    }
+
     override var mayTakeUpgrade: Bool { download == nil && (decisions?.response ?? core.decisions?.response) != nil }
 
     override var isGoingOn: Bool { holdsSession || state.withLock { $0.isBegun } }
@@ -122,6 +129,7 @@ final class TaskLoad: Load, @unchecked Sendable {
             state.suspend()
             setSuspended(true)
         }
+        leading.withLock { $0.take() }?.settle(.failed)
         hasRested.store(true, ordering: .relaxed)
     }
 

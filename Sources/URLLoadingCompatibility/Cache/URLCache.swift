@@ -73,7 +73,7 @@ open class URLCache: NSObject, @unchecked Sendable {
     /// The whole response that is kept for a GET like this, whatever its age.
     open func cachedResponse(for request: URLRequest) -> CachedURLResponse? {
         guard case .success(let asked) = Request.make(request) else { return nil }
-        return core.cachedResponse(for: asked).map { CachedURLResponse($0) }
+        return core.cachedResponse(for: asked, ofOthers: true).map { CachedURLResponse($0) }
     }
 
     /// Keeps a response for GETs like this, in place of what was there. Only http and https are kept, what fits, and what

@@ -11,6 +11,7 @@ import URLLoadingCSQLite
 /// ```
 package final class Database {
     private let handle: OpaquePointer
+    private let patience: Int32
     /// Prepared once. What is prepared is written in the sources, so there are few.
     private var statements: [StaticText: DatabaseStatement] = [:]
 
@@ -27,7 +28,7 @@ package final class Database {
             sqlite3_close_v2(opened)
             throw failure
         }
-        handle = opened
+        (handle, self.patience) = (opened, patience)
         sqlite3_busy_timeout(handle, patience)
         try execute("PRAGMA journal_mode = WAL")
         try execute("PRAGMA synchronous = NORMAL")
@@ -73,6 +74,13 @@ package final class Database {
             try? execute("ROLLBACK")
             throw error
         }
+    }
+
+    /// Work that does not wait for other connections: it fails if one writes just then.
+    package func withoutPatience(_ work: () throws(DatabaseFailure) -> Void) throws(DatabaseFailure) {
+        sqlite3_busy_timeout(handle, 0)
+        defer { sqlite3_busy_timeout(handle, patience) }
+        try work()
     }
 
     /// The row id of the last row that was inserted over this connection.

@@ -60,16 +60,22 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
         }
     }
 
-    /// Looks for what others wrote, on a thread that may block, if the last look is a second ago.
-    package func lookAgain() {
-        let now = clock.coarseNow(), due = nextLook.load(ordering: .relaxed)
-        guard now >= due,
-            nextLook.compareExchange(expected: due, desired: now + Self.lookInterval, ordering: .relaxed).exchanged
-        else { return }
-        BlockingThreads.files.run { self.look() }
+    /// Whether memory holds what the file held a second ago.
+    package var isFresh: Bool { isLoaded && clock.coarseNow() < nextLook.load(ordering: .relaxed) }
+
+    /// Makes it so. Blocks; who comes while another looks does not wait for him.
+    package func refresh() {
+        guard isLoaded else { return load() }
+        if isLookMine() { look() }
     }
 
-    /// The same at once. Blocks.
+    /// The look of this second falls to one.
+    private func isLookMine() -> Bool {
+        let now = clock.coarseNow(), due = nextLook.load(ordering: .relaxed)
+        return now >= due && nextLook.compareExchange(expected: due, desired: now + Self.lookInterval, ordering: .relaxed).exchanged
+    }
+
+    /// Looks for what others wrote. Blocks.
     package func look() { gate.withLock { _ in read() } }
 
     private func read() {
@@ -77,10 +83,13 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
             guard let database = try open(making: false) else { return }
             let current = try Self.version(database)
             guard current != version else { return }
-            // What we have not told it yet would be missing from what it tells.
-            try writePending(database)
+            // What we have not told it yet would be missing from what it tells. Somebody waits: whoever is writing just now
+            // is waited for at the next look, or by who writes behind.
+            try database.withoutPatience { () throws(DatabaseFailure) in try writePending(database) }
             version = try Self.version(database)
             memory.replace(with: try Schema.rows(database))
+            // What is too much, for others have set as many as we.
+            if memory.hasPending { schedule() }
         }
     }
 
@@ -108,6 +117,11 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
     package func write() {
         isScheduled.store(false, ordering: .sequentiallyConsistent)
         StateExit.remove(ObjectIdentifier(self))
+        // Written meanwhile, by whoever did not wait for the timer: the file, which may be another by now, has nothing to hear.
+        guard memory.hasPending else { return }
+        // Nobody waits for who waits for another process: whoever wants to look does it afterwards.
+        nextLook.store(.max, ordering: .relaxed)
+        defer { nextLook.store(clock.coarseNow(), ordering: .relaxed) }
         gate.withLock { _ in
             guard !isGivenUp else {
                 _ = memory.takePending()
@@ -129,6 +143,7 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
                 for (key, row) in pending.rows {
                     if let row { try Schema.write(row, database) } else { try Schema.remove(key, database) }
                 }
+                for row in pending.notes.values { try Schema.note(row, database) }
             }
         } catch {
             memory.restore(pending)

@@ -7,9 +7,15 @@ package protocol StateSchema: Sendable {
     static func makeTables(_ database: Database) throws(DatabaseFailure)
     static func rows(_ database: Database) throws(DatabaseFailure) -> [Row]
     static func write(_ row: Row, _ database: Database) throws(DatabaseFailure)
+    /// Writes how a row was used, if it is still there and the same: who used it does not bring it back.
+    static func note(_ row: Row, _ database: Database) throws(DatabaseFailure)
     static func remove(_ key: Key, _ database: Database) throws(DatabaseFailure)
     /// What was made then or later goes: a moment as the rows have it.
     static func clear(since moment: Double, _ database: Database) throws(DatabaseFailure)
+}
+
+extension StateSchema {
+    package static func note(_ row: Row, _ database: Database) throws(DatabaseFailure) {}
 }
 
 /// The memory before a ``StateDisk``. All calls are from any thread, and none waits.

@@ -1,7 +1,9 @@
 // The files of `--cookies`, `-b`, `-c` and `--hsts`: read before anything is loaded, written when all is. They are
-// replaced in one step, and readable by their owner alone: a cookie is a key to somebody's account.
+// replaced in one step, and readable by their owner alone: a cookie is a key to somebody's account. A link keeps pointing
+// to its file, and what is no file, a device or a pipe, is written to.
 
 import FoundationEssentials
+import Glibc
 import URLLoading
 import URLLoadingIO
 
@@ -9,32 +11,49 @@ struct Memory: Sendable {
     let cookies = CookieStore()
     let hsts = HSTSStore()
     private let options: MemoryOptions
+    /// What of `-b` is no cookie.
+    let complaints: [String]
 
     init(_ options: Options) throws(OutputError) {
         self.options = options.memory
         for path in options.memory.cookieInputs { cookies.set(netscapeText: try Self.text(path)) }
         for url in options.urls.compactMap({ AddressText.url($0) }) {
-            for text in options.memory.cookies { set(text, for: url) }
+            for text in options.memory.cookies { Self.set(text, for: url, in: cookies) }
+        }
+        complaints = options.memory.cookies.flatMap { text in
+            text.split(separator: ";").map(\.trimmed).filter { !$0.isEmpty && Self.cookie($0[...], "a") == nil }
+                // What comes after the equals sign is a secret, and so may be what has none.
+                .map { "-b: no cookie, and not sent: " + ($0.contains("=") ? "\($0.prefix { $0 != "=" })=…" : "what has no \"=\" in it") }
         }
         if let path = options.memory.hstsFile { for host in HSTSFile.read(try Self.text(path)) { hsts.set(host) } }
     }
 
     /// To the host they are for, and to no other that a redirect leads to.
-    private func set(_ text: String, for url: URL) {
+    private static func set(_ text: String, for url: URL, in store: CookieStore) {
         guard let host = url.host() else { return }
-        for pair in text.split(separator: ";") {
-            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            guard parts.count == 2, let cookie = Cookie(name: parts[0].trimmed, value: parts[1].trimmed, domain: host) else { continue }
-            cookies.set(cookie)
-        }
+        for pair in text.split(separator: ";") { if let cookie = cookie(pair, host) { store.set(cookie) } }
+    }
+
+    private static func cookie(_ pair: Substring, _ host: String) -> Cookie? {
+        let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        return parts.count == 2 ? Cookie(name: parts[0].trimmed, value: parts[1].trimmed, domain: host) : nil
     }
 
     /// Nothing, if it is not there yet.
     private static func text(_ path: String) throws(OutputError) -> String {
         guard FileManager.default.fileExists(atPath: path) else { return "" }
-        do { return String(decoding: try Data(contentsOf: URL(filePath: path)), as: UTF8.self) } catch {
-            throw OutputError(.read, "\(path): cannot be read")
+        // A device or a pipe is read as a file is.
+        let number = open(path, O_RDONLY | O_CLOEXEC)
+        guard number >= 0 else { throw OutputError(.read, "\(path): cannot be read") }
+        defer { close(number) }
+        var bytes: [UInt8] = [], buffer = [UInt8](repeating: 0, count: 64 << 10)
+        while true {
+            let count = read(number, &buffer, buffer.count)
+            if count > 0 { bytes += buffer[..<count] } else if count == 0 { break } else if errno != EINTR {
+                throw OutputError(.read, "\(path): cannot be read")
+            }
         }
+        return String(decoding: bytes, as: UTF8.self)
     }
 
     func write(_ screen: Screen) -> ExitCode {
@@ -50,6 +69,7 @@ struct Memory: Sendable {
 
     private static func write(_ text: String, _ path: String) throws(OutputError) {
         guard path != "-" else { return try FileDescriptor.standardOutput.write(text) }
+        guard let path = try target(path) else { return try writeInPlace(text, path) }
         do {
             let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
             // Its name has nothing of the other's, which may be as long as a name can be.
@@ -63,6 +83,28 @@ struct Memory: Sendable {
         } catch {
             throw OutputError(.write, "\(path): cannot be written")
         }
+    }
+}
+
+extension Memory {
+    /// What is to be replaced: where a link leads, and a name that nobody has yet; `nil` for what is no file.
+    private static func target(_ path: String) throws(OutputError) -> String? {
+        var status = stat()
+        guard stat(path, &status) == 0 else {
+            // A link to nothing yet: what is written makes the file it wants.
+            return lstat(path, &status) == 0 ? nil : path
+        }
+        guard status.st_mode & S_IFMT == S_IFREG else { return nil }
+        guard let real = realpath(path, nil) else { throw .system(errno, path) }
+        defer { free(real) }
+        return String(cString: real)
+    }
+
+    private static func writeInPlace(_ text: String, _ path: String) throws(OutputError) {
+        let number = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard number >= 0 else { throw .system(errno, path) }
+        defer { close(number) }
+        try FileDescriptor(number: number, name: path).write(text)
     }
 }
 

@@ -27,6 +27,19 @@ struct CookiesGuideTests {
         #expect(store.cookies(for: url).isEmpty)
     }
 
+    @Test func loggingOut() async throws {
+        let store = CookieStore()
+        if let cookie = Cookie(name: "sid", value: "1", domain: "example.org") { store.set(cookie) }
+        var configuration = Configuration.ephemeral
+        configuration.cookies.storage = .store(store)
+        configuration.authentication.credentials = CredentialStore()
+        let session = Session(configuration)
+        store.removeAll()
+        session.configuration.cache?.removeAll()
+        session.configuration.authentication.credentials?.removeAll()
+        #expect(store.all.isEmpty)
+    }
+
     @Test func policy() async throws {
         try await withTestOrigin { origin in
             origin.route("/") { .ok($0.headers[.cookie] ?? "none", headers: ["Set-Cookie": "a=1"]) }

@@ -1,0 +1,110 @@
+import FoundationEssentials
+import Testing
+import URLLoadingTesting
+
+@testable import URLLoading
+
+/// Checklist 100: who waits for another's fetch waits no longer than for a server.
+@Suite(.timeLimit(.minutes(1)))
+struct CacheWaitingRows {
+    @Test("a suspended leader hands on; resumed, it ends as well")
+    func suspended() async throws {
+        try await withCacheRig({ $0.sharesEqualFetches = true }) { rig in
+            let gate = Latch(), counter = Counter()
+            rig.origin.route("/") { _ in
+                let text = counter.next("a")
+                if text == "a1" { await gate.wait() }
+                return .ok(text, headers: [.cacheControl: "max-age=60"])
+            }
+            let leader = rig.session.downloadTask(Request(url: rig.origin.url("/")))
+            leader.resume()
+            try await rig.origin.wait { $0.requests == 1 }
+            let follower = Task { try await rig.get() }
+            while rig.session.core.registry.count < 2 { try await Task.sleep(for: .microseconds(200)) }
+            leader.suspend()
+            let first = try await follower.value
+            #expect(first.hasPrefix("200 a2") && rig.requests == 2)
+            gate.open()
+            // The leader is suspended still: it holds up nobody who comes now.
+            let second = try await rig.get()
+            #expect(second.hasPrefix("200 a2") && rig.requests == 2)
+            leader.cancel()
+        }
+    }
+
+    @Test("the idle time of a follower runs: then it goes by itself")
+    func slow() async throws {
+        let clock = ManualClock()
+        try await withCacheRig({
+            $0.sharesEqualFetches = true
+            $0.use(clock)
+        }) { rig in
+            let gate = Latch(), counter = Counter()
+            rig.origin.route("/") { _ in
+                let text = counter.next("a")
+                if text == "a1" { await gate.wait() }
+                return .ok(text, headers: [.cacheControl: "max-age=60"])
+            }
+            let leader = Task { try await rig.get { $0.idleTimeout = .seconds(3600) } }
+            try await rig.origin.wait { $0.requests == 1 }
+            let follower = Task { try await rig.get { $0.idleTimeout = .seconds(10) } }
+            try await clock.untilSleeping()
+            clock.advance(by: .seconds(11))
+            let answer = try await follower.value
+            #expect(answer.hasPrefix("200 a2") && rig.requests == 2)
+            gate.open()
+            let other = try await leader.value
+            #expect(other.hasPrefix("200 a1"))
+        }
+    }
+
+    @Test("RFC 9112 8: what the end of an open connection bounds may have been cut, and is not kept")
+    func cut() async throws {
+        try await withCacheRig { rig in
+            rig.origin.route("/") { _ in .ok(.untilClose(["abc"]), headers: [.cacheControl: "max-age=60"]) }
+            try await rig.expect("/", "200 abc -", requests: 1)
+            try await rig.expect("/", "200 abc -", requests: 2)
+        }
+    }
+
+    @Test("public look-ups give out nobody's pages but those of all")
+    func lookUps() async throws {
+        let store = CookieStore()
+        try await withCacheRig({ $0.cookies.storage = .store(store) }) { rig in
+            rig.origin.route("/") { .ok($0.headers[.cookie] ?? "anybody", headers: [.cacheControl: "max-age=60"]) }
+            let host = try #require(rig.origin.url().host())
+            store.set(try #require(Cookie(name: "sid", value: "1", domain: host)))
+            let request = Request(url: rig.origin.url("/"))
+            try await rig.expect("/", "200 sid=1 -", requests: 1)
+            try await rig.expect("/", "200 sid=1 0", requests: 1)
+            #expect(rig.cache.cachedResponse(for: request) == nil)
+            // Of the classic shape, where it stays his.
+            #expect(rig.cache.cachedResponse(for: request, ofOthers: true)?.data == Data("sid=1".utf8))
+            var configuration = Configuration.ephemeral
+            (configuration.cache, configuration.wallClock) = (rig.cache, { [clock = rig.clock] in clock.now })
+            try await withSession(configuration) { try await $0.expect(rig.origin.url(), "anybody") }
+            for ofOthers in [true, false] {
+                #expect(rig.cache.cachedResponse(for: request, ofOthers: ofOthers)?.data == Data("anybody".utf8))
+            }
+        }
+    }
+
+    @Test("a server whose clock goes ahead does not shadow its newer variants")
+    func ahead() async throws {
+        try await withCacheRig { rig in
+            let counter = Counter()
+            rig.origin.route("/") { _ in
+                let isFirst = counter.value == 0
+                return .ok(
+                    counter.next("a"),
+                    headers: [.cacheControl: "max-age=60", .date: rig.clock.date(isFirst ? 86400 : 0), .vary: isFirst ? "X-A" : "X-B"])
+            }
+            try await rig.expect("/", "200 a1 -", requests: 1) { $0.headers["X-A"] = "1" }
+            rig.clock.advance(1)
+            // Another variant, which fits the same request.
+            try await rig.expect("/", "200 a2 -", requests: 2) { $0.headers["X-A"] = "2" }
+            let answer = try await rig.get { $0.headers["X-A"] = "1" }
+            #expect(answer.hasPrefix("200 a2") && rig.requests == 2)
+        }
+    }
+}

@@ -1,0 +1,136 @@
+import FoundationEssentials
+import Glibc
+import Testing
+import URLLoadingIO
+import URLLoadingTesting
+
+@testable import URLLoading
+
+/// Security 29, checklist 87: of two processes with one file of cookies the one that only uses them undoes nothing of the other's.
+@Suite(.timeLimit(.minutes(1)))
+struct SharedJarRows {
+    private func withFolder(_ use: (URL) async throws -> Void) async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "jar-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try await use(folder)
+    }
+
+    /// Last used so long ago that the file is to hear of another use.
+    private func cookie(_ value: String, _ domain: String = "a.test") -> Cookie {
+        let old = Date.now.addingTimeInterval(-200_000)
+        return Cookie(
+            name: "sid", value: value, domain: domain, isHostOnly: true, path: "/", expires: .now.addingTimeInterval(1e6), isSecure: false,
+            isHTTPOnly: false, sameSite: nil, creation: old, lastAccess: old)
+    }
+
+    @Test("a cookie that another process removed or renewed does not come back by being used", arguments: [nil, "2"])
+    func used(_ renewed: String?) async throws {
+        try await withFolder { folder in
+            let url = try #require(URL(string: "https://a.test/"))
+            let a = CookieStore(folder: folder)
+            a.set(cookie("1"))
+            await a.flush()
+            let b = CookieStore(folder: folder)
+            if let renewed { b.set(cookie(renewed)) } else { b.remove(cookie("1")) }
+            await b.flush()
+            _ = a.cookies(for: url)
+            await a.flush()
+            let kept = CookieStore(folder: folder).all.map(\.value)
+            #expect(kept == (renewed.map { [$0] } ?? []))
+        }
+    }
+
+    @Test("the use itself is noted")
+    func noted() async throws {
+        try await withFolder { folder in
+            let url = try #require(URL(string: "https://a.test/"))
+            let a = CookieStore(folder: folder)
+            a.set(cookie("1"))
+            await a.flush()
+            _ = a.cookies(for: url)
+            await a.flush()
+            let used = try #require(CookieStore(folder: folder).all.first?.lastAccess)
+            #expect(used.timeIntervalSinceNow > -1000)
+        }
+    }
+
+    @Test("who was idle looks before he sends")
+    func idle() async throws {
+        try await withFolder { folder in
+            try await withTestOrigin { origin in
+                origin.route("/") { .ok($0.headers[.cookie] ?? "-") }
+                let host = try #require(origin.url().host())
+                let a = CookieStore(folder: folder)
+                a.set(cookie("1", host))
+                await a.flush()
+                var configuration = Configuration.ephemeral
+                configuration.cookies.storage = .store(a)
+                try await withSession(configuration) { session in
+                    try await session.expect(origin.url(), "sid=1")
+                    let b = CookieStore(folder: folder)
+                    b.remove(cookie("1", host))
+                    await b.flush()
+                    try await Task.sleep(for: .milliseconds(1200))
+                    try await session.expect(origin.url(), "-")
+                }
+            }
+        }
+    }
+
+    @Test("what another process's writing held up is written afterwards, and what that one wrote is seen")
+    func held() async throws {
+        try await withFolder { folder in
+            let a = CookieStore(folder: folder)
+            a.set(cookie("1"))
+            await a.flush()
+            let holder = try Database(path: folder.plainPath + "cookies.sqlite")
+            try holder.execute("UPDATE cookie SET value = '2'")
+            try holder.execute("BEGIN IMMEDIATE")
+            a.set(cookie("3", "b.test"))
+            await a.reload()
+            try holder.execute("COMMIT")
+            await a.flush()
+            await a.reload()
+            #expect(a.all.map(\.value).sorted() == ["2", "3"])
+        }
+    }
+
+    @Test("what two processes set together is no more than one may")
+    func limits() async throws {
+        try await withFolder { folder in
+            let limits = CookieStore.Limits(perDomain: 10, total: 100)
+            let a = CookieStore(folder: folder, limits: limits), b = CookieStore(folder: folder, limits: limits)
+            _ = (a.all, b.all)
+            for number in 0..<8 {
+                for (store, name) in [(a, "a"), (b, "b")] {
+                    store.set(try #require(Cookie(name: "\(name)\(number)", value: "1", domain: "x.test", expires: .now.addingTimeInterval(1e6))))
+                }
+            }
+            await a.flush()
+            await b.flush()
+            await a.reload()
+            #expect(a.all.count == 10)
+            await a.flush()
+            await b.reload()
+            #expect(b.all.count == 10 && CookieStore(folder: folder).all.count == 10)
+        }
+    }
+
+    @Test("RFC 6265bis 5.8.3: what cannot go back as the same bytes is not taken")
+    func bytes() throws {
+        let url = try #require(URL(string: "https://a.test/"))
+        var headers = Headers()
+        func add(_ value: [UInt8]) { value.withUnsafeBytes { value in Array("sEt-cookie".utf8).withUnsafeBytes { headers.appendRaw(name: $0, value: value) } } }
+        add(Array("a=1".utf8))
+        add(Array("b=".utf8) + [0xE9])
+        add(Array("c=\u{E9}; Comment=".utf8) + [0xE9])
+        #expect(Cookie.cookies(in: headers, from: url).map { "\($0.name)=\($0.value)" } == ["a=1", "c=\u{E9}"])
+    }
+
+    @Test("a host of version 6 is one with and without its brackets")
+    func addresses() throws {
+        #expect(Cookie(name: "a", value: "1", domain: "::1")?.domain == "[::1]")
+        #expect(Cookie(name: "a", value: "1", domain: "[::1]")?.domain == "[::1]")
+        #expect(Cookie(name: "a", value: "1", domain: "a:b") == nil)
+    }
+}

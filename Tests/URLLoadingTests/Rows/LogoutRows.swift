@@ -1,0 +1,70 @@
+import FoundationEssentials
+import Testing
+@testable import URLLoading
+import URLLoadingTesting
+
+/// Security 10: what a store of credentials has forgotten no session of it says any more.
+@Suite(.timeLimit(.minutes(1))) struct LogoutRows {
+    private func with(_ use: (TestOrigin, Session, CredentialStore) async throws -> Void) async throws {
+        let store = CredentialStore()
+        var configuration = Configuration.ephemeral
+        configuration.authentication.credentials = store
+        try await withTestOrigin { origin in
+            origin.route("/*") { request in
+                guard let said = request.headers[.authorization] else {
+                    return .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"x\""])
+                }
+                return .ok(said)
+            }
+            try await withSession(configuration) { try await use(origin, $0, store) }
+        }
+    }
+
+    private func load(_ session: Session, _ url: URL, _ user: String?) async throws -> String {
+        let decisions = user.map { user in Decisions.challenged(ChallengeLog()) { _ in .use(Credential(user: user, password: "p")) } }
+        return String(decoding: try await session.data(for: Request(url: url), decisions: decisions).0, as: UTF8.self)
+    }
+
+    private func basic(_ user: String) -> String { "Basic " + Data("\(user):p".utf8).base64EncodedString() }
+
+    @Test("all of it", arguments: [true, false])
+    func all(_ isAll: Bool) async throws {
+        try await with { origin, session, store in
+            let first = try await load(session, origin.url(), "ada"), again = try await load(session, origin.url(), nil)
+            #expect(first == basic("ada") && again == first)
+            if isAll { store.removeAll() } else {
+                let (space, credentials) = try #require(store.all.first)
+                store.remove(try #require(credentials.first), for: space)
+            }
+            let none = try await load(session, origin.url(), nil)
+            #expect(none.isEmpty)
+            let other = try await load(session, origin.url(), "ben")
+            #expect(other == basic("ben"))
+        }
+    }
+
+    @Test("another user's stays")
+    func others() async throws {
+        try await with { origin, session, store in
+            _ = try await load(session, origin.url(), "ada")
+            let space = try #require(store.all.keys.first)
+            store.remove(Credential(user: "ben", password: "p"), for: space)
+            let before = origin.counts.requests
+            let again = try await load(session, origin.url(), nil)
+            #expect(again == basic("ada") && origin.counts.requests == before + 1)
+        }
+    }
+
+    @Test("a session that is gone is not told")
+    func gone() async throws {
+        let store = CredentialStore()
+        do {
+            var configuration = Configuration.ephemeral
+            configuration.authentication.credentials = store
+            let session = Session(configuration)
+            session.invalidateAndCancel()
+            await session.invalidated()
+        }
+        store.removeAll()
+    }
+}
