@@ -209,6 +209,51 @@ struct OddMomentRows {
         #expect(!kept.isEmpty)
     }
 
+    @Test("names of fields are Apple's, also where the server writes them small, as all do over HTTP/2")
+    func namesOfFields() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in
+                .status(.ok, headers: ["content-type": "text/plain", "etag": "\"1\"", "x-lower": "1", "set-cookie": "a=b", "SET-COOKIE": "c=d"])
+            }
+            let session = URLSession(configuration: .ephemeral)
+            let result = await session.result(URLRequest(url: origin.url()))
+            let response = try #require(result.response as? HTTPURLResponse)
+            let fields = response.allHeaderFields
+            #expect(fields["Content-Type"] as? String == "text/plain" && fields["Etag"] as? String == "\"1\"")
+            #expect(fields["x-lower"] as? String == "1" && fields["Content-Length"] != nil)
+            let texts = fields as? [String: String] ?? [:]
+            #expect(HTTPCookie.cookies(withResponseHeaderFields: texts, for: origin.url()).map(\.name) == ["a", "c"])
+            let made = HTTPURLResponse(url: origin.url(), statusCode: 401, httpVersion: nil, headerFields: ["www-authenticate": "Basic"])
+            #expect(made?.allHeaderFields["WWW-Authenticate"] as? String == "Basic")
+            session.invalidateAndCancel()
+        }
+    }
+
+    @Test("settings that are rubbish fail the load, or are ignored")
+    func rubbishSettings() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { request in .ok("\(request.headers["X-Evil"] ?? "-")") }
+            let changes: [@Sendable (URLSessionConfiguration) -> Void] = [
+                { $0.httpAdditionalHeaders = ["X-A": "a\r\nX-Evil: 1", "": "b", 7: NSNull(), "a b": "c"] },
+                { $0.connectionProxyDictionary = ["HTTPEnable": "yes", "HTTPPort": -1, "HTTPProxy": 5, "ExceptionsList": "x", 3: Date()] },
+                { $0.connectionProxyDictionary = ["HTTPEnable": 1, "HTTPPort": 99_999_999, "HTTPProxy": "\r\n"] },
+                { $0.httpMaximumConnectionsPerHost = .min },
+                { ($0.timeoutIntervalForRequest, $0.timeoutIntervalForResource) = (.nan, -.infinity) },
+                { $0.urlCache = URLCache(memoryCapacity: .min, diskCapacity: 0, directory: nil) },
+                { $0.urlCache = URLCache(memoryCapacity: .max, diskCapacity: 0, directory: nil) },
+                { $0.protocolClasses = [NSObject.self] },
+            ]
+            for change in changes {
+                let configuration = URLSessionConfiguration.ephemeral
+                change(configuration)
+                let session = URLSession(configuration: configuration)
+                let result = await session.result(URLRequest(url: origin.url()))
+                #expect(result.data.map { $0 == Data("-".utf8) } ?? (result.error != nil))
+                session.invalidateAndCancel()
+            }
+        }
+    }
+
     // MARK: Pieces
 
     @Test("a protocol that gives its body byte by byte is not slower for what waits")
