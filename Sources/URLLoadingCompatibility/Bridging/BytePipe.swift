@@ -22,6 +22,8 @@ final class BytePipe: Sendable {
     private let state = Lock(State())
     /// Bytes that may wait for the reader.
     private static let capacity = 256 * 1024
+    /// Pieces that wait are put together up to this size: there are never many.
+    private static let joined = 8 * 1024
 
     // MARK: From the load
 
@@ -37,7 +39,11 @@ final class BytePipe: Sendable {
         let piece = [UInt8](chunk)
         let (reader, isFull) = state.withLock { state in
             guard !state.isReleased else { return (UnsafeContinuation<Void, Never>?.none, false) }
-            state.pieces.append(piece)
+            if let last = state.pieces.last, last.count + piece.count <= Self.joined {
+                state.pieces[state.pieces.count - 1] += piece
+            } else {
+                state.pieces.append(piece)
+            }
             state.size += piece.count
             return (state.reader.take(), state.size >= Self.capacity)
         }
@@ -76,8 +82,13 @@ final class BytePipe: Sendable {
 
     func response(_ begin: () -> Void) async throws -> URLResponse {
         try await withUnsafeThrowingContinuation { continuation in
-            state.withLock { $0.headReader = continuation }
-            begin()
+            // A task that was cancelled while it was made may be over by now.
+            let known = state.withLock { state -> Result<URLResponse, any Error>? in
+                if let outcome = state.outcome { return .failure(outcome ?? URLError(.badServerResponse)) }
+                state.headReader = continuation
+                return nil
+            }
+            if let known { continuation.resume(with: known) } else { begin() }
         }
     }
 

@@ -62,11 +62,18 @@ extension URLRequest {
         self = other
         url = request.url
         httpMethod = request.method.rawValue
-        if request.body == nil { httpBody = nil }
+        if request.body == nil { (httpBody, httpBodyStream) = (nil, nil) }
         if let attached = request.properties[AttachedProperties.self] { properties = attached.values }
         var fields: [String: String] = [:]
         for field in request.headers { fields[field.name.description] = request.headers[field.name] }
         allHTTPHeaderFields = fields.isEmpty ? nil : fields
+    }
+}
+
+extension URLRequest {
+    /// Nobody has put another body into its place, or a method that has none.
+    func hasBody(of other: URLRequest) -> Bool {
+        httpMethod == other.httpMethod && httpBody == other.httpBody && httpBodyStream === other.httpBodyStream
     }
 }
 

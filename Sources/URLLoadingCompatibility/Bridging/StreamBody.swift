@@ -16,7 +16,7 @@ struct StreamPieces: AsyncSequence, Sendable {
 
         mutating func next() async throws -> Data? {
             let reader = reader
-            let piece = await BlockingThreads.files.call(.never) { reader.read() }
+            let piece = await BlockingThreads.streams.call(.never) { reader.read() }
             return try piece?.get()
         }
     }
@@ -49,4 +49,9 @@ extension RequestBody {
         let pieces = StreamPieces(stream: stream)
         return .stream(length: length) { pieces }
     }
+}
+
+extension BlockingThreads {
+    /// Apart from files: a stream may wait for its writer as long as that wants.
+    fileprivate static let streams = BlockingThreads(limit: 256)
 }

@@ -41,6 +41,8 @@ extension TaskBridge {
         case .reply(let other?):
             if other == proposed { return .follow }
             var request = try Request.make(other).get()
+            // That of an upload is not in the classic request.
+            if other.hasBody(of: proposed), let body = redirect.request.body { request.setBody(body) }
             if redirect.request.properties[ClassicTask.self] != nil { mark(&request) }
             state.withLock { $0.chosen = other }
             return .instead(request)

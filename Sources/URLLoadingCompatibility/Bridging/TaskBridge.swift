@@ -86,16 +86,17 @@ final class TaskBridge: LoadSink, Sendable {
     // MARK: The controls
 
     func begin(_ load: Result<BridgedLoad, LoadError>) {
-        let stopped = state.withLock { state -> BridgedLoad? in
-            guard !state.mailbox.isOver else { return nil }
+        let (stopped, fate) = state.withLock { state -> (BridgedLoad?, LoadError?) in
+            guard !state.mailbox.isOver else { return (nil, nil) }
             switch load {
             case .success(let load): state.load = load
             case .failure(let error): state.fate = error
             }
             // Invalidated while it was made.
-            return state.isCanceled ? state.load : nil
+            return state.isCanceled ? (state.load, state.fate) : (nil, nil)
         }
         stopped?.cancel()
+        if let fate { finish(fate) }
     }
 
     func begin(_ priority: Float) {

@@ -35,7 +35,12 @@ extension HTTPCookie.Facts {
     }
 
     private static func end(_ expires: Any?, _ age: String?) -> Date? {
-        if let date = expires as? Date { return date }
+        moment(expires, age).map { min(max($0, .distantPast), .distantFuture) }
+    }
+
+    /// Not yet within what a store can write down.
+    private static func moment(_ expires: Any?, _ age: String?) -> Date? {
+        if let date = expires as? Date { return date.timeIntervalSinceReferenceDate.isNaN ? nil : date }
         if let seconds = (expires as? String).flatMap({ CookieDate.parse($0.utf8) }) {
             return Date(timeIntervalSince1970: Double(seconds))
         }

@@ -33,6 +33,14 @@ final class ProtocolRun: NSObject, URLProtocolClient, @unchecked Sendable {
         var reader: UnsafeContinuation<Void, Never>?
         var challenges: [URLAuthenticationChallenge] = []
         var isAsking = false
+
+        /// Pieces that wait are put together up to 16 KiB: there are never many.
+        mutating func append(_ piece: Data) {
+            guard case .data(var last)? = events.last, last.count + piece.count <= 16 << 10 else { return events.append(.data(piece)) }
+            events.removeLast()
+            last.append(piece)
+            events.append(.data(last))
+        }
     }
     private let state = Lock(State())
     private let queue = DispatchQueue(label: "URLProtocol")
@@ -143,7 +151,7 @@ final class ProtocolRun: NSObject, URLProtocolClient, @unchecked Sendable {
             let events = make(&state)
             guard !events.isEmpty else { return (nil, false) }
             for case .data(let data) in events { state.waitingBytes += data.count }
-            state.events += events
+            if case .data(let piece)? = events.first, events.count == 1 { state.append(piece) } else { state.events += events }
             return (state.reader.take(), state.waitingBytes > Self.capacity)
         }
         reader?.resume()

@@ -34,14 +34,24 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
         super.init(loaded: response)
     }
 
-    /// The fields by name, in the case the server wrote them; several of one name are joined with commas.
-    /// To look one up, ``value(forHTTPHeaderField:)`` does not care for case.
+    /// The fields by name; several of one name are joined with commas. Names are written as Apple writes them, whatever
+    /// the server does (over HTTP/2 all are lower-case): `Content-Type`, `Etag`, `WWW-Authenticate`; those that begin with
+    /// `X-` as the server does. To look one up, ``value(forHTTPHeaderField:)`` does not care for case.
     public var allHeaderFields: [AnyHashable: Any] {
         var all: [AnyHashable: Any] = [:]
-        for field in fields where all[field.name.description] == nil {
-            all[field.name.description] = fields.joined(field.name)
+        for field in fields {
+            let name = Self.canonical(field.name.description)
+            if all[name] == nil { all[name] = fields.joined(field.name) }
         }
         return all
+    }
+
+    private static func canonical(_ name: String) -> String {
+        let lower = name.lowercased()
+        if lower.hasPrefix("x-") { return name }
+        if lower == "www-authenticate" { return "WWW-Authenticate" }
+        let words = lower.split(separator: "-", omittingEmptySubsequences: false)
+        return words.map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined(separator: "-")
     }
 
     /// The value of a field, whatever the case of its name; several are joined with commas.

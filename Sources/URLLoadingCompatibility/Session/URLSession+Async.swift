@@ -83,14 +83,29 @@ extension URLSession {
     }
 }
 
-/// What waits for a completion handler.
+/// What waits for a completion handler. A task that was cancelled while it was made may be over before anybody waits.
 private final class AsyncCall<Value: Sendable>: Sendable {
+    typealias Outcome = Result<(Value, URLResponse), any Error>
     typealias Continuation = UnsafeContinuation<(Value, URLResponse), any Error>
-    private let waiting = Lock<Continuation?>(nil)
+    private struct State: Sendable {
+        var waiting: Continuation?
+        var early: Outcome?
+    }
+    private let state = Lock(State())
 
-    func begin(_ continuation: Continuation) { waiting.withLock { $0 = continuation } }
+    func begin(_ continuation: Continuation) {
+        let early = state.withLock { state in
+            if state.early == nil { state.waiting = continuation }
+            return state.early.take()
+        }
+        if let early { continuation.resume(with: early) }
+    }
 
-    func end(_ result: Result<(Value, URLResponse), any Error>) {
-        waiting.withLock { $0.take() }?.resume(with: result)
+    func end(_ outcome: Outcome) {
+        let waiting = state.withLock { state in
+            if state.waiting == nil { state.early = outcome }
+            return state.waiting.take()
+        }
+        waiting?.resume(with: outcome)
     }
 }

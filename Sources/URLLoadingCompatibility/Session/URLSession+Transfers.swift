@@ -60,7 +60,11 @@ extension TaskBridge {
     /// Ends the load; `then` hears what is needed to go on with it.
     func cancel(_ then: @escaping @Sendable (Data?) -> Void) {
         if let spool { return cancel(spool, then) }
-        guard case .download(let load)? = state.withLock({ $0.load }) else { return then(nil) }
+        guard case .download(let load)? = state.withLock({ $0.load }) else {
+            // Over, or unable to begin.
+            cancel()
+            return then(nil)
+        }
         Task {
             let token = await load.cancelProducingResumeToken()
             cancel(LoadError(.cancelled, phase: .deciding, party: .local, url: original.url).with(token))

@@ -353,7 +353,10 @@ open class URLSession: NSObject, @unchecked Sendable {
     /// The first that a delegate hears of a task: here and now, before anybody can resume it.
     private func announce(_ task: URLSessionTask) {
         if let own = Self.awaitedDelegate { task.delegate = own }
-        (task.ownDelegate ?? delegates.task)?.urlSession(self, didCreateTask: task)
+        // Tasks that the delegate makes now are no verb's.
+        Self.$awaitedDelegate.withValue(nil) {
+            (task.ownDelegate ?? delegates.task)?.urlSession(self, didCreateTask: task)
+        }
     }
 
     /// A task has another in its place.

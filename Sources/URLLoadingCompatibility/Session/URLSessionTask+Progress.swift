@@ -40,6 +40,9 @@ extension URLSessionTask {
         let toSend = countOfBytesExpectedToSend >= 0 ? countOfBytesExpectedToSend : countOfBytesClientExpectsToSend
         let isKnown = response != nil && countOfBytesExpectedToReceive >= 0
         let toReceive = isKnown ? countOfBytesExpectedToReceive : countOfBytesClientExpectsToReceive
-        return toSend >= 0 && toReceive >= 0 ? toSend + toReceive : NSURLSessionTransferSizeUnknown
+        guard toSend >= 0, toReceive >= 0 else { return NSURLSessionTransferSizeUnknown }
+        // Servers say what they like.
+        let (sum, isTooMuch) = toSend.addingReportingOverflow(toReceive)
+        return isTooMuch ? NSURLSessionTransferSizeUnknown : sum
     }
 }

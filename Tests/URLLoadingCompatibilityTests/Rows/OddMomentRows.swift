@@ -1,0 +1,276 @@
+import Foundation
+import Testing
+import URLLoadingCompatibility
+import URLLoadingTesting
+import URLLoadingWire
+
+/// What ported programs do at moments that nobody thinks of.
+@Suite(.timeLimit(.minutes(1)))
+struct OddMomentRows {
+    /// Cancels every task while it is made, and lets nobody go on before its end was told.
+    final class Hasty: NSObject, URLSessionTaskDelegate, Sendable {
+        func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask) {
+            task.cancel()
+            while task.state != .completed { usleep(200) }
+            // What comes with the end is told on the queue, and over now.
+            session.delegateQueue.waitUntilAllOperationsAreFinished()
+        }
+    }
+
+    @Test("a verb whose task is over before it waits does not wait for ever")
+    func overBeforeAwaited() async throws {
+        let session = URLSession(configuration: .ephemeral), url = try url("http://127.0.0.1:1/")
+        await #expect(throws: URLError.self) { _ = try await session.data(from: url, delegate: Hasty()) }
+        await #expect(throws: URLError.self) { _ = try await session.download(from: url, delegate: Hasty()) }
+        await #expect(throws: URLError.self) { _ = try await session.bytes(from: url, delegate: Hasty()) }
+        session.invalidateAndCancel()
+    }
+
+    /// Makes a task of its own when it hears of one.
+    final class Curious: NSObject, URLSessionTaskDelegate, Sendable {
+        let heard = Box<Int>(), others = Box<URLSessionDataTask>()
+        func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask) {
+            heard.add(task.taskIdentifier)
+            guard heard.all.count == 1, let url = task.originalRequest?.url else { return }
+            others.add(session.dataTask(with: url) { _, _, _ in })
+        }
+    }
+
+    @Test("the delegate of a verb is that of its task alone")
+    func delegateOfOneTask() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("in") }
+            let session = URLSession(configuration: .ephemeral), delegate = Curious()
+            _ = try await session.data(from: origin.url(), delegate: delegate)
+            #expect(delegate.heard.all == [1])
+            #expect(delegate.others.all.first?.delegate == nil)
+            session.invalidateAndCancel()
+        }
+    }
+
+    // MARK: Redirects
+
+    private static func uploads(_ origin: TestOrigin) {
+        origin.route("/from") { _ in .redirect("/to", status: .temporaryRedirect) }
+        origin.route("/see") { _ in .redirect("/to", status: .seeOther) }
+        origin.route("/to") { request in
+            .ok("\(request.method) \(String(decoding: request.body, as: UTF8.self)) \(request.headers["X-New"] ?? "-")")
+        }
+    }
+
+    /// A delegate that adds a field to what it is asked about.
+    private static func adding(_ proposals: Box<URLRequest> = Box()) -> Recorder {
+        let recorder = Recorder()
+        recorder.onRedirect = { _, _, request, answer in
+            proposals.add(request)
+            var other = request
+            other.setValue("yes", forHTTPHeaderField: "X-New")
+            answer(other)
+        }
+        return recorder
+    }
+
+    @Test("checklist 59: a field that the delegate adds does not cost an upload its body")
+    func bodyOfAnother() async throws {
+        try await withTestOrigin { origin in
+            Self.uploads(origin)
+            let recorder = Self.adding(), session = recorder.session()
+            recorder.onBody = { _, answer in answer(InputStream(data: Data("stream".utf8))) }
+            var request = URLRequest(url: origin.url("/from"))
+            request.httpMethod = "POST"
+            let file = FileManager.default.temporaryDirectory.appendingPathComponent("odd-\(UUID().uuidString)")
+            try Data("file".utf8).write(to: file)
+            defer { try? FileManager.default.removeItem(at: file) }
+            let tasks = [
+                session.uploadTask(with: request, from: Data("bytes".utf8)), session.uploadTask(with: request, fromFile: file),
+                session.uploadTask(withStreamedRequest: request),
+            ]
+            for task in tasks { task.resume() }
+            await recorder.completed.reaches(3)
+            let texts = tasks.map { String(decoding: recorder.record($0).data, as: UTF8.self) }
+            #expect(texts == ["POST bytes yes", "POST file yes", "POST stream yes"])
+            await recorder.expectOrder(session)
+        }
+    }
+
+    @Test("checklist 59: what became a GET has no stream any more", arguments: [false, true])
+    func bodyLeftBehind(_ isUpload: Bool) async throws {
+        try await withTestOrigin { origin in
+            Self.uploads(origin)
+            let proposals = Box<URLRequest>(), recorder = Self.adding(proposals), session = recorder.session()
+            recorder.onBody = { _, answer in answer(InputStream(data: Data("stream".utf8))) }
+            var request = URLRequest(url: origin.url("/see"))
+            request.httpMethod = "POST"
+            if !isUpload { request.httpBodyStream = InputStream(data: Data("first".utf8)) }
+            let task = isUpload ? session.uploadTask(withStreamedRequest: request) : session.dataTask(with: request)
+            task.resume()
+            await recorder.completed.reaches(1)
+            #expect(proposals.all.first?.httpBodyStream == nil && task.currentRequest?.httpBodyStream == nil)
+            #expect(String(decoding: recorder.record(task).data, as: UTF8.self) == "GET  yes")
+            await recorder.expectOrder(session)
+        }
+    }
+
+    // MARK: Controls
+
+    @Test("cancelling for resume data ends a download that cannot begin, was not begun, or waits for its date")
+    func cancelUnbegun() async throws {
+        let recorder = Recorder(), session = recorder.session(), url = try url("http://127.0.0.1:1/")
+        let waiting = session.downloadTask(with: url)
+        waiting.earliestBeginDate = .distantFuture
+        waiting.resume()
+        for task in [session.downloadTask(withResumeData: Data("rubbish".utf8)), session.downloadTask(with: url), waiting] {
+            let data = await task.cancelByProducingResumeData()
+            #expect(data == nil)
+        }
+        await recorder.completed.reaches(3)
+        await recorder.expectOrder(session)
+    }
+
+    @Test("a length beyond all bounds is no crash: the progress of an upload counts both ways")
+    func progressBeyond() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .status(.ok, headers: [.contentLength: "9223372036854775807"], body: .bytes(Array("a".utf8))) }
+            let session = URLSession(configuration: .ephemeral)
+            var request = URLRequest(url: origin.url())
+            request.httpMethod = "POST"
+            let done = Counter()
+            let task = session.uploadTask(with: request, from: Data("hello".utf8)) { _, _, _ in done.add() }
+            task.countOfBytesClientExpectsToReceive = .max
+            task.countOfBytesClientExpectsToSend = .max
+            let progress = task.progress
+            task.resume()
+            while task.response == nil, done.value == 0 { try await Task.sleep(for: .milliseconds(1)) }
+            task.cancel()
+            await done.reaches(1)
+            #expect(progress.totalUnitCount >= -1)
+            session.invalidateAndCancel()
+        }
+    }
+
+    /// Gives nothing until it is told to.
+    final class Stuck: InputStream {
+        private let gate: DispatchSemaphore, reads: Counter
+        init(_ gate: DispatchSemaphore, _ reads: Counter) {
+            (self.gate, self.reads) = (gate, reads)
+            super.init(data: Data())
+        }
+        override func open() {}
+        override func close() {}
+        override var streamStatus: Stream.Status { .open }
+        override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength len: Int) -> Int {
+            reads.add()
+            gate.wait()
+            gate.signal()
+            return 0
+        }
+    }
+
+    @Test("streams that give nothing hold up neither files nor the end of their own tasks")
+    func stuckStreams() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("in") }
+            let gate = DispatchSemaphore(value: 0), reads = Counter()
+            defer { gate.signal() }
+            let recorder = Recorder(), session = recorder.session { $0.httpMaximumConnectionsPerHost = 16 }
+            recorder.onBody = { _, answer in answer(Stuck(gate, reads)) }
+            var request = URLRequest(url: origin.url())
+            request.httpMethod = "PUT"
+            let stuck = (0..<8).map { _ in session.uploadTask(withStreamedRequest: request) }
+            for task in stuck { task.resume() }
+            await reads.reaches(8)
+            let (file, _) = try await session.download(from: origin.url())
+            #expect(try Data(contentsOf: file) == Data("in".utf8))
+            try FileManager.default.removeItem(at: file)
+            for task in stuck { task.cancel() }
+            await recorder.completed.reaches(8)
+            await recorder.expectOrder(session)
+        }
+    }
+
+    // MARK: Values
+
+    @Test("cookies whose end is no date, or beyond all time, harm nothing")
+    func oddCookies() throws {
+        let storage = HTTPCookieStorage()
+        let ends: [(HTTPCookiePropertyKey, Any)] = [
+            (.maximumAge, "1e300"), (.maximumAge, "nan"), (.maximumAge, -5), (.expires, Date.distantFuture), (.expires, "never"),
+            (.expires, Date(timeIntervalSince1970: .infinity)), (.expires, Date(timeIntervalSince1970: .nan)),
+            (.expires, Date(timeIntervalSince1970: -.infinity)), (.port, "80,x,99999999999999999999"), (.version, "7"),
+        ]
+        for (number, end) in ends.enumerated() {
+            let properties: [HTTPCookiePropertyKey: Any] = [.name: "n\(number)", .value: "v", .domain: "example.org", .path: "/", end.0: end.1]
+            let cookie = try #require(HTTPCookie(properties: properties))
+            storage.setCookie(cookie)
+            _ = (cookie.properties, cookie.description, cookie.hash)
+        }
+        let kept = storage.cookies ?? []
+        #expect(kept.allSatisfy { $0.expiresDate.map { $0.timeIntervalSince1970.isFinite } ?? true })
+        #expect(!kept.isEmpty)
+    }
+
+    @Test("names of fields are Apple's, also where the server writes them small, as all do over HTTP/2")
+    func namesOfFields() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in
+                .status(.ok, headers: ["content-type": "text/plain", "etag": "\"1\"", "x-lower": "1", "set-cookie": "a=b", "SET-COOKIE": "c=d"])
+            }
+            let session = URLSession(configuration: .ephemeral)
+            let result = await session.result(URLRequest(url: origin.url()))
+            let response = try #require(result.response as? HTTPURLResponse)
+            let fields = response.allHeaderFields
+            #expect(fields["Content-Type"] as? String == "text/plain" && fields["Etag"] as? String == "\"1\"")
+            #expect(fields["x-lower"] as? String == "1" && fields["Content-Length"] != nil)
+            let texts = fields as? [String: String] ?? [:]
+            #expect(HTTPCookie.cookies(withResponseHeaderFields: texts, for: origin.url()).map(\.name) == ["a", "c"])
+            let made = HTTPURLResponse(url: origin.url(), statusCode: 401, httpVersion: nil, headerFields: ["www-authenticate": "Basic"])
+            #expect(made?.allHeaderFields["WWW-Authenticate"] as? String == "Basic")
+            session.invalidateAndCancel()
+        }
+    }
+
+    @Test("settings that are rubbish fail the load, or are ignored")
+    func rubbishSettings() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { request in .ok("\(request.headers["X-Evil"] ?? "-")") }
+            let changes: [@Sendable (URLSessionConfiguration) -> Void] = [
+                { $0.httpAdditionalHeaders = ["X-A": "a\r\nX-Evil: 1", "": "b", 7: NSNull(), "a b": "c"] },
+                { $0.connectionProxyDictionary = ["HTTPEnable": "yes", "HTTPPort": -1, "HTTPProxy": 5, "ExceptionsList": "x", 3: Date()] },
+                { $0.connectionProxyDictionary = ["HTTPEnable": 1, "HTTPPort": 99_999_999, "HTTPProxy": "\r\n"] },
+                { $0.httpMaximumConnectionsPerHost = .min },
+                { ($0.timeoutIntervalForRequest, $0.timeoutIntervalForResource) = (.nan, -.infinity) },
+                { $0.urlCache = URLCache(memoryCapacity: .min, diskCapacity: 0, directory: nil) },
+                { $0.urlCache = URLCache(memoryCapacity: .max, diskCapacity: 0, directory: nil) },
+                { $0.protocolClasses = [NSObject.self] },
+            ]
+            for change in changes {
+                let configuration = URLSessionConfiguration.ephemeral
+                change(configuration)
+                let session = URLSession(configuration: configuration)
+                let result = await session.result(URLRequest(url: origin.url()))
+                #expect(result.data.map { $0 == Data("-".utf8) } ?? (result.error != nil))
+                session.invalidateAndCancel()
+            }
+        }
+    }
+
+    // MARK: Pieces
+
+    @Test("a protocol that gives its body byte by byte is not slower for what waits")
+    func tinyPieces() async throws {
+        ScriptedProtocol.script("tiny.test") { loader in
+            guard let url = loader.request.url, let client = loader.client else { return }
+            let response = URLResponse(url: url, mimeType: nil, expectedContentLength: -1, textEncodingName: nil)
+            client.urlProtocol(loader, didReceive: response, cacheStoragePolicy: .notAllowed)
+            for number in 0..<600_000 { client.urlProtocol(loader, didLoad: Data([UInt8(truncatingIfNeeded: number)])) }
+            client.urlProtocolDidFinishLoading(loader)
+        }
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.protocolClasses = [ScriptedProtocol.self]
+        let session = URLSession(configuration: configuration)
+        let result = await session.result(URLRequest(url: try url("http://tiny.test/")))
+        #expect(result.data?.count == 600_000)
+        #expect(result.data?.enumerated().allSatisfy { $0.element == UInt8(truncatingIfNeeded: $0.offset) } == true)
+        session.invalidateAndCancel()
+    }
+}
