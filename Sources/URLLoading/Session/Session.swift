@@ -58,7 +58,7 @@ public actor Session {
     /// or `empty`.
     public nonisolated var connectionsDescription: String { core.pool.description }
 
-    /// The ways to others at this moment.
+    /// Who knows the ways to others.
     package nonisolated var networkMonitor: NetworkMonitor { core.configuration.networkMonitor }
 }
 

@@ -2,12 +2,19 @@
 // removal of many takes the same time whatever it holds.
 
 struct MemoryTable: Sendable {
-    private struct Slot: Sendable {
-        var response: StoredResponse
+    /// An object, for a head is many references to count.
+    private final class Slot: Sendable {
+        let response: StoredResponse
         let body: MemoryBody
-        var cost: Int
+        let cost: Int
+        /// Of its key: whatever leaves a dictionary moves others, which are hashed for it.
+        let hash: Int
+
+        init(_ response: StoredResponse, _ body: MemoryBody, _ hash: Int) {
+            (self.response, self.body, self.hash) = (response, body, hash)
+            cost = response.headSize + Int(body.length)
+        }
     }
-    /// Apart from what it is of: a head is many references to count, and a use changes none of them.
     private struct Link: Sendable {
         var older = -1
         var newer = -1
@@ -22,8 +29,8 @@ struct MemoryTable: Sendable {
     private var links: [Link] = []
     private var free: [Int] = []
     private var byID: [Int64: Int] = [:]
-    /// The one stored last first.
-    private var byKey: [CacheKey: Places] = [:]
+    /// By the hash of the key, the one stored last first. Others with the same hash may be among them.
+    private var byKey: [Int: Places] = [:]
     private var newest = -1
     private var oldest = -1
     /// Heads and bodies together.
@@ -38,9 +45,17 @@ struct MemoryTable: Sendable {
     var count: Int { byID.count }
 
     func variants(_ key: CacheKey) -> [StoredResponse] {
-        guard let places = byKey[key] else { return [] }
-        guard !places.older.isEmpty else { return slots[places.newest].map { [$0.response] } ?? [] }
-        return ([places.newest] + places.older).compactMap { slots[$0]?.response }
+        variants(key, key.hashValue)
+    }
+
+    private func variants(_ key: CacheKey, _ hash: Int) -> [StoredResponse] {
+        guard let places = byKey[hash] else { return [] }
+        guard !places.older.isEmpty else { return response(places.newest, key).map { [$0] } ?? [] }
+        return ([places.newest] + places.older).compactMap { response($0, key) }
+    }
+
+    private func response(_ place: Int, _ key: CacheKey) -> StoredResponse? {
+        slots[place].flatMap { $0.response.key == key ? $0.response : nil }
     }
 
     func contains(_ id: Int64) -> Bool { byID[id] != nil }
@@ -58,10 +73,9 @@ struct MemoryTable: Sendable {
 
     /// Keeps a response instead of those it replaces; returns `false` if there is no room for it at all.
     mutating func insert(_ response: StoredResponse, _ body: MemoryBody) -> Bool {
-        let cost = response.headSize + Int(body.length)
-        guard cost <= capacity else { return false }
-        for other in variants(response.key) where response.replaces(other) || other.id == response.id { remove(other.id) }
-        let slot = Slot(response: response, body: body, cost: cost)
+        let slot = Slot(response, body, response.key.hashValue)
+        guard slot.cost <= capacity else { return false }
+        for other in variants(response.key, slot.hash) where response.replaces(other) || other.id == response.id { remove(other.id) }
         let place = free.popLast() ?? slots.count
         if place == slots.count {
             slots.append(slot)
@@ -70,17 +84,17 @@ struct MemoryTable: Sendable {
             slots[place] = slot
         }
         byID[response.id] = place
-        bytes += cost
+        bytes += slot.cost
         link(place)
-        if let last = enter(place, response.key), let id = slots[last]?.response.id { remove(id) }
+        if let last = enter(place, slot.hash), let id = slots[last]?.response.id { remove(id) }
         shrink()
         return true
     }
 
     /// Returns the one that is too many of its key.
-    private mutating func enter(_ place: Int, _ key: CacheKey) -> Int? {
-        guard let index = byKey.index(forKey: key) else {
-            byKey[key] = Places(newest: place)
+    private mutating func enter(_ place: Int, _ hash: Int) -> Int? {
+        guard let index = byKey.index(forKey: hash) else {
+            byKey[hash] = Places(newest: place)
             return nil
         }
         byKey.values[index].older.insert(byKey.values[index].newest, at: 0)
@@ -88,8 +102,8 @@ struct MemoryTable: Sendable {
         return byKey.values[index].older.count >= Self.mostVariants ? byKey.values[index].older.last : nil
     }
 
-    private mutating func leave(_ place: Int, _ key: CacheKey) {
-        guard let index = byKey.index(forKey: key) else { return }
+    private mutating func leave(_ place: Int, _ hash: Int) {
+        guard let index = byKey.index(forKey: hash) else { return }
         guard byKey.values[index].newest == place else { return byKey.values[index].older.removeAll { $0 == place } }
         if byKey.values[index].older.isEmpty {
             byKey.remove(at: index)
@@ -103,10 +117,9 @@ struct MemoryTable: Sendable {
         guard let place = byID[response.id], let slot = slots[place] else { return }
         var response = response
         response.isCopy = slot.response.isCopy
-        let cost = response.headSize + Int(slot.body.length)
-        bytes += cost - slot.cost
-        slots[place]?.cost = cost
-        slots[place]?.response = response
+        let updated = Slot(response, slot.body, slot.hash)
+        bytes += updated.cost - slot.cost
+        slots[place] = updated
         shrink()
     }
 
@@ -115,7 +128,7 @@ struct MemoryTable: Sendable {
         unlink(place)
         bytes -= slot.cost
         free.append(place)
-        leave(place, slot.response.key)
+        leave(place, slot.hash)
     }
 
     mutating func remove(_ key: CacheKey) {
