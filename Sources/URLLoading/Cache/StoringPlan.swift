@@ -143,12 +143,12 @@ extension Headers {
 
     private static func isOut(_ name: UnsafeRawBufferPointer, _ listed: [FieldName]) -> Bool {
         // Most names are of another length.
-        if lengths >> UInt32(min(name.count, 31)) & 1 != 0, ofConnection.contains(where: { $0.isNamed(name) }) { return true }
+        if lengths >> UInt32(Swift.min(name.count, 31)) & 1 != 0, ofConnection.contains(where: { $0.isNamed(name) }) { return true }
         return !listed.isEmpty && listed.contains { $0.isNamed(name) }
     }
 
     /// A bit for each length of those names.
-    private static let lengths: UInt32 = ofConnection.reduce(0) { $0 | 1 << UInt32(min($1.description.utf8.count, 31)) }
+    private static let lengths: UInt32 = ofConnection.reduce(0) { $0 | 1 << UInt32(Swift.min($1.description.utf8.count, 31)) }
 
     /// What most servers say: `keep-alive` and `close` are out anyway, or no fields.
     private static func listsNothing(_ value: UnsafeRawBufferPointer) -> Bool {
