@@ -12,6 +12,7 @@
 #include <openssl/evp.h>
 #include <openssl/ocsp.h>
 #include <openssl/pem.h>
+#include <openssl/rand.h>
 #include <openssl/pkcs12.h>
 #include <openssl/provider.h>
 #include <openssl/ssl.h>

@@ -1,5 +1,5 @@
 // The classic shape: data tasks with a completion handler or a delegate, a chain for each connection.
-// CLASSIC_SHAPE chooses; `queuehop` is an async handle and an empty operation awaited, `queuehop2` two.
+// CLASSIC_SHAPE chooses; CLASSIC_REMEMBERS keeps cache and cookies, every answer stored anew; `queuehop` is an async handle and an empty operation awaited, `queuehop2` two.
 
 import BenchMeasure
 import Foundation
@@ -19,6 +19,13 @@ enum Classic {
         case "handler", "delegate":
             let configuration = URLSessionConfiguration.ephemeral
             configuration.httpMaximumConnectionsPerHost = connections
+            // As `fnet`, unless what it remembers by default is to be measured too.
+            if ProcessInfo.processInfo.environment["CLASSIC_REMEMBERS"] == nil {
+                configuration.urlCache = nil
+                configuration.httpCookieStorage = nil
+            } else {
+                configuration.requestCachePolicy = .reloadIgnoringLocalCacheData
+            }
             let chains = Chains(configuration, usesDelegate: shape == "delegate")
             run = { url, requests in await chains.run(url, requests, connections) }
         default:

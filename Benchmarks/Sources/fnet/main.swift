@@ -18,7 +18,7 @@ configuration.httpCookieStorage = nil
 configuration.requestCachePolicy = .reloadIgnoringLocalCacheData
 
 /// One phase: `requests` spread over as many chains as there are connections.
-final class Chains: Sendable {
+final class Chains: NSObject, URLSessionDataDelegate, @unchecked Sendable {
     private struct State {
         var toBegin: Int
         var toFinish: Int
@@ -26,13 +26,18 @@ final class Chains: Sendable {
     }
     private let state: Mutex<State>
     private let url: URL
-    private let session: URLSession
+    private var session: URLSession
+    private let usesDelegate: Bool
     private let done = DispatchSemaphore(value: 0)
 
-    init(_ session: URLSession, _ url: URL, _ requests: Int) {
-        self.session = session
+    /// - Parameter session: `nil` for one with a delegate.
+    init(_ session: URLSession?, _ url: URL, _ requests: Int) {
+        self.session = session ?? .shared
         self.url = url
+        usesDelegate = session == nil
         state = Mutex(State(toBegin: requests, toFinish: requests))
+        super.init()
+        if usesDelegate { self.session = URLSession(configuration: configuration, delegate: self, delegateQueue: nil) }
     }
 
     func run(_ connections: Int) -> Int64 {
@@ -48,18 +53,40 @@ final class Chains: Sendable {
             return true
         }
         guard more else { return }
+        guard !usesDelegate else { return session.dataTask(with: URLRequest(url: url)).resume() }
         session.dataTask(with: URLRequest(url: url)) { data, response, error in
             guard let data, (response as? HTTPURLResponse)?.statusCode == 200 else {
                 bench_fail("\(error.map { "\($0)" } ?? "not a 200")")
             }
             bench_in_flight()
-            let last = self.state.withLock { state in
-                state.bytes += Int64(data.count)
-                state.toFinish -= 1
-                return state.toFinish == 0
-            }
-            if last { self.done.signal() } else { self.begin() }
+            self.state.withLock { $0.bytes += Int64(data.count) }
+            self.finish()
         }.resume()
+    }
+
+    private func finish() {
+        let last = state.withLock { state in
+            state.toFinish -= 1
+            return state.toFinish == 0
+        }
+        if last { done.signal() } else { begin() }
+    }
+
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+        completionHandler: @escaping (URLSession.ResponseDisposition) -> Void
+    ) {
+        guard (response as? HTTPURLResponse)?.statusCode == 200 else { bench_fail("not a 200") }
+        completionHandler(.allow)
+    }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        state.withLock { $0.bytes += Int64(data.count) }
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        if let error { bench_fail("\(error)") }
+        finish()
     }
 }
 
@@ -95,7 +122,8 @@ if scenario == "bulk" {
     bench_start()
     for _ in 0..<options.requests { bytes += discard.run(session, url) }
 } else {
-    let session = URLSession(configuration: configuration)
+    // The session with a delegate is another for the warm-up: one connection more, of thousands of requests.
+    let session = getenv("FNET_DELEGATE") == nil ? URLSession(configuration: configuration) : nil
     if options.warm > 0 { _ = Chains(session, warmURL, options.warm).run(options.connections) }
     bench_start()
     bytes = Chains(session, url, options.requests).run(options.connections)

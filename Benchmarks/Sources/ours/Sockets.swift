@@ -34,7 +34,7 @@ extension Ours {
             for socket in sockets {
                 group.addTask {
                     var bytes: Int64 = 0
-                    while countdown.next() {
+                    while countdown.next() != nil {
                         try await socket.send(question)
                         bytes += Int64(try await socket.receive().count)
                     }

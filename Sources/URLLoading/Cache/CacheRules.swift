@@ -84,7 +84,10 @@ extension Status {
 extension Headers {
     /// The first date in a field, in seconds since 1970; `nil` if that is none.
     func date(_ name: FieldName) -> Double? {
-        guard contains(name), let text = values(of: name).first else { return nil }
+        // Mostly there is none, or one in the preferred format: neither needs a String.
+        guard let fixed = withValueBytes(of: name, { FixedDate.seconds($0) }) else { return nil }
+        if let fixed { return Double(fixed) }
+        guard let text = values(of: name).first else { return nil }
         return HTTPDate(text).map { Double($0.secondsSince1970) }
     }
 }

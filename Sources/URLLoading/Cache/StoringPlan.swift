@@ -119,20 +119,56 @@ extension Headers {
     /// Without what is about one connection (RFC 9111 §3.1, RFC 9110 §7.6.1) or must not be used again unasked; and without
     /// cookies, which were set once, and of which those of a session are in no file.
     var kept: Headers {
-        var names: [FieldName] = Self.ofConnection
-        if contains(.connection), let listed = self[.connection] {
-            names += listed.split { $0 == "," || $0 == " " || $0 == "\t" }.map { FieldName(String($0)) }
+        var listed: [FieldName] = []
+        if contains(.connection), !(withValueBytes(of: .connection) { Self.listsNothing($0) } ?? false), let text = self[.connection] {
+            listed = text.split { $0 == "," || $0 == " " || $0 == "\t" }.map { FieldName(String($0)) }
         }
-        if contains(.cacheControl) { names += CacheControl(self).noCacheFields.map { FieldName($0) } }
-        var kept = self
-        for name in names where contains(name) { kept.remove(name) }
+        if contains(.cacheControl) { listed += CacheControl(self).noCacheFields.map { FieldName($0) } }
+        return leavingOut(listed)
+    }
+
+    /// In one pass: taking out one field after the other builds all of them anew each time.
+    private func leavingOut(_ listed: [FieldName]) -> Headers {
+        var size = 0, isWhole = true
+        forEachRaw { name, value in
+            size += name.count + value.count
+            if Self.isOut(name, listed) { isWhole = false }
+        }
+        guard !isWhole else { return self }
+        var kept = Headers()
+        kept.reserve(fields: count, bytes: size)
+        forEachRaw { if !Self.isOut($0, listed) { kept.appendRaw(name: $0, value: $1) } }
         return kept
+    }
+
+    private static func isOut(_ name: UnsafeRawBufferPointer, _ listed: [FieldName]) -> Bool {
+        // Most names are of another length.
+        if lengths >> UInt32(Swift.min(name.count, 31)) & 1 != 0, ofConnection.contains(where: { $0.isNamed(name) }) { return true }
+        return !listed.isEmpty && listed.contains { $0.isNamed(name) }
+    }
+
+    /// A bit for each length of those names.
+    private static let lengths: UInt32 = ofConnection.reduce(0) { $0 | 1 << UInt32(Swift.min($1.description.utf8.count, 31)) }
+
+    /// What most servers say: `keep-alive` and `close` are out anyway, or no fields.
+    private static func listsNothing(_ value: UnsafeRawBufferPointer) -> Bool {
+        value.elementsEqual("keep-alive".utf8) || value.elementsEqual("close".utf8)
     }
 
     private static let ofConnection: [FieldName] = [
         .setCookie, .connection, .keepAlive, .proxyConnection, .te, .transferEncoding, .upgrade, .proxyAuthenticate, .proxyAuthenticationInfo,
         .proxyAuthorization,
     ]
+}
+
+extension FieldName {
+    fileprivate func isNamed(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        let own = description.utf8
+        guard own.count == bytes.count else { return false }
+        return own.elementsEqual(bytes) { Self.lowered($0) == Self.lowered($1) }
+    }
+
+    private static func lowered(_ byte: UInt8) -> UInt8 { (0x41...0x5A).contains(byte) ? byte | 0x20 : byte }
 }
 
 extension Method {

@@ -49,7 +49,7 @@ struct HandshakeAsking {
     /// What the first handshake would have failed with.
     private func refusal(_ found: TLSTrust) -> LoadError {
         let first = found.failures.first
-        let failure = TLSFailure(first?.kind ?? .refused, name: found.name, detail: first?.words ?? "", chain: found.shown, trust: found)
+        let failure = TLSFailure(first?.kind ?? .refused, name: found.name, detail: first?.words ?? "", chain: found.shown.map(\.der), trust: found)
         return LoadError(IOFailure(.tls(failure), .handshake))
     }
 

@@ -80,7 +80,7 @@ final class SecureContext: Sendable {
         defer { control.detach(transport.slot) }
         do throws(LoadError) {
             while let question = try await Self.goOn(transport, control) {
-                if let other, case .trust(let found) = question, found.isResumed || found.shown.first == other.peerChain.first {
+                if let other, case .trust(let found) = question, found.isResumed || found.shown.first?.der == other.peerChain.first {
                     transport.answer(trusts: true)
                     continue
                 }

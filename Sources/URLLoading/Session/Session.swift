@@ -58,8 +58,8 @@ public actor Session {
     /// or `empty`.
     public nonisolated var connectionsDescription: String { core.pool.description }
 
-    /// The ways to others at this moment.
-    package nonisolated var networkPath: NetworkPath { core.configuration.networkMonitor.current }
+    /// Who knows the ways to others.
+    package nonisolated var networkMonitor: NetworkMonitor { core.configuration.networkMonitor }
 }
 
 /// Makes a session for the length of a scope. At its end the session is invalidated and its last

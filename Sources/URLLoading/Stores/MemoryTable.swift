@@ -2,19 +2,35 @@
 // removal of many takes the same time whatever it holds.
 
 struct MemoryTable: Sendable {
-    private struct Slot: Sendable {
-        var response: StoredResponse
+    /// An object, for a head is many references to count.
+    private final class Slot: Sendable {
+        let response: StoredResponse
         let body: MemoryBody
-        var cost: Int
+        let cost: Int
+        /// Of its key: whatever leaves a dictionary moves others, which are hashed for it.
+        let hash: Int
+
+        init(_ response: StoredResponse, _ body: MemoryBody, _ hash: Int) {
+            (self.response, self.body, self.hash) = (response, body, hash)
+            cost = response.headSize + Int(body.length)
+        }
+    }
+    private struct Link: Sendable {
         var older = -1
         var newer = -1
     }
+    /// Mostly one, which needs no array.
+    private struct Places: Sendable {
+        var newest: Int
+        var older: [Int] = []
+    }
 
     private var slots: [Slot?] = []
+    private var links: [Link] = []
     private var free: [Int] = []
     private var byID: [Int64: Int] = [:]
-    /// The one stored last first.
-    private var byKey: [CacheKey: [Int]] = [:]
+    /// By the hash of the key, the one stored last first. Others with the same hash may be among them.
+    private var byKey: [Int: Places] = [:]
     private var newest = -1
     private var oldest = -1
     /// Heads and bodies together.
@@ -29,8 +45,17 @@ struct MemoryTable: Sendable {
     var count: Int { byID.count }
 
     func variants(_ key: CacheKey) -> [StoredResponse] {
-        guard let places = byKey[key] else { return [] }
-        return places.compactMap { slots[$0]?.response }
+        variants(key, key.hashValue)
+    }
+
+    private func variants(_ key: CacheKey, _ hash: Int) -> [StoredResponse] {
+        guard let places = byKey[hash] else { return [] }
+        guard !places.older.isEmpty else { return response(places.newest, key).map { [$0] } ?? [] }
+        return ([places.newest] + places.older).compactMap { response($0, key) }
+    }
+
+    private func response(_ place: Int, _ key: CacheKey) -> StoredResponse? {
+        slots[place].flatMap { $0.response.key == key ? $0.response : nil }
     }
 
     func contains(_ id: Int64) -> Bool { byID[id] != nil }
@@ -48,24 +73,43 @@ struct MemoryTable: Sendable {
 
     /// Keeps a response instead of those it replaces; returns `false` if there is no room for it at all.
     mutating func insert(_ response: StoredResponse, _ body: MemoryBody) -> Bool {
-        let cost = response.headSize + Int(body.length)
-        guard cost <= capacity else { return false }
-        for place in byKey[response.key] ?? [] {
-            guard let other = slots[place]?.response, response.replaces(other) || other.id == response.id else { continue }
-            remove(other.id)
-        }
-        let slot = Slot(response: response, body: body, cost: cost)
+        let slot = Slot(response, body, response.key.hashValue)
+        guard slot.cost <= capacity else { return false }
+        for other in variants(response.key, slot.hash) where response.replaces(other) || other.id == response.id { remove(other.id) }
         let place = free.popLast() ?? slots.count
-        if place == slots.count { slots.append(slot) } else { slots[place] = slot }
-        byID[response.id] = place
-        byKey[response.key, default: []].insert(place, at: 0)
-        bytes += cost
-        if let places = byKey[response.key], places.count > Self.mostVariants, let last = places.last, let id = slots[last]?.response.id {
-            remove(id)
+        if place == slots.count {
+            slots.append(slot)
+            links.append(Link())
+        } else {
+            slots[place] = slot
         }
+        byID[response.id] = place
+        bytes += slot.cost
         link(place)
+        if let last = enter(place, slot.hash), let id = slots[last]?.response.id { remove(id) }
         shrink()
         return true
+    }
+
+    /// Returns the one that is too many of its key.
+    private mutating func enter(_ place: Int, _ hash: Int) -> Int? {
+        guard let index = byKey.index(forKey: hash) else {
+            byKey[hash] = Places(newest: place)
+            return nil
+        }
+        byKey.values[index].older.insert(byKey.values[index].newest, at: 0)
+        byKey.values[index].newest = place
+        return byKey.values[index].older.count >= Self.mostVariants ? byKey.values[index].older.last : nil
+    }
+
+    private mutating func leave(_ place: Int, _ hash: Int) {
+        guard let index = byKey.index(forKey: hash) else { return }
+        guard byKey.values[index].newest == place else { return byKey.values[index].older.removeAll { $0 == place } }
+        if byKey.values[index].older.isEmpty {
+            byKey.remove(at: index)
+        } else {
+            byKey.values[index].newest = byKey.values[index].older.removeFirst()
+        }
     }
 
     /// Another head for the same body.
@@ -73,22 +117,18 @@ struct MemoryTable: Sendable {
         guard let place = byID[response.id], let slot = slots[place] else { return }
         var response = response
         response.isCopy = slot.response.isCopy
-        let cost = response.headSize + Int(slot.body.length)
-        bytes += cost - slot.cost
-        slots[place]?.cost = cost
-        slots[place]?.response = response
+        let updated = Slot(response, slot.body, slot.hash)
+        bytes += updated.cost - slot.cost
+        slots[place] = updated
         shrink()
     }
 
     mutating func remove(_ id: Int64) {
-        guard let place = byID.removeValue(forKey: id), let slot = slots[place] else { return }
+        guard let place = byID.removeValue(forKey: id), let slot = slots[place].take() else { return }
         unlink(place)
         bytes -= slot.cost
-        slots[place] = nil
         free.append(place)
-        let key = slot.response.key
-        guard byKey[key]?.count != 1 else { return byKey[key] = nil }
-        byKey[key]?.removeAll { $0 == place }
+        leave(place, slot.hash)
     }
 
     mutating func remove(_ key: CacheKey) {
@@ -119,15 +159,14 @@ struct MemoryTable: Sendable {
     // MARK: The order of use
 
     private mutating func link(_ place: Int) {
-        slots[place]?.older = newest
-        slots[place]?.newer = -1
-        if newest >= 0 { slots[newest]?.newer = place } else { oldest = place }
+        links[place] = Link(older: newest)
+        if newest >= 0 { links[newest].newer = place } else { oldest = place }
         newest = place
     }
 
     private mutating func unlink(_ place: Int) {
-        guard let slot = slots[place] else { return }
-        if slot.newer >= 0 { slots[slot.newer]?.older = slot.older } else { newest = slot.older }
-        if slot.older >= 0 { slots[slot.older]?.newer = slot.newer } else { oldest = slot.newer }
+        let link = links[place]
+        if link.newer >= 0 { links[link.newer].older = link.older } else { newest = link.older }
+        if link.older >= 0 { links[link.older].newer = link.newer } else { oldest = link.newer }
     }
 }

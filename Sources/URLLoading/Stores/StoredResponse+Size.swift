@@ -1,8 +1,25 @@
 // What a stored response costs, and what it is called.
 
+import Synchronization
+import URLLoadingIO
+
+/// Numbers not to be guessed, drawn many at a time: each draw is a system call.
+private enum StoredIDs {
+    private static let drawn = Lock([Int64]())
+    private static let most = 64
+
+    static func next() -> Int64 {
+        drawn.withLock { drawn in
+            if let id = drawn.popLast() { return id }
+            drawn.append(contentsOf: RandomWords.draw(most).map { max(1, Int64($0 >> 1)) })
+            return drawn.popLast() ?? Int64.random(in: 1...Int64.max)
+        }
+    }
+}
+
 extension StoredResponse {
     /// Never 0; not to be guessed, and the same in all tiers of a storage.
-    static func newID() -> Int64 { Int64.random(in: 1...Int64.max) }
+    static func newID() -> Int64 { StoredIDs.next() }
 
     /// Bytes that its head takes, about: what the allocator and the tables add is in the constant.
     var headSize: Int {

@@ -12,6 +12,8 @@ package import URLLoadingIO
 public struct Certificate: Sendable, Hashable, CustomStringConvertible {
     package let facts: CertificateFacts
 
+    init(_ facts: CertificateFacts) { self.facts = facts }
+
     /// A name it is for (RFC 5280 §4.2.1.6).
     public enum Name: Sendable, Hashable, CustomStringConvertible {
         /// A host's, as it is written there: wildcards and zero bytes too.
@@ -61,7 +63,10 @@ public struct Certificate: Sendable, Hashable, CustomStringConvertible {
     public var notAfter: Date { Date(timeIntervalSince1970: Double(facts.notAfter)) }
     /// Its number at its issuer, in hexadecimal.
     public var serialNumber: String { facts.serialNumber.hexadecimal }
-    public var key: Key { Key(kind: facts.keyKind.name, bits: facts.keyBits) }
+    public var key: Key {
+        let key = facts.key
+        return Key(kind: key.kind.name, bits: key.bits)
+    }
     /// How its issuer has signed it, such as `ecdsa-with-SHA256`.
     public var signatureAlgorithm: String { facts.signatureAlgorithm }
     /// Whether it says it may vouch for others.

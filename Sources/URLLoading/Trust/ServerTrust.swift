@@ -40,8 +40,8 @@ public struct ServerTrust: Sendable, Hashable, CustomStringConvertible {
 
     init(_ trust: TLSTrust) {
         host = trust.name.description
-        certificates = trust.shown.compactMap { Certificate(der: $0) }
-        chain = trust.built.compactMap { Certificate(der: $0) }
+        certificates = trust.shown.map { Certificate($0) }
+        chain = trust.built.map { Certificate($0) }
         failures = trust.failures.map { Failure(reason: LoadError.Reason($0.kind), depth: $0.depth, detail: $0.words) }
         isResumed = trust.isResumed
     }

@@ -18,6 +18,8 @@ final class DelegateLane: TaskExecutor {
         var waiting: [Item] = []
         /// An operation is in the queue, or runs.
         var isRunning = false
+        /// The room of a turn that is over.
+        var spare: [Item] = []
     }
     private let state = Lock(State())
     let queue: OperationQueue
@@ -46,11 +48,15 @@ final class DelegateLane: TaskExecutor {
     private static let roundsPerTurn = 8
 
     private func takeTurn() {
+        var items: [Item] = []
+        state.withLock { swap(&$0.spare, &items) }
         for _ in 0..<Self.roundsPerTurn {
-            let items = state.withLock { state in
-                defer { state.waiting.removeAll(keepingCapacity: true) }
-                if state.waiting.isEmpty { state.isRunning = false }
-                return state.waiting
+            items.removeAll(keepingCapacity: true)
+            state.withLock { state in
+                swap(&state.waiting, &items)
+                guard items.isEmpty else { return }
+                state.isRunning = false
+                swap(&state.spare, &items)
             }
             guard !items.isEmpty else { return }
             for item in items {

@@ -20,9 +20,9 @@ extension TaskBridge {
     private var asksWhatIsKept: Bool {
         guard !hasHandler else { return false }
         let (session, task) = state.withLock { ($0.session, $0.task) }
-        return [session?.delegates.data, task?.ownDelegate as? any URLSessionDataDelegate].contains { delegate in
-            delegate.map { !IndifferentDelegates.contain($0) } ?? false
-        }
+        if let delegate = session?.delegates.data, !IndifferentDelegates.contain(delegate) { return true }
+        guard let own = task?.ownDelegate as? any URLSessionDataDelegate else { return false }
+        return !IndifferentDelegates.contain(own)
     }
 
     private func decide(_ entry: CachedResponse) async throws -> CacheDecision {

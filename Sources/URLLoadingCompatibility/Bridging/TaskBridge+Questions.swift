@@ -12,6 +12,7 @@ extension TaskBridge {
 
     /// The decisions of this load.
     var decisions: Decisions {
+        if kind == .data, !mayBecomeStream { return Self.ofDataTasks }
         var decisions = Decisions()
         decisions.redirect = Decision { [self] redirect in try await decide(redirect) }
         decisions.newBody = Decision { [self] demand in try await makeBody(demand) }
@@ -20,6 +21,19 @@ extension TaskBridge {
         if kind == .data, mayBecomeStream { decisions.response = Decision { [self] in try await judge($0) } }
         return decisions
     }
+
+    /// The same for all, who find their task as those of the session do.
+    private static let ofDataTasks: Decisions = {
+        var decisions = Decisions()
+        decisions.redirect = Decision { redirect in try await TaskBridge.current?.decide(redirect) ?? .follow }
+        decisions.newBody = Decision { demand in
+            guard let bridge = TaskBridge.current else { throw NoStream() }
+            return try await bridge.makeBody(demand)
+        }
+        decisions.challenge = URLSession.decisions.challenge
+        decisions.cache = cacheDecision
+        return decisions
+    }()
 
     // MARK: Redirects
 

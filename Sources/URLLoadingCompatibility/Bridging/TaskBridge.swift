@@ -271,7 +271,7 @@ final class TaskBridge: LoadSink, Sendable {
         case .opened, .closed: tell(call, session, task as? URLSessionWebSocketTask)
         case .readClosed, .writeClosed, .captured: tell(call, session, task as? URLSessionStreamTask)
         case .metrics(let metrics):
-            let path = session.core.networkPath
+            let path = LatePath(session.core.networkMonitor)
             taskDelegate?.urlSession(session, task: task, didFinishCollecting: URLSessionTaskMetrics(metrics, original, path))
         case .finished(let error): end(error, session, task)
         }

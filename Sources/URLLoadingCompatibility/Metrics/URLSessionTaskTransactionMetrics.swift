@@ -11,9 +11,9 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
     /// What was answered; `nil` if nothing was.
     public let response: URLResponse?
 
-    private let path: NetworkPath
+    private let path: LatePath
 
-    init(_ transaction: LoadMetrics.Transaction, _ original: URLRequest, _ path: NetworkPath) {
+    init(_ transaction: LoadMetrics.Transaction, _ original: URLRequest, _ path: LatePath) {
         self.transaction = transaction
         self.path = path
         request = URLRequest(transaction.request, like: original)
@@ -53,10 +53,10 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
     public var localPort: String? { transaction.localPort.map { "\($0)" } }
     public var isProxyConnection: Bool { transaction.isProxyConnection }
     public var isReusedConnection: Bool { transaction.isReusedConnection }
-    /// Whether the way to others was a mobile network, cost by volume, or was to be spared, when the task ended.
-    public var isCellular: Bool { path.usesCellular }
-    public var isExpensive: Bool { path.isExpensive }
-    public var isConstrained: Bool { path.isConstrained }
+    /// Whether the way to others was a mobile network, cost by volume, or was to be spared, when this was asked first.
+    public var isCellular: Bool { path.value.usesCellular }
+    public var isExpensive: Bool { path.value.isExpensive }
+    public var isConstrained: Bool { path.value.isConstrained }
     /// Connections have one path.
     public var isMultipath: Bool { false }
 

@@ -24,21 +24,7 @@ package struct CertificateFacts: Sendable, Hashable {
     }
 
     package let der: [UInt8]
-    /// In the order and the escapes of RFC 4514.
-    package let subject: String
-    package let issuer: String
-    package let commonName: String?
-    package let names: [Name]
-    /// Seconds since 1970.
-    package let notBefore: Int64
-    package let notAfter: Int64
-    package let serialNumber: [UInt8]
-    package let keyKind: KeyKind
-    package let keyBits: Int
-    package let signatureAlgorithm: String
-    package let isAuthority: Bool
-    package let publicKeySHA256: [UInt8]
-    package let sha256: [UInt8]
+    private let certificate: X509Certificate
 
     /// `nil` if the bytes are no certificate, or more than one.
     package init?(der: [UInt8]) {
@@ -54,24 +40,49 @@ package struct CertificateFacts: Sendable, Hashable {
             return made
         }
         guard let parsed else { return nil }
-        self.init(X509Certificate(adopting: parsed), der)
+        certificate = X509Certificate(adopting: parsed)
+        self.der = der
     }
 
-    private init(_ certificate: X509Certificate, _ der: [UInt8]) {
-        let pointer = certificate.pointer
-        self.der = der
-        subject = DistinguishedName.text(X509_get_subject_name(pointer))
-        issuer = DistinguishedName.text(X509_get_issuer_name(pointer))
-        commonName = DistinguishedName.commonName(X509_get_subject_name(pointer))
-        names = Self.names(pointer)
-        notBefore = Self.seconds(X509_get0_notBefore(pointer))
-        notAfter = Self.seconds(X509_get0_notAfter(pointer))
-        serialNumber = Self.bytes(X509_get0_serialNumber(pointer))
-        (keyKind, keyBits) = Self.key(X509_get0_pubkey(pointer))
-        signatureAlgorithm = OBJ_nid2ln(X509_get_signature_nid(pointer)).map { String(cString: $0) } ?? "unknown"
-        isAuthority = X509_check_ca(pointer) == 1
-        publicKeySHA256 = Self.publicKeySHA256(pointer)
-        sha256 = Self.sha256(der)
+    /// One that OpenSSL has read already: to read it again costs a tenth of a millisecond, most of it for its key.
+    init(sharing pointer: OpaquePointer) {
+        X509_up_ref(pointer)
+        certificate = X509Certificate(adopting: pointer)
+        der = PEM.der(pointer)
+    }
+
+    static func all(_ stack: OpaquePointer?) -> [CertificateFacts] {
+        guard let stack else { return [] }
+        return (0..<max(0, c_sk_X509_num(stack))).compactMap { c_sk_X509_value(stack, $0).map { CertificateFacts(sharing: $0) } }
+    }
+
+    package static func == (a: CertificateFacts, b: CertificateFacts) -> Bool { a.der == b.der }
+    package func hash(into hasher: inout Hasher) { hasher.combine(der) }
+
+    // MARK: What it says, each worked out when it is asked for
+
+    /// In the order and the escapes of RFC 4514.
+    package var subject: String { read { DistinguishedName.text(X509_get_subject_name($0)) } }
+    package var issuer: String { read { DistinguishedName.text(X509_get_issuer_name($0)) } }
+    package var commonName: String? { read { DistinguishedName.commonName(X509_get_subject_name($0)) } }
+    package var names: [Name] { read(Self.names) }
+    /// Seconds since 1970.
+    package var notBefore: Int64 { read { Self.seconds(X509_get0_notBefore($0)) } }
+    package var notAfter: Int64 { read { Self.seconds(X509_get0_notAfter($0)) } }
+    package var serialNumber: [UInt8] { read { Self.bytes(X509_get0_serialNumber($0)) } }
+    package var key: (kind: KeyKind, bits: Int) { read { Self.key(X509_get0_pubkey($0)) } }
+    package var signatureAlgorithm: String {
+        read { OBJ_nid2ln(X509_get_signature_nid($0)).map { String(cString: $0) } ?? "unknown" }
+    }
+    package var isAuthority: Bool { read { X509_check_ca($0) == 1 } }
+    package var publicKeySHA256: [UInt8] { read(Self.publicKeySHA256) }
+    package var sha256: [UInt8] { Self.sha256(der) }
+
+    /// Nothing that OpenSSL complains of stays behind for whoever uses this thread next.
+    private func read<R>(_ part: (OpaquePointer) -> R) -> R {
+        ERR_clear_error()
+        defer { ERR_clear_error() }
+        return withExtendedLifetime(certificate) { part(certificate.pointer) }
     }
 
     // MARK: Parts

@@ -272,7 +272,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         if let failure = link.failure { return IOFailure(failure.code, operation) }
         let kind = kind(operation, error, reason)
         let trust = link.check?.failure == nil ? nil : link.check?.trust
-        let chain = trust?.shown ?? PEM.der(stack: SSL_get_peer_cert_chain(ssl))
+        let chain = trust?.shown.map(\.der) ?? PEM.der(stack: SSL_get_peer_cert_chain(ssl))
         let failure = TLSFailure(kind, name: side.name, detail: detail(words), chain: chain, trust: trust)
         return IOFailure(.tls(failure), operation)
     }

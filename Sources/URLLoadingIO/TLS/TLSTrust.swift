@@ -18,10 +18,10 @@ package struct TLSTrust: Sendable, Hashable {
     }
 
     package let name: TLSPeerName
-    /// What the server showed, its own first, in DER.
-    package let shown: [[UInt8]]
+    /// What the server showed, its own first.
+    package let shown: [CertificateFacts]
     /// From its own to the root, or as far as issuers were found.
-    package let built: [[UInt8]]
+    package let built: [CertificateFacts]
     /// In the order they were found; none if it passes.
     package var failures: [Failure]
     /// The certificate was shown to an earlier connection, whose keys this one goes on with.

@@ -67,8 +67,8 @@ final class TLSTrustCheck {
         if isProven, staples != .ignored { keepIssued(store) }
         if keeps || !failures.isEmpty {
             trust = TLSTrust(
-                name: name, shown: PEM.der(stack: X509_STORE_CTX_get0_untrusted(store)),
-                built: PEM.der(stack: X509_STORE_CTX_get0_chain(store)), failures: failures)
+                name: name, shown: CertificateFacts.all(X509_STORE_CTX_get0_untrusted(store)),
+                built: CertificateFacts.all(X509_STORE_CTX_get0_chain(store)), failures: failures)
         }
         if asks, !failures.contains(where: { $0.kind == .pinMismatch }), c_SSL_set_retry_verify(ssl) == 1 {
             isPending = true
@@ -152,7 +152,7 @@ final class TLSTrustCheck {
         answer = nil
         failures.insert(TLSTrust.Failure(kind, depth: 0, words: words), at: 0)
         if trust == nil, let issued {
-            let chain = [PEM.der(issued.leaf.pointer), PEM.der(issued.issuer.pointer)]
+            let chain = [CertificateFacts(sharing: issued.leaf.pointer), CertificateFacts(sharing: issued.issuer.pointer)]
             trust = TLSTrust(name: name, shown: chain, built: chain, failures: failures)
         }
         trust?.failures = failures
