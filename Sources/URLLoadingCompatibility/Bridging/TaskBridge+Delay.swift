@@ -86,7 +86,7 @@ extension TaskBridge {
     }
 
     /// Another request in the place of the one that was not sent yet. The body of an upload stays.
-    private func replace(_ request: URLRequest) {
+    func replace(_ request: URLRequest) {
         let (session, task, old) = state.withLock { ($0.session, $0.task, $0.load) }
         guard let session, let task, let old else { return }
         let made = session.makeLoad(request, self, like: task, old)

@@ -16,7 +16,7 @@ extension TaskBridge {
         var decisions = Decisions()
         decisions.redirect = Decision { [self] redirect in try await decide(redirect) }
         decisions.newBody = Decision { [self] demand in try await makeBody(demand) }
-        decisions.challenge = URLSession.decisions.challenge
+        decisions.challenge = challengeDecision()
         decisions.cache = Self.cacheDecision
         if kind == .data, mayBecomeStream { decisions.response = Decision { [self] in try await judge($0) } }
         return decisions

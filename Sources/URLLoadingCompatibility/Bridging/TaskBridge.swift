@@ -64,6 +64,10 @@ final class TaskBridge: LoadSink, Sendable {
         var isHeldUp = false
         /// The load that ends now has another in its place.
         var isReplacing = false
+        /// Whose word its connections are trusted by, if that is not the session's delegate.
+        var trustee: ObjectIdentifier?
+        /// It goes on with an earlier download.
+        var isResumption = false
         /// What a WebSocket's server has said in leaving.
         var closing: (code: URLSessionWebSocketTask.CloseCode, reason: Data?)?
     }
@@ -100,6 +104,7 @@ final class TaskBridge: LoadSink, Sendable {
     }
 
     func begin(_ priority: Float) {
+        if hasOtherTrustee { replace(original) }
         let (load, fate) = state.withLock { ($0.load, $0.fate) }
         // Decisions of the session know by it whose load they are about.
         Self.$current.withValue(self) { load?.resume(TaskPriority(priority)) }
@@ -212,6 +217,8 @@ final class TaskBridge: LoadSink, Sendable {
     func pause() { schedule() }
 
     func stopped() {
+        // That of the load which gives way: the other still has its questions.
+        if state.withLock({ $0.isReplacing }) { return }
         state.withLock { $0.mailbox.stop() }.settle()
         pipe?.release()
     }

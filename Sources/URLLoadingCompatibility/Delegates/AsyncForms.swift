@@ -44,6 +44,11 @@ final class AsyncForm: Sendable {
         }
     }
 
+    /// Whether a delegate was asked before, and has neither form.
+    static func isKnownMissing(_ delegate: any URLSessionDelegate, _ method: Method) -> Bool {
+        without.withLock { $0.contains(Key(type: ObjectIdentifier(type(of: delegate)), method: method)) }
+    }
+
     /// For the default of an async form: whether it is tried, and there is none. Otherwise somebody else calls it, and it
     /// calls the other form.
     static func isTried(_ delegate: any URLSessionDelegate, _ method: Method) -> Bool {

@@ -29,7 +29,8 @@ extension URLSession {
         var request = URLRequest()
         if case .success(let token) = token { request = URLRequest(url: token.url) }
         return makeTask(request, .download, handler, { URLSessionDownloadTask($0) }) { bridge in
-            token.map { .download(core.downloadTask(resuming: $0, decisions: bridge.decisions, sink: bridge)) }
+            bridge.state.withLock { $0.isResumption = true }
+            return token.map { .download(core.downloadTask(resuming: $0, decisions: bridge.decisions, sink: bridge)) }
         }
     }
 

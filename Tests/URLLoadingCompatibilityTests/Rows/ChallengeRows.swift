@@ -210,6 +210,32 @@ struct ChallengeRows {
         }
     }
 
+    @Test("whom one task's delegate trusts is not trusted for the others of a session without one")
+    func trustOfOneTask() async throws {
+        try await withSecureOrigin { origin in
+            let plain = URLSession(configuration: .ephemeral), own = TaskTrusting()
+            let (data, _) = try await plain.data(from: origin.url(), delegate: own)
+            #expect(data == Data("in".utf8))
+            let result = await plain.result(URLRequest(url: origin.url()))
+            #expect(result.data == nil && result.error != nil)
+            let (again, _) = try await plain.data(from: origin.url(), delegate: own)
+            #expect(again == Data("in".utf8) && own.asked.all.count == 1)
+            // One that is given later.
+            let other = TaskTrusting(), box = Counter()
+            let task = plain.dataTask(with: origin.url()) { data, _, error in
+                #expect(data == Data("in".utf8), "\(String(describing: error))")
+                box.add()
+            }
+            task.delegate = other
+            task.resume()
+            await box.reaches(1)
+            #expect(other.asked.all.count == 1 && own.asked.all.count == 1)
+            let last = await plain.result(URLRequest(url: origin.url()))
+            #expect(last.data == nil && last.error != nil)
+            plain.invalidateAndCancel()
+        }
+    }
+
     @Test("without a delegate an unknown issuer is refused")
     func untrusted() async throws {
         try await withSecureOrigin { origin in

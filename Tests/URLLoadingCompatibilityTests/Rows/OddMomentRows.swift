@@ -111,6 +111,41 @@ struct OddMomentRows {
         }
     }
 
+    /// Sends another request when its date has come, and writes down whether it is asked about the redirect.
+    final class Late: NSObject, URLSessionTaskDelegate, Sendable {
+        let asked = Counter(), url: URL
+        init(_ url: URL) { self.url = url }
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, willBeginDelayedRequest request: URLRequest,
+            completionHandler: @escaping @Sendable (URLSession.DelayedRequestDisposition, URLRequest?) -> Void
+        ) { completionHandler(.useNewRequest, URLRequest(url: url)) }
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+            newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
+        ) {
+            asked.add()
+            completionHandler(request)
+        }
+    }
+
+    @Test("a request that took the place of a delayed one has its questions answered")
+    func questionsOfAnother() async throws {
+        try await withTestOrigin { origin in
+            Self.uploads(origin)
+            let delegate = Late(origin.url("/see")), done = Counter()
+            let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
+            let task = session.dataTask(with: origin.url("/to")) { data, _, error in
+                #expect(data == Data("GET  -".utf8) && error == nil)
+                done.add()
+            }
+            task.earliestBeginDate = Date()
+            task.resume()
+            await done.reaches(1)
+            #expect(delegate.asked.value == 1)
+            session.invalidateAndCancel()
+        }
+    }
+
     // MARK: Controls
 
     @Test("cancelling for resume data ends a download that cannot begin, was not begun, or waits for its date")

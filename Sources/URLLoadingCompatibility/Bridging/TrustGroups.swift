@@ -1,0 +1,61 @@
+// Whom a task's own delegate trusts, in a session that has no delegate: nobody else's affair. Connections are shared by
+// whoever has the same decision (checklist 67), so each such delegate has one of its own.
+
+import Foundation
+import Synchronization
+import URLLoading
+import URLLoadingIO
+
+enum TrustGroups {
+    private struct Entry: Sendable {
+        weak var delegate: (any URLSessionTaskDelegate)?
+        let decision: Decision<Challenge, ChallengeDecision>
+    }
+    private struct State: Sendable {
+        var entries: [ObjectIdentifier: Entry] = [:]
+        /// How many there may be before those are looked for whose delegate is gone.
+        var limit = 64
+    }
+    private static let state = Lock(State())
+
+    static func decision(of delegate: any URLSessionTaskDelegate) -> Decision<Challenge, ChallengeDecision> {
+        let key = ObjectIdentifier(delegate)
+        return state.withLock { state in
+            // Another may have had the same address.
+            if let entry = state.entries[key], entry.delegate === delegate { return entry.decision }
+            if state.entries.count >= state.limit {
+                state.entries = state.entries.filter { $0.value.delegate != nil }
+                state.limit = max(64, 2 * state.entries.count)
+            }
+            let decision = Decision<Challenge, ChallengeDecision> { challenge in
+                try await TaskBridge.current?.decide(challenge) ?? .performDefaultHandling
+            }
+            state.entries[key] = Entry(delegate: delegate, decision: decision)
+            return decision
+        }
+    }
+}
+
+extension TaskBridge {
+    /// The delegate that alone is asked whom to trust; `nil` if the session's is asked, or nobody.
+    private var trustee: (any URLSessionTaskDelegate)? {
+        let (session, task) = state.withLock { ($0.session, $0.task) }
+        guard session?.delegates.session == nil, let own = task?.ownDelegate ?? URLSession.awaitedDelegate else { return nil }
+        return AsyncForm.isKnownMissing(own, .challenge) ? nil : own
+    }
+
+    /// By it connections are shared.
+    func challengeDecision() -> Decision<Challenge, ChallengeDecision>? {
+        let trustee = trustee
+        state.withLock { $0.trustee = trustee.map { ObjectIdentifier($0) } }
+        return trustee.map { TrustGroups.decision(of: $0) } ?? URLSession.decisions.challenge
+    }
+
+    /// Before its load begins: whether that was made when the task had another delegate. What goes on with a download has
+    /// no request to make it anew of.
+    var hasOtherTrustee: Bool {
+        guard kind == .data || kind == .download else { return false }
+        let trustee = trustee.map { ObjectIdentifier($0) }
+        return state.withLock { $0.load != nil && !$0.isCanceled && !$0.isResumption && $0.trustee != trustee }
+    }
+}
