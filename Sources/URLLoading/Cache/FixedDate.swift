@@ -9,7 +9,7 @@ enum FixedDate {
             let minute = number(text, 20, 2), let second = number(text, 23, 2)
         else { return nil }
         // What is no day of any month, or may be none of this one, is rare.
-        guard (1...28).contains(day) || day <= 30 && month != 2, year >= 1970, hour < 24, minute < 60, second <= 60 else { return nil }
+        guard (1...30).contains(day), day <= 28 || month != 2, year >= 1970, hour < 24, minute < 60, second <= 60 else { return nil }
         return days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second
     }
 
