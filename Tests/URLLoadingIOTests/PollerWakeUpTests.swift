@@ -5,7 +5,7 @@ import URLLoadingIO
 /// Whoever asks the kernel inline must not keep what was meant for the poller's thread: the timers of
 /// the tasks below would wait for the next event, and with all of them asleep there is none.
 @Suite struct PollerWakeUpTests {
-    @Test(.timeLimit(.minutes(1))) func timersFireAlthoughTasksPollThemselves() async throws {
+    @Test(.timeLimit(.minutes(5))) func timersFireAlthoughTasksPollThemselves() async throws {
         let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
         defer { listener.close() }
         try await withThrowingTaskGroup(of: Void.self) { group in

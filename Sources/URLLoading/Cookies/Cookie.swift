@@ -79,12 +79,18 @@ public struct Cookie: Sendable, Hashable, CustomStringConvertible, CustomDebugSt
         self.domain = domain
         self.isHostOnly = isHostOnly
         self.path = path
-        self.expires = expires
+        self.expires = expires.map(Self.representable)
         self.isSecure = isSecure
         self.isHTTPOnly = isHTTPOnly
         self.sameSite = sameSite
         self.creation = creation
         self.lastAccess = lastAccess
+    }
+
+    /// Between 1970 and the last second of the year 9999, which files and fields can say. What is no moment has passed.
+    private static func representable(_ date: Date) -> Date {
+        let seconds = date.timeIntervalSince1970
+        return seconds.isNaN ? Date(timeIntervalSince1970: 0) : Date(timeIntervalSince1970: min(max(seconds, 0), 253_402_300_799))
     }
 
     // MARK: Fields

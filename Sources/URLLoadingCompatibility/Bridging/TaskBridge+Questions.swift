@@ -12,7 +12,11 @@ extension TaskBridge {
 
     /// The decisions of this load.
     var decisions: Decisions {
-        if kind == .data, !mayBecomeStream { return Self.ofDataTasks }
+        if kind == .data, !mayBecomeStream {
+            var decisions = Self.ofDataTasks
+            decisions.challenge = challengeDecision()
+            return decisions
+        }
         var decisions = Decisions()
         decisions.redirect = Decision { [self] redirect in try await decide(redirect) }
         decisions.newBody = Decision { [self] demand in try await makeBody(demand) }
@@ -22,7 +26,7 @@ extension TaskBridge {
         return decisions
     }
 
-    /// The same for all, who find their task as those of the session do.
+    /// The same for all, who find their task as those of the session do; but for whom to trust, which some have of their own.
     private static let ofDataTasks: Decisions = {
         var decisions = Decisions()
         decisions.redirect = Decision { redirect in try await TaskBridge.current?.decide(redirect) ?? .follow }
@@ -30,7 +34,6 @@ extension TaskBridge {
             guard let bridge = TaskBridge.current else { throw NoStream() }
             return try await bridge.makeBody(demand)
         }
-        decisions.challenge = URLSession.decisions.challenge
         decisions.cache = cacheDecision
         return decisions
     }()

@@ -161,6 +161,16 @@ struct CookieStoreTests {
         #expect(await changes.next() == .cookies)
     }
 
+    @Test(arguments: [Double.infinity, -Double.infinity, Double.nan, 1e300, -1e300])
+    func `an end that is no moment of a calendar harms no store`(seconds: Double) throws {
+        let store = CookieStore()
+        let date = Date(timeIntervalSince1970: seconds)
+        let cookie = try #require(Cookie(name: "odd", value: "1", domain: "example.org", expires: date))
+        store.set(cookie)
+        #expect(store.all.count == (seconds > 0 ? 1 : 0))
+        #expect(store.netscapeText.contains("253402300799") == (seconds > 0))
+    }
+
     @Test("the Netscape format, out and in; security 28")
     func netscape() throws {
         let store = CookieStore()

@@ -14,7 +14,7 @@ struct WebSocketsGuideTests {
             let session = Session(.ephemeral), url = origin.url("/echo")
             let answer = try await session.webSocket(Request(url: url)) { socket in
                 try await socket.send(.text("hello"))
-                let time = try await socket.ping(within: .seconds(5))
+                let time = try await socket.ping(within: .seconds(60))
                 #expect(time > .zero)
                 return try await socket.receive()
             }
