@@ -190,6 +190,62 @@ struct WebSocketHTTP2Tests {
         }
     }
 
+    enum Way: CaseIterable, Sendable { case direct, proxied }
+
+    @Test(arguments: Way.allCases)
+    func theConnectionMayLeadThroughAProxy(_ way: Way) async throws {
+        try await withHosts(way) { server, session in
+            server.webSocket("/", .echo)
+            _ = try await session.data(from: url("https://a.host.test:\(server.port)/get"))
+            let socket = session.webSocketTask(try url("wss://a.host.test:\(server.port)/"))
+            socket.resume()
+            let opening = try await socket.opened
+            #expect(opening.response.http?.version == .http2)
+            try await socket.send(.text("x"))
+            try await expect({ try await socket.receive() }, .text("x"))
+            await socket.close()
+            #expect(server.counts.accepted == 1)
+            // Another host's WebSocket takes no stream of it: it gets a connection of its own, for HTTP/1.1.
+            let other = session.webSocketTask(try url("wss://b.host.test:\(server.port)/"))
+            other.resume()
+            try await server.wait { $0.accepted == 2 }
+            other.cancel()
+            await expectEmpty(session)
+        }
+    }
+
+    /// RFC 9110 15.5.20: who is sent away asks once more on a connection of its own, which the server must then understand.
+    @Test(arguments: Way.allCases)
+    func whoIsSentAwayAsksElsewhere(_ way: Way) async throws {
+        try await withHosts(way) { server, session in
+            server.route("/") { _ in .status(.misdirectedRequest) }
+            _ = try await session.data(from: url("https://a.host.test:\(server.port)/get"))
+            let socket = session.webSocketTask(try url("wss://a.host.test:\(server.port)/"))
+            socket.resume()
+            // A new one offers HTTP/1.1 alone; this server has none.
+            try await server.wait { $0.accepted == 2 }
+            socket.cancel()
+            await expectEmpty(session)
+        }
+    }
+
+    private func withHosts(_ way: Way, _ use: (HTTP2TestServer, Session) async throws -> Void) async throws {
+        let authority = try TestCertificateAuthority(commonName: "Test root")
+        var server = HTTP2TestServer.Configuration(try authority.issue(.init(names: ["localhost", "*.host.test"])))
+        server.settings.append(.enableConnectProtocol(1))
+        var configuration = Configuration.patient
+        configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
+        configuration.resolver = RecordingResolver()
+        try await withTestProxy(.init(.socks)) { proxy in
+            if way == .proxied { configuration.proxies = .fixed([try Proxy(.socks5, host: "127.0.0.1", port: proxy.port, looksUpNames: true)]) }
+            try await withHTTP2TestServer(server) { server in
+                server.route("/get") { _ in .ok("here") }
+                try await use(server, Session(configuration))
+                #expect((proxy.connections > 0) == (way == .proxied))
+            }
+        }
+    }
+
     // MARK: The way there
 
     @Test func challengesRedirectsAndCookiesAreThoseOfAnyLoad() async throws {
