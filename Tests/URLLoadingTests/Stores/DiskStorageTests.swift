@@ -209,7 +209,8 @@ import URLLoadingWire
                 let mode = try FileManager.default.attributesOfItem(atPath: folder.appending(path: name).plainPath)[.posixPermissions] as? Int
                 #expect(mode == 0o700, "\(name)")
             }
-            let left = folder.appending(path: body.dropLast(1) + "x").plainPath
+            // Another name, whatever the body's is.
+            let left = folder.appending(path: body.dropLast(1) + (body.hasSuffix("x") ? "y" : "x")).plainPath
             _ = FileManager.default.createFile(atPath: left, contents: Data([1]), attributes: [.posixPermissions: 0o600])
             let again = make(folder)
             #expect(again.isRight("a", 100_000))
