@@ -10,7 +10,7 @@ import URLLoadingIO
 /// configuration.httpAdditionalHeaders = ["Accept-Language": "de"]
 /// let session = URLSession(configuration: configuration)
 /// ```
-/// It has the options that have an effect; see docs/guides/classic.md for the others.
+/// Options without an effect say so where they stand.
 open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     struct Values: Sendable {
         var isEphemeral = false

@@ -85,8 +85,6 @@ package final class Database {
 
     /// The row id of the last row that was inserted over this connection.
     package var lastInsertedRow: Int64 { sqlite3_last_insert_rowid(handle) }
-    /// How many rows the last statement changed.
-    package var changedRows: Int { Int(sqlite3_changes64(handle)) }
 }
 
 /// A literal, told from others by where it lies: it is never copied or compared.
