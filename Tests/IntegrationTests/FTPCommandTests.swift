@@ -48,7 +48,8 @@ struct FTPCommandTests {
             func size() -> Int {
                 folder.names.compactMap { (try? FileManager.default.attributesOfItem(atPath: folder.path + "/" + $0))?[.size] as? Int }.max() ?? 0
             }
-            while size() < 1_000_000 { try await Task.sleep(for: .milliseconds(1)) }
+            // Killed before the token is written, it would rightly begin anew.
+            while size() < 1_000_000 || !folder.names.contains(".file.urlload") { try await Task.sleep(for: .milliseconds(1)) }
             running.send(SIGKILL)
             _ = try await running.wait()
             server.removeFaults()
