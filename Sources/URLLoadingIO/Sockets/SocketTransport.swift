@@ -9,20 +9,25 @@ package final class SocketTransport: Transport {
     package let peer: SocketAddress?
     private let isClosed = Atomic<Bool>(false)
     /// Only touched by the task that connects.
-    private nonisolated(unsafe) var isConnected = false
+    private nonisolated(unsafe) var isConnected: Bool
+    /// Who could always write has not asked to hear of room.
+    private let hearsWrites: Atomic<Bool>
     /// The last read filled its buffer: there may be more, of which the slot has heard already.
     private let hasFilled = Atomic<Bool>(false)
 
     /// Takes over an open descriptor.
-    init(descriptor: Int32, peer: SocketAddress?, relay: PollSlot? = nil) throws(IOFailure) {
+    init(descriptor: Int32, peer: SocketAddress?, isConnected: Bool = true, relay: PollSlot? = nil) throws(IOFailure) {
         self.descriptor = descriptor
         self.peer = peer
+        self.isConnected = isConnected
+        // Room to write is how a socket says that it is connected.
+        hearsWrites = Atomic(!isConnected)
         slot = Poller.shared.borrowSlot()
         if let relay { slot.relay(to: relay) }
         // Requests and answers are written whole: nothing is gained by waiting for more.
         if peer?.family != .unix { _ = csys_set_no_delay(descriptor) }
         do throws(IOFailure) {
-            try Poller.shared.register(descriptor, slot)
+            try Poller.shared.register(descriptor, slot, hearsWrites: !isConnected)
         } catch {
             close()
             throw error
@@ -55,13 +60,13 @@ package final class SocketTransport: Transport {
         hasFilled.store(moved == buffer.count, ordering: .relaxed)
         if moved > 0 { return .moved(moved) }
         if moved == 0 { return .end }
-        return try Self.outcome(moved, .read)
+        return try outcome(moved, .read)
     }
 
     package func write(_ bytes: UnsafeRawBufferPointer) throws(IOFailure) -> Progress {
         try checkOpen(.write)
         let moved = csys_send(descriptor, bytes.baseAddress, bytes.count)
-        return moved >= 0 ? .moved(moved) : try Self.outcome(moved, .write)
+        return moved >= 0 ? .moved(moved) : try outcome(moved, .write)
     }
 
     package func sendFile(_ file: FileReader, at offset: Int64, count: Int) throws(IOFailure) -> Progress? {
@@ -72,7 +77,7 @@ package final class SocketTransport: Transport {
         switch Int32(-moved) {
         // Not every file system has it.
         case EINVAL, ENOSYS, EOPNOTSUPP: return nil
-        default: return try Self.outcome(moved, .write)
+        default: return try outcome(moved, .write)
         }
     }
 
@@ -81,10 +86,12 @@ package final class SocketTransport: Transport {
         guard isOpen else { throw IOFailure(.system(EBADF), operation) }
     }
 
-    private static func outcome(_ result: Int, _ operation: IOFailure.Operation) throws(IOFailure) -> Progress {
+    private func outcome(_ result: Int, _ operation: IOFailure.Operation) throws(IOFailure) -> Progress {
         let error = Int32(-result)
         guard error == EAGAIN else { throw IOFailure(.system(error), operation) }
-        return .blocked(operation == .read ? .read : .write)
+        guard operation != .read else { return .blocked(.read) }
+        if !hearsWrites.exchange(true, ordering: .relaxed) { try Poller.shared.hearWrites(descriptor, slot) }
+        return .blocked(.write)
     }
 
     package func hasPendingInput(askingKernel asks: Bool) -> Bool {
@@ -138,11 +145,17 @@ package final class SocketTransport: Transport {
             _ = csys_close(descriptor)
             throw error
         }
-        // Registered only then: a socket that is not connecting reports a hang-up.
-        let result = Result { () throws(IOFailure) in try advance(descriptor, address) }
-        let attempt = try SocketTransport(descriptor: descriptor, peer: address, relay: relay)
-        attempt.isConnected = try result.get()
-        return attempt
+        // Registered only then: a socket that is not connecting reports a hang-up. A peer on this machine has answered
+        // before the call returns, and the call says "in progress" all the same: asking again spares a wait.
+        var isConnected = false
+        do throws(IOFailure) {
+            isConnected = try advance(descriptor, address)
+            if !isConnected { isConnected = try advance(descriptor, address) }
+        } catch {
+            _ = csys_close(descriptor)
+            throw error
+        }
+        return try SocketTransport(descriptor: descriptor, peer: address, isConnected: isConnected, relay: relay)
     }
 
     /// Whether the attempt has succeeded; throws if it has failed. Asks only after something was heard.
