@@ -97,6 +97,18 @@ static inline int c_sk_X509_push(STACK_OF(X509) *stack, X509 *certificate) { ret
 static inline void c_sk_X509_free(STACK_OF(X509) *stack) { sk_X509_pop_free(stack, X509_free); }
 static inline int c_sk_X509_num(const STACK_OF(X509) *stack) { return sk_X509_num(stack); }
 static inline X509 *c_sk_X509_value(const STACK_OF(X509) *stack, int index) { return sk_X509_value(stack, index); }
+/// Gives `store` a chain of `count` certificates as the one it would have built.
+static inline int c_X509_STORE_CTX_set_chain(X509_STORE_CTX *store, X509 *const *certificates, int count) {
+    STACK_OF(X509) *chain = sk_X509_new_null();
+    for (int i = 0; chain && i < count; i++) {
+        if (X509_up_ref(certificates[i]) && sk_X509_push(chain, certificates[i]) > 0) continue;
+        sk_X509_pop_free(chain, X509_free);
+        return 0;
+    }
+    if (!chain) return 0;
+    X509_STORE_CTX_set0_verified_chain(store, chain);
+    return 1;
+}
 /// Adds to `to` every certificate that `from` holds in memory.
 static inline int c_X509_STORE_copy(X509_STORE *from, X509_STORE *to) {
     int done = 1;

@@ -8,6 +8,7 @@ package final class TLSContext: @unchecked Sendable {
     let pointer: OpaquePointer
     package let configuration: TLSConfiguration
     package let sessions = TLSSessionCache()
+    let chains = ProvenChains()
 
     /// A chain of a leaf, two intermediates and a root is common; ten is what browsers allow, and
     /// each link is a signature to check.

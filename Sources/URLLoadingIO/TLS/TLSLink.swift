@@ -40,7 +40,7 @@ final class TLSLink {
         self.inner = inner
         cache = context.sessions
         self.key = key
-        check = TLSTrustCheck(peer, context.configuration)
+        check = TLSTrustCheck(peer, context.configuration, context.chains)
         giving = TLSIdentityGiving(peer, context.configuration)
     }
 

@@ -15,6 +15,7 @@ final class TLSTrustCheck {
     /// Somebody wants to decide.
     let asks: Bool
     private let staples: TLSConfiguration.Staples
+    private let chains: ProvenChains
 
     /// Known when somebody asks, when it failed, or for the sessions of a server that is pinned.
     private(set) var trust: TLSTrust?
@@ -30,7 +31,8 @@ final class TLSTrustCheck {
 
     private static let failureLimit = 32
 
-    init(_ peer: TLSPeer, _ configuration: TLSConfiguration) {
+    init(_ peer: TLSPeer, _ configuration: TLSConfiguration, _ chains: ProvenChains) {
+        self.chains = chains
         name = peer.name
         verification = configuration.verification
         pins = configuration.pins(for: peer.name)
@@ -60,7 +62,7 @@ final class TLSTrustCheck {
             return answer ? 1 : 0
         }
         X509_STORE_CTX_set_verify_cb(store, Self.record)
-        if verification == .full, X509_verify_cert(store) != 1, failures.isEmpty { note(store) }
+        if verification == .full { prove(store) }
         let isProven = failures.isEmpty && verification == .full
         checkPins(store, isProven)
         if failures.isEmpty { X509_STORE_CTX_set_error(store, X509_V_OK) }
@@ -79,6 +81,16 @@ final class TLSTrustCheck {
             return 0
         }
         return 1
+    }
+
+    private func prove(_ store: OpaquePointer) {
+        let key = ProvenChains.Key(name, shown: X509_STORE_CTX_get0_untrusted(store))
+        if let key, chains.recall(key, for: store) { return }
+        guard X509_verify_cert(store) == 1 else {
+            if failures.isEmpty { note(store) }
+            return
+        }
+        if failures.isEmpty, let key { chains.keep(key, from: store) }
     }
 
     private func checkPins(_ store: OpaquePointer, _ isProven: Bool) {

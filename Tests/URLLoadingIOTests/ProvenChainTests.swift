@@ -1,0 +1,77 @@
+import Testing
+import URLLoadingCSystem
+import URLLoadingTesting
+
+@testable import URLLoadingIO
+
+@Suite(.timeLimit(.minutes(1)))
+struct ProvenChainTests {
+    /// Connects anew, not by a ticket, and leaves.
+    private func visit(_ rig: TLSRig, _ name: TLSPeerName = .dns("localhost")) async throws {
+        let pair = try await rig.connect(name)
+        rig.client.sessions.removeAll()
+        #expect(try #require(pair.client.negotiated).isResumed == false)
+        pair.client.close()
+        pair.server.close()
+    }
+
+    @Test func `What was proven serves the next connection`() async throws {
+        let rig = try TLSRig(through: { try $0.intermediate(commonName: "Middle") })
+        try await visit(rig)
+        let key = try #require(rig.client.chains.keys.first)
+        let chain = try #require(rig.client.chains.chain(key))
+        #expect(chain.count == 3)
+        try await visit(rig)
+        // Not proven again: it is still the very chain of the first.
+        let after = try #require(rig.client.chains.chain(key))
+        #expect(rig.client.chains.keys.count == 1)
+        #expect(zip(chain, after).allSatisfy { $0 === $1 })
+    }
+
+    @Test func `A failure is not remembered, and proves nothing`() async throws {
+        let rig = try TLSRig(.init(names: ["localhost", "other.example"]))
+        #expect(try await rig.failure(.dns("third.example")).kind == .nameMismatch)
+        #expect(rig.client.chains.keys.isEmpty)
+    }
+
+    @Test func `Each name is proven for itself`() async throws {
+        let rig = try TLSRig(.init(names: ["localhost", "other.example"]))
+        try await visit(rig)
+        #expect(try await rig.failure(.dns("third.example")).kind == .nameMismatch)
+        try await visit(rig, .dns("other.example"))
+        #expect(rig.client.chains.keys.count == 2)
+    }
+
+    @Test func `Other certificates are proven for themselves`() async throws {
+        let rig = try TLSRig()
+        try await visit(rig)
+        let stranger = try TLSRig()
+        // The stranger's certificate says the same of itself, and nobody this client trusts vouches for it.
+        await #expect(throws: IOFailure.self) { _ = try await stranger.connect(with: rig.client) }
+        #expect(rig.client.chains.keys.count == 1)
+    }
+
+    @Test func `Pins hold on chains that were proven before`() async throws {
+        let pattern = TLSHostPattern("localhost")
+        let rig = try TLSRig(client: { $0.pins = [TLSRule(pattern, [])] })
+        for _ in 0..<2 { #expect(try await rig.failure().kind == .pinMismatch) }
+        #expect(rig.client.chains.keys.count == 1)
+    }
+
+    @Test func `It ends with its life, its certificates, and a clock that was set back`() async throws {
+        let rig = try TLSRig()
+        let before = csys_wall_clock()
+        try await visit(rig)
+        let chains = rig.client.chains
+        let key = try #require(chains.keys.first)
+        #expect(chains.chain(key) != nil)
+        #expect(chains.chain(key, now: before - 1) == nil)
+        #expect(chains.chain(key, now: csys_wall_clock() + ProvenChains.life) == nil)
+
+        let brief = try TLSRig(.init(validity: .seconds(from: -60, until: 60)))
+        try await visit(brief)
+        let briefly = try #require(brief.client.chains.keys.first)
+        #expect(brief.client.chains.chain(briefly) != nil)
+        #expect(brief.client.chains.chain(briefly, now: csys_wall_clock() + 61) == nil)
+    }
+}
