@@ -26,7 +26,12 @@ struct CacheRules: Sendable {
     static let longestGuess = 86_400.0
 
     init(_ status: Status, _ headers: Headers, requestTime: Double, responseTime: Double) {
-        control = CacheControl(headers)
+        self.init(status, headers, CacheControl(headers), requestTime: requestTime, responseTime: responseTime)
+    }
+
+    /// - Parameter control: what the fields say, read already.
+    init(_ status: Status, _ headers: Headers, _ control: CacheControl, requestTime: Double, responseTime: Double) {
+        self.control = control
         self.responseTime = responseTime
         let date = headers.date(.date) ?? responseTime
         let lastModified = headers.date(.lastModified)

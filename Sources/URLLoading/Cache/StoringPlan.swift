@@ -17,22 +17,27 @@ enum StoringPlan {
 
     /// - Returns: what to keep, without its body; `nil` if nothing may or need be.
     static func make(_ query: CacheQuery, _ key: CacheKey, _ head: HTTPHead, _ facts: Facts) -> StoredResponse? {
-        guard query.request.method == .get, query.request.body == nil, isPermitted(head, query) else { return nil }
+        guard query.request.method == .get, query.request.body == nil else { return nil }
+        let control = CacheControl(head.headers)
+        guard isPermitted(head, control, query) else { return nil }
         guard var varying = Varying.make(head.headers, query) else { return nil }
         guard query.mark(&varying, facts.shown) else { return nil }
         var stored = StoredResponse(
-            key: key, url: key.text, status: head.status, version: head.version, headers: head.headers.kept,
+            key: key, url: key.text, status: head.status, version: head.version, headers: head.headers.kept(control),
             varying: varying, requestTime: facts.requestTime, responseTime: facts.responseTime)
         stored.isDecoded = facts.isDecoded
         if head.status == .partialContent, !stored.becomeBeginning() { return nil }
-        let rules = stored.knownRules
+        // What is kept may be without it: then it says nothing later either.
+        let isKept = !control.isPresent || stored.headers.contains(.cacheControl)
+        let rules = CacheRules(
+            stored.status, stored.headers, isKept ? control : CacheControl(), requestTime: facts.requestTime, responseTime: facts.responseTime)
         // Whose mark nobody has after this process, or this session, is a secret on disk for nothing.
         stored.isMemoryOnly = !rules.isOfUse || CacheOwner.isPassing(varying)
         stored.rules = rules
         return stored
     }
 
-    private static func isPermitted(_ head: HTTPHead, _ query: CacheQuery) -> Bool {
+    private static func isPermitted(_ head: HTTPHead, _ control: CacheControl, _ query: CacheQuery) -> Bool {
         switch head.status.code {
         // A part, if it is a beginning; see `becomeBeginning`. Of a part of which the caller has a condition, none.
         case 206: guard query.request.headers.contains(.range), !query.isConditional else { return false }
@@ -40,7 +45,6 @@ enum StoringPlan {
         case ..<200, 304, 401, 407, 412, 416: return false
         default: break
         }
-        let control = CacheControl(head.headers)
         // §5.2.2.3: who must be understood, and is, may be stored after all.
         let isUnderstood = control.flags.contains(.mustUnderstand) && !head.status.reasonPhrase.isEmpty
         guard !control.flags.contains(.noStore) || isUnderstood, !CacheControl(query.request.headers).flags.contains(.noStore)
@@ -118,57 +122,26 @@ extension StoredResponse {
 extension Headers {
     /// Without what is about one connection (RFC 9111 §3.1, RFC 9110 §7.6.1) or must not be used again unasked; and without
     /// cookies, which were set once, and of which those of a session are in no file.
-    var kept: Headers {
+    var kept: Headers { kept(CacheControl(self)) }
+
+    func kept(_ control: CacheControl) -> Headers {
         var listed: [FieldName] = []
         if contains(.connection), !(withValueBytes(of: .connection) { Self.listsNothing($0) } ?? false), let text = self[.connection] {
             listed = text.split { $0 == "," || $0 == " " || $0 == "\t" }.map { FieldName(String($0)) }
         }
-        if contains(.cacheControl) { listed += CacheControl(self).noCacheFields.map { FieldName($0) } }
-        return leavingOut(listed)
+        if !control.noCacheFields.isEmpty { listed += control.noCacheFields.map { FieldName($0) } }
+        return leavingOut(Self.ofConnection.union(listed))
     }
-
-    /// In one pass: taking out one field after the other builds all of them anew each time.
-    private func leavingOut(_ listed: [FieldName]) -> Headers {
-        var size = 0, isWhole = true
-        forEachRaw { name, value in
-            size += name.count + value.count
-            if Self.isOut(name, listed) { isWhole = false }
-        }
-        guard !isWhole else { return self }
-        var kept = Headers()
-        kept.reserve(fields: count, bytes: size)
-        forEachRaw { if !Self.isOut($0, listed) { kept.appendRaw(name: $0, value: $1) } }
-        return kept
-    }
-
-    private static func isOut(_ name: UnsafeRawBufferPointer, _ listed: [FieldName]) -> Bool {
-        // Most names are of another length.
-        if lengths >> UInt32(Swift.min(name.count, 31)) & 1 != 0, ofConnection.contains(where: { $0.isNamed(name) }) { return true }
-        return !listed.isEmpty && listed.contains { $0.isNamed(name) }
-    }
-
-    /// A bit for each length of those names.
-    private static let lengths: UInt32 = ofConnection.reduce(0) { $0 | 1 << UInt32(Swift.min($1.description.utf8.count, 31)) }
 
     /// What most servers say: `keep-alive` and `close` are out anyway, or no fields.
     private static func listsNothing(_ value: UnsafeRawBufferPointer) -> Bool {
         value.elementsEqual("keep-alive".utf8) || value.elementsEqual("close".utf8)
     }
 
-    private static let ofConnection: [FieldName] = [
+    private static let ofConnection = FieldNameSet([
         .setCookie, .connection, .keepAlive, .proxyConnection, .te, .transferEncoding, .upgrade, .proxyAuthenticate, .proxyAuthenticationInfo,
         .proxyAuthorization,
-    ]
-}
-
-extension FieldName {
-    fileprivate func isNamed(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        let own = description.utf8
-        guard own.count == bytes.count else { return false }
-        return own.elementsEqual(bytes) { Self.lowered($0) == Self.lowered($1) }
-    }
-
-    private static func lowered(_ byte: UInt8) -> UInt8 { (0x41...0x5A).contains(byte) ? byte | 0x20 : byte }
+    ])
 }
 
 extension Method {

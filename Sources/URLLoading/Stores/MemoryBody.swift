@@ -24,7 +24,12 @@ struct GrowingBody: Sendable {
 
     /// - Parameter length: what it will come to, if that is known; only a hint.
     init(expecting length: Int = 0) {
-        if length > 0 { storage = ChunkStorage(capacity: length) }
+        if length > 0 { expect(length) }
+    }
+
+    /// The same of one that is still empty.
+    mutating func expect(_ length: Int) {
+        if storage == nil, length > 0 { storage = ChunkStorage(capacity: length) }
     }
 
     mutating func append(_ bytes: UnsafeRawBufferPointer) {

@@ -39,8 +39,8 @@ final class MemoryStorage: CacheStorage {
 
     func variantsNow(_ key: CacheKey) -> [StoredResponse]? { variants(key) }
     func variants(_ key: CacheKey) -> [StoredResponse] { state.withLock { $0.table.variants(key) } }
-    func body(_ response: StoredResponse) -> (any StoredBody)? { state.withLock { $0.table.use(response.id) } }
-    func isInMemory(_ response: StoredResponse) -> Bool { state.withLock { $0.table.contains(response.id) } }
+    func body(_ response: StoredResponse) -> (any StoredBody)? { state.withLock { $0.table.use(response) }.map { MemoryBody($0) } }
+    func isInMemory(_ response: StoredResponse) -> Bool { state.withLock { $0.table.contains(response) } }
 
     // MARK: Writing
 
@@ -48,27 +48,32 @@ final class MemoryStorage: CacheStorage {
 
     /// - Parameter ended: hears when it is there, in the task of its writer.
     func write(_ response: StoredResponse, length: Int64?, _ ended: @escaping @Sendable () -> Void) -> (any CacheWriting)? {
-        guard takes(length) else { return nil }
-        return begin(response, length: length, GrowingBody(expecting: Int(length ?? 0)), ended)
+        begin(response, length: length, GrowingBody(), ended)
     }
 
     func append(to response: StoredResponse) -> (any CacheWriting)? {
         guard case .beginning(_, let total) = response.extent, takes(total),
-            let body = state.withLock({ $0.table.use(response.id) })
+            let body = state.withLock({ $0.table.use(response) })
         else { return nil }
-        var growing = GrowingBody(expecting: Int(total ?? body.length))
-        body.bytes?.withUnsafeBytes { growing.append($0) }
+        var growing = GrowingBody(expecting: Int(total ?? Int64(body.count)))
+        body.withUnsafeBytes { growing.append($0) }
         return begin(response, length: total, growing, completing: response.id) {}
     }
 
     private func begin(
         _ response: StoredResponse, length: Int64?, _ body: GrowingBody, completing base: Int64 = 0,
         _ ended: @escaping @Sendable () -> Void
-    ) -> MemoryWriting {
+    ) -> MemoryWriting? {
         var response = response
         response.id = StoredResponse.newID()
-        state.withLock { $0.open.begin(response, completing: base) }
-        return MemoryWriting(response, length: length, body, self, ended)
+        let limit = state.withLock { state -> Int? in
+            let limit = min(state.maximumEntry, state.table.capacity)
+            guard limit > 0, (length ?? 0) <= Int64(limit) else { return nil }
+            state.open.begin(response, completing: base)
+            return limit
+        }
+        guard let limit else { return nil }
+        return MemoryWriting(response, length: length, limit, body, self, ended)
     }
 
     func store(_ response: StoredResponse, body: [UInt8]) -> Bool {
@@ -76,21 +81,21 @@ final class MemoryStorage: CacheStorage {
         var response = response
         response.id = StoredResponse.newID()
         response.extent = .whole(Int64(body.count))
-        return insert(response, MemoryBody(body))
+        return insert(response, body.withUnsafeBytes { Chunk(copying: $0) })
     }
 
     /// Keeps one under the id it has.
-    func insert(_ response: StoredResponse, _ body: MemoryBody) -> Bool {
+    func insert(_ response: StoredResponse, _ body: Chunk) -> Bool {
         state.withLock { $0.table.insert(response, body) }
     }
 
     func remove(replacedBy response: StoredResponse) { state.withLock { $0.table.remove(replacedBy: response) } }
-    func response(_ id: Int64) -> StoredResponse? { state.withLock { $0.table.response(id) } }
+    func held(_ response: StoredResponse) -> StoredResponse? { state.withLock { $0.table.held(response) } }
 
     func update(_ response: StoredResponse) { state.withLock { $0.table.update(response) } }
 
     /// A write is whole, or as much of it as there will be.
-    fileprivate func end(_ response: StoredResponse, _ body: MemoryBody) -> Bool {
+    fileprivate func end(_ response: StoredResponse, _ body: Chunk) -> Bool {
         state.withLock { state in
             guard state.open.end(response.id) else { return false }
             // The beginning of a newer one is worth less than the whole of an older one.
@@ -102,13 +107,12 @@ final class MemoryStorage: CacheStorage {
     }
 
     fileprivate func abandon(_ id: Int64) { state.withLock { _ = $0.open.end(id) } }
-    fileprivate var maximumEntry: Int { state.withLock { min($0.maximumEntry, $0.table.capacity) } }
 
     // MARK: Removing
 
     func remove(_ response: StoredResponse) {
         state.withLock {
-            $0.table.remove(response.id)
+            $0.table.remove(response)
             $0.open.void(completing: response.id)
         }
     }
@@ -134,38 +138,40 @@ final class MemoryStorage: CacheStorage {
 }
 
 /// A body on its way into memory.
-private final class MemoryWriting: CacheWriting {
+private final class MemoryWriting: CacheWriting, @unchecked Sendable {
+    // Unchecked: one owner, who calls it from one task at a time (`CacheWriting`).
     private let storage: MemoryStorage
     private let response: StoredResponse
     private let length: Int64?
     private let limit: Int
     /// `nil`: it has ended, or was given up.
-    private let body: Lock<GrowingBody?>
+    private var body: GrowingBody?
     private let ended: @Sendable () -> Void
 
+    /// - Parameter body: what is there already.
     init(
-        _ response: StoredResponse, length: Int64?, _ body: GrowingBody, _ storage: MemoryStorage, _ ended: @escaping @Sendable () -> Void
+        _ response: StoredResponse, length: Int64?, _ limit: Int, _ body: GrowingBody, _ storage: MemoryStorage,
+        _ ended: @escaping @Sendable () -> Void
     ) {
         self.ended = ended
         self.response = response
         self.length = length
         self.storage = storage
-        limit = storage.maximumEntry
-        self.body = Lock(body)
+        self.limit = limit
+        self.body = body
     }
 
-    deinit { storage.abandon(response.id) }
+    deinit { if body != nil { storage.abandon(response.id) } }
 
     func append(_ chunk: Chunk) -> Bool {
-        body.withLock { body in
-            guard let count = body?.count else { return false }
-            guard count + chunk.count <= limit else {
-                body = nil
-                return false
-            }
-            chunk.withUnsafeBytes { body?.append($0) }
-            return true
+        guard let count = body?.count else { return false }
+        guard count + chunk.count <= limit else {
+            giveUp()
+            return false
         }
+        if count == 0, let length { body?.expect(Int(length)) }
+        chunk.withUnsafeBytes { body?.append($0) }
+        return true
     }
 
     var isBehind: Bool { false }
@@ -174,22 +180,22 @@ private final class MemoryWriting: CacheWriting {
     func finish() { end { .whole($0) } }
 
     func abandon(isResumable: Bool) {
-        guard isResumable else {
-            body.withLock { $0 = nil }
-            return storage.abandon(response.id)
-        }
+        guard isResumable else { return giveUp() }
         let length = length
         end { $0 > 0 ? .beginning($0, of: length) : nil }
     }
 
+    private func giveUp() {
+        guard body != nil else { return }
+        body = nil
+        storage.abandon(response.id)
+    }
+
     private func end(_ extent: (Int64) -> StoredResponse.Extent?) {
-        let chunk = body.withLock { body in
-            defer { body = nil }
-            return body?.take()
-        }
-        guard let chunk, let extent = extent(Int64(chunk.count)) else { return storage.abandon(response.id) }
+        guard let chunk = body?.take(), let extent = extent(Int64(chunk.count)) else { return giveUp() }
+        body = nil
         var whole = response
         whole.extent = extent
-        if storage.end(whole, MemoryBody(chunk)) { ended() }
+        if storage.end(whole, chunk) { ended() }
     }
 }

@@ -1,18 +1,15 @@
-// What a memory storage holds: by id, by key, and in the order of use. A value without a lock; every call but the
-// removal of many takes the same time whatever it holds.
+// What a memory storage holds: by key, and in the order of use. A value without a lock; every call but the removal of many
+// takes the same time whatever it holds.
 
 struct MemoryTable: Sendable {
-    /// An object, for a head is many references to count.
-    private final class Slot: Sendable {
+    private struct Slot: Sendable {
         let response: StoredResponse
-        let body: MemoryBody
+        let body: Chunk
         let cost: Int
-        /// Of its key: whatever leaves a dictionary moves others, which are hashed for it.
-        let hash: Int
 
-        init(_ response: StoredResponse, _ body: MemoryBody, _ hash: Int) {
-            (self.response, self.body, self.hash) = (response, body, hash)
-            cost = response.headSize + Int(body.length)
+        init(_ response: StoredResponse, _ body: Chunk) {
+            (self.response, self.body) = (response, body)
+            cost = response.headSize + body.count
         }
     }
     private struct Link: Sendable {
@@ -28,11 +25,11 @@ struct MemoryTable: Sendable {
     private var slots: [Slot?] = []
     private var links: [Link] = []
     private var free: [Int] = []
-    private var byID: [Int64: Int] = [:]
     /// By the hash of the key, the one stored last first. Others with the same hash may be among them.
     private var byKey: [Int: Places] = [:]
     private var newest = -1
     private var oldest = -1
+    private(set) var count = 0
     /// Heads and bodies together.
     private(set) var bytes = 0
     private(set) var capacity: Int
@@ -41,8 +38,6 @@ struct MemoryTable: Sendable {
     static let mostVariants = 16
 
     init(capacity: Int) { self.capacity = max(0, capacity) }
-
-    var count: Int { byID.count }
 
     func variants(_ key: CacheKey) -> [StoredResponse] {
         variants(key, key.hashValue)
@@ -58,12 +53,20 @@ struct MemoryTable: Sendable {
         slots[place].flatMap { $0.response.key == key ? $0.response : nil }
     }
 
-    func contains(_ id: Int64) -> Bool { byID[id] != nil }
-    func response(_ id: Int64) -> StoredResponse? { byID[id].flatMap { slots[$0]?.response } }
+    /// Where the one with this one's id is.
+    private func place(_ response: StoredResponse) -> Int? {
+        guard let places = byKey[response.keyHash] else { return nil }
+        if slots[places.newest]?.response.id == response.id { return places.newest }
+        return places.older.first { slots[$0]?.response.id == response.id }
+    }
+
+    func contains(_ response: StoredResponse) -> Bool { place(response) != nil }
+    /// As it is kept here.
+    func held(_ response: StoredResponse) -> StoredResponse? { place(response).flatMap { slots[$0]?.response } }
 
     /// The body, which is used now.
-    mutating func use(_ id: Int64) -> MemoryBody? {
-        guard let place = byID[id], let body = slots[place]?.body else { return nil }
+    mutating func use(_ response: StoredResponse) -> Chunk? {
+        guard let place = place(response), let body = slots[place]?.body else { return nil }
         if place != newest {
             unlink(place)
             link(place)
@@ -72,10 +75,9 @@ struct MemoryTable: Sendable {
     }
 
     /// Keeps a response instead of those it replaces; returns `false` if there is no room for it at all.
-    mutating func insert(_ response: StoredResponse, _ body: MemoryBody) -> Bool {
-        let slot = Slot(response, body, response.key.hashValue)
+    mutating func insert(_ response: StoredResponse, _ body: Chunk) -> Bool {
+        let slot = Slot(response, body)
         guard slot.cost <= capacity else { return false }
-        for other in variants(response.key, slot.hash) where response.replaces(other) || other.id == response.id { remove(other.id) }
         let place = free.popLast() ?? slots.count
         if place == slots.count {
             slots.append(slot)
@@ -83,65 +85,73 @@ struct MemoryTable: Sendable {
         } else {
             slots[place] = slot
         }
-        byID[response.id] = place
+        count += 1
         bytes += slot.cost
         link(place)
-        if let last = enter(place, slot.hash), let id = slots[last]?.response.id { remove(id) }
+        if let others = byKey.updateValue(Places(newest: place), forKey: response.keyHash) { join(response, place, others) }
         shrink()
         return true
     }
 
-    /// Returns the one that is too many of its key.
-    private mutating func enter(_ place: Int, _ hash: Int) -> Int? {
-        guard let index = byKey.index(forKey: hash) else {
-            byKey[hash] = Places(newest: place)
-            return nil
+    /// The others of its key: those it replaces go, and the one that is too many.
+    @inline(never)
+    private mutating func join(_ response: StoredResponse, _ place: Int, _ others: Places) {
+        byKey[response.keyHash] = Places(newest: place, older: [others.newest] + others.older)
+        for other in [others.newest] + others.older {
+            guard let held = slots[other]?.response, held.id == response.id || response.replaces(held) else { continue }
+            remove(at: other)
         }
-        byKey.values[index].older.insert(byKey.values[index].newest, at: 0)
-        byKey.values[index].newest = place
-        return byKey.values[index].older.count >= Self.mostVariants ? byKey.values[index].older.last : nil
+        if let places = byKey[response.keyHash], places.older.count >= Self.mostVariants, let last = places.older.last { remove(at: last) }
     }
 
     private mutating func leave(_ place: Int, _ hash: Int) {
-        guard let index = byKey.index(forKey: hash) else { return }
-        guard byKey.values[index].newest == place else { return byKey.values[index].older.removeAll { $0 == place } }
-        if byKey.values[index].older.isEmpty {
-            byKey.remove(at: index)
+        // Mostly it is the only one, and one step does it.
+        guard var places = byKey.removeValue(forKey: hash) else { return }
+        if places.newest != place {
+            places.older.removeAll { $0 == place }
+        } else if places.older.isEmpty {
+            return
         } else {
-            byKey.values[index].newest = byKey.values[index].older.removeFirst()
+            places.newest = places.older.removeFirst()
         }
+        byKey[hash] = places
     }
 
     /// Another head for the same body.
     mutating func update(_ response: StoredResponse) {
-        guard let place = byID[response.id], let slot = slots[place] else { return }
+        guard let place = place(response), let slot = slots[place] else { return }
         var response = response
         response.isCopy = slot.response.isCopy
-        let updated = Slot(response, slot.body, slot.hash)
+        let updated = Slot(response, slot.body)
         bytes += updated.cost - slot.cost
         slots[place] = updated
         shrink()
     }
 
-    mutating func remove(_ id: Int64) {
-        guard let place = byID.removeValue(forKey: id), let slot = slots[place].take() else { return }
+    mutating func remove(_ response: StoredResponse) {
+        if let place = place(response) { remove(at: place) }
+    }
+
+    private mutating func remove(at place: Int) {
+        guard let slot = slots[place].take() else { return }
         unlink(place)
+        count -= 1
         bytes -= slot.cost
         free.append(place)
-        leave(place, slot.hash)
+        leave(place, slot.response.keyHash)
     }
 
     mutating func remove(_ key: CacheKey) {
-        for response in variants(key) { remove(response.id) }
+        for response in variants(key) { remove(response) }
     }
 
     mutating func remove(replacedBy response: StoredResponse) {
-        for other in variants(response.key) where response.replaces(other) { remove(other.id) }
+        for other in variants(response.key, response.keyHash) where response.replaces(other) { remove(other) }
     }
 
     mutating func removeAll(where isUnwanted: (StoredResponse) -> Bool) {
-        for slot in slots {
-            if let slot, isUnwanted(slot.response) { remove(slot.response.id) }
+        for place in slots.indices {
+            if let slot = slots[place], isUnwanted(slot.response) { remove(at: place) }
         }
     }
 
@@ -153,7 +163,7 @@ struct MemoryTable: Sendable {
     }
 
     private mutating func shrink() {
-        while bytes > capacity, oldest >= 0, let id = slots[oldest]?.response.id { remove(id) }
+        while bytes > capacity, oldest >= 0 { remove(at: oldest) }
     }
 
     // MARK: The order of use

@@ -6,7 +6,7 @@ import URLLoadingIO
 /// Numbers not to be guessed, drawn many at a time: each draw is a system call.
 private enum StoredIDs {
     private static let drawn = Lock([Int64]())
-    private static let most = 64
+    private static let most = 512
 
     static func next() -> Int64 {
         drawn.withLock { drawn in
@@ -30,7 +30,7 @@ extension StoredResponse {
     }
 
     /// Whether it is kept in place of another: the same key and the same varying fields (RFC 9111 §4.1).
-    func replaces(_ other: StoredResponse) -> Bool { key == other.key && varying == other.varying }
+    func replaces(_ other: StoredResponse) -> Bool { keyHash == other.keyHash && key == other.key && varying == other.varying }
 
     var isWhole: Bool {
         if case .whole = extent { true } else { false }

@@ -54,15 +54,14 @@ final class TieredStorage: CacheStorage {
         guard memory.takes(body.length) else { return body }
         // It was found out to be damaged, and is gone.
         guard let chunk = body.whole else { return nil }
-        let inMemory = MemoryBody(chunk)
-        copy(response, inMemory)
-        return inMemory
+        copy(response, chunk)
+        return MemoryBody(chunk)
     }
 
-    private func copy(_ response: StoredResponse, _ body: MemoryBody) {
+    private func copy(_ response: StoredResponse, _ body: Chunk) {
         var copy = response
         copy.isCopy = true
-        guard memory.takes(body.length), memory.insert(copy, body) else { return memory.remove(replacedBy: copy) }
+        guard memory.takes(Int64(body.count)), memory.insert(copy, body) else { return memory.remove(replacedBy: copy) }
     }
 
     // MARK: Writing
@@ -84,7 +83,7 @@ final class TieredStorage: CacheStorage {
     }
 
     private func isOnlyInMemory(_ response: StoredResponse) -> Bool {
-        response.isMemoryOnly || memory.response(response.id)?.isCopy == false
+        response.isMemoryOnly || memory.held(response)?.isCopy == false
     }
 
     func store(_ response: StoredResponse, body: [UInt8]) -> Bool {
@@ -101,7 +100,7 @@ final class TieredStorage: CacheStorage {
         let chunk = body.withUnsafeBytes { Chunk(copying: $0) }
         return remember(response) {
             guard disk.store(response, chunk) else { return false }
-            copy(response, MemoryBody(chunk))
+            copy(response, chunk)
             return true
         }
     }
@@ -109,7 +108,7 @@ final class TieredStorage: CacheStorage {
     private func end(_ entry: DiskEntry) {
         _ = remember(entry.response) {
             guard disk.end(entry) else { return false }
-            if let body = entry.body { copy(entry.response, MemoryBody(body)) } else { memory.remove(replacedBy: entry.response) }
+            if let body = entry.body { copy(entry.response, body) } else { memory.remove(replacedBy: entry.response) }
             return true
         }
     }

@@ -1,0 +1,45 @@
+/// Names of fields that are looked for together: most of what is not among them shows that by one bit.
+package struct FieldNameSet: Sendable {
+    let names: [FieldName]
+    private let mask: UInt64
+
+    package init(_ names: [FieldName]) {
+        self.names = names
+        mask = names.reduce(0) { $0 | Self.bit($1.digest) }
+    }
+
+    package func union(_ more: [FieldName]) -> FieldNameSet { more.isEmpty ? self : FieldNameSet(names + more) }
+
+    private static func bit(_ digest: UInt32) -> UInt64 { 1 << UInt64(digest & 63) }
+
+    func mayContain(_ digest: UInt32) -> Bool { mask & Self.bit(digest) != 0 }
+}
+
+extension Headers {
+    /// What goes may stay unseen in the block of bytes it came in: sharing that costs nothing, copying the rest does.
+    private static let mostUnseen = 64
+
+    /// Without the fields of these names.
+    package func leavingOut(_ names: FieldNameSet) -> Headers {
+        var gone = 0, count = 0
+        for index in entries.indices where isOut(index, names) {
+            count += 1
+            gone += Int(entries[index].nameLength + entries[index].valueLength)
+        }
+        guard count > 0 else { return self }
+        var kept = Headers()
+        guard gone > Self.mostUnseen else {
+            kept.bytes = bytes
+            kept.entries.reserveCapacity(entries.count - count)
+            for index in entries.indices where !isOut(index, names) { kept.entries.append(entries[index]) }
+            return kept
+        }
+        kept.reserve(fields: entries.count - count, bytes: bytes.count - gone)
+        for index in entries.indices where !isOut(index, names) { copyField(at: index, to: &kept) }
+        return kept
+    }
+
+    private func isOut(_ index: Int, _ names: FieldNameSet) -> Bool {
+        names.mayContain(entries[index].digest) && names.names.contains { has($0, at: index) }
+    }
+}
