@@ -31,8 +31,12 @@ extension LoadControl {
     final func ask<Question: Sendable, Answer: Sendable>(
         _ decision: Decision<Question, Answer>, _ question: Question
     ) async throws(LoadError) -> Answer {
+        let asker = self.asker
         let ending = await Interruption.run(self, within: decision.deadline) { () -> Result<Answer, any Error> in
-            do { return .success(try await decision.decide(question)) } catch { return .failure(error) }
+            do {
+                guard let asker else { return .success(try await decision.decide(question)) }
+                return .success(try await asker.asking { try await decision.decide(question) })
+            } catch { return .failure(error) }
         }
         switch ending {
         case .answered(.success(let answer)): return answer

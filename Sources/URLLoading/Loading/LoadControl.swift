@@ -14,6 +14,9 @@ class LoadControl: StopToken, @unchecked Sendable {
     /// Where the registry keeps it. Reached only under the registry's lock.
     var registryIndex = -1
 
+    /// Who calls its decisions, if that matters to them.
+    var asker: (any LoadSink)? { nil }
+
     init(idle: Duration?, resource: Duration?, clock: LoopClock = .system) {
         resourceLimit = resource.map(Self.nanoseconds) ?? .max
         super.init(idleLimit: idle.map(Self.nanoseconds) ?? .max, clock: clock)

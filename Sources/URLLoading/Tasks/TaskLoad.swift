@@ -19,15 +19,21 @@ package protocol LoadSink: AnyObject, Sendable {
     func stopped()
     /// Somebody decides what is kept of the response.
     var decidesWhatIsKept: Bool { get }
+    /// Calls a decision, which may want to know whose load it is about.
+    func asking<Answer: Sendable>(_ decision: @Sendable () async throws -> Answer) async throws -> Answer
 }
 
 extension LoadSink {
     package var decidesWhatIsKept: Bool { true }
+    package func asking<Answer: Sendable>(_ decision: @Sendable () async throws -> Answer) async throws -> Answer {
+        try await decision()
+    }
 }
 
 final class TaskLoad: Load, @unchecked Sendable {
     let state = Lock(LoadTaskState())
     private let sink: (any LoadSink)?
+    override var asker: (any LoadSink)? { sink }
     /// A session that finishes its tasks waits for this one although nobody has resumed it.
     private let holdsSession: Bool
     /// Where its body goes, if it is a download. Set before it begins, or by its driver.

@@ -106,9 +106,19 @@ final class TaskBridge: LoadSink, Sendable {
     func begin(_ priority: Float) {
         if hasOtherTrustee { replace(original) }
         let (load, fate) = state.withLock { ($0.load, $0.fate) }
-        // Decisions of the session know by it whose load they are about.
-        Self.$current.withValue(self) { load?.resume(TaskPriority(priority)) }
+        resume(load, TaskPriority(priority))
         if let fate { finish(fate) }
+    }
+
+    /// Decisions of the session know by `current` whose load they are about; a load that tells its sink of each question
+    /// (`asking`) need not carry it along.
+    private func resume(_ load: BridgedLoad?, _ priority: TaskPriority?) {
+        guard kind == .socket || kind == .stream else { load?.resume(priority); return }
+        Self.$current.withValue(self) { load?.resume(priority) }
+    }
+
+    func asking<Answer: Sendable>(_ decision: @Sendable () async throws -> Answer) async throws -> Answer {
+        try await Self.$current.withValue(self) { try await decision() }
     }
 
     func prioritize(_ priority: Float) { state.withLock { $0.load }?.prioritize(TaskPriority(priority) ?? .medium) }

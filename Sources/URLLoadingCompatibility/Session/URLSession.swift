@@ -352,11 +352,13 @@ open class URLSession: NSObject, @unchecked Sendable {
 
     /// The first that a delegate hears of a task: here and now, before anybody can resume it.
     private func announce(_ task: URLSessionTask) {
-        if let own = Self.awaitedDelegate { task.delegate = own }
-        // Tasks that the delegate makes now are no verb's.
-        Self.$awaitedDelegate.withValue(nil) {
+        guard let own = Self.awaitedDelegate else {
             (task.ownDelegate ?? delegates.task)?.urlSession(self, didCreateTask: task)
+            return
         }
+        task.delegate = own
+        // Tasks that the delegate makes now are no verb's.
+        Self.$awaitedDelegate.withValue(nil) { own.urlSession(self, didCreateTask: task) }
     }
 
     /// A task has another in its place.

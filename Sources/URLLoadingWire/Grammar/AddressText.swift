@@ -8,20 +8,38 @@ package enum PortText {
 /// Dotted-decimal text of IPv4 addresses (RFC 3986 3.2.2): four decimals, no leading zeros, no octal.
 enum IPv4Text {
     static func parse(_ text: some Collection<UInt8>) -> [UInt8]? {
-        let parts = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-        guard parts.count == 4 else { return nil }
-        let bytes = parts.compactMap { octet($0) }
-        return bytes.count == 4 ? bytes : nil
+        var address: UInt32 = 0
+        var octet = 0, digits = 0, dots = 0
+        for byte in text {
+            if byte == UInt8(ascii: ".") {
+                guard digits > 0, dots < 3 else { return nil }
+                address = address << 8 | UInt32(octet)
+                (octet, digits, dots) = (0, 0, dots + 1)
+            } else {
+                // Nothing follows a leading zero.
+                guard byte.isDigit, digits == 0 || octet > 0 else { return nil }
+                octet = octet * 10 + Int(byte &- 0x30)
+                digits += 1
+                guard octet <= 255 else { return nil }
+            }
+        }
+        guard dots == 3, digits > 0 else { return nil }
+        address = address << 8 | UInt32(octet)
+        return [UInt8(address >> 24), UInt8(address >> 16 & 0xFF), UInt8(address >> 8 & 0xFF), UInt8(address & 0xFF)]
     }
 
     static func format(_ bytes: some Collection<UInt8>) -> String {
-        bytes.map { "\($0)" }.joined(separator: ".")
-    }
-
-    private static func octet(_ text: some Collection<UInt8>) -> UInt8? {
-        guard (1...3).contains(text.count), text.allSatisfy(\.isDigit) else { return nil }
-        if text.count > 1, text.first == UInt8(ascii: "0") { return nil }
-        return UInt8(exactly: text.reduce(0) { $0 * 10 + Int($1 &- 0x30) })
+        // At most "255." for each: short enough to need no room of its own.
+        String(unsafeUninitializedCapacity: 4 * bytes.count) { room in
+            var count = 0
+            for byte in bytes {
+                if count > 0 { (room[count], count) = (UInt8(ascii: "."), count + 1) }
+                if byte >= 100 { (room[count], count) = (0x30 + byte / 100, count + 1) }
+                if byte >= 10 { (room[count], count) = (0x30 + byte / 10 % 10, count + 1) }
+                (room[count], count) = (0x30 + byte % 10, count + 1)
+            }
+            return count
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 enum HostParser {
     static func parse(_ bytes: some RandomAccessCollection<UInt8>) throws(WireViolation) -> Origin.Host.Kind {
         if bytes.first == UInt8(ascii: "[") { return try literal(Array(bytes)) }
-        return try name(try percentDecoded(bytes))
+        return try name(try lowered(bytes))
     }
 
     private static var invalid: WireViolation { .local(.invalidHost, "RFC 3986 3.2.2") }
@@ -16,16 +16,15 @@ enum HostParser {
         return .ipv6(address, zone: zone)
     }
 
-    private static func percentDecoded(
-        _ bytes: some RandomAccessCollection<UInt8>
-    ) throws(WireViolation) -> [UInt8] {
-        guard bytes.contains(UInt8(ascii: "%")) else { return Array(bytes) }
+    /// Without percent escapes, and the ASCII letters in lower case.
+    private static func lowered(_ bytes: some RandomAccessCollection<UInt8>) throws(WireViolation) -> [UInt8] {
+        guard bytes.contains(UInt8(ascii: "%")) else { return bytes.map(\.lowered) }
         guard let decoded = PercentCoding.decode(bytes) else { throw invalid }
-        return decoded
+        return decoded.map(\.lowered)
     }
 
-    private static func name(_ bytes: [UInt8]) throws(WireViolation) -> Origin.Host.Kind {
-        var name = bytes.map(\.lowered)
+    private static func name(_ lowered: [UInt8]) throws(WireViolation) -> Origin.Host.Kind {
+        var name = lowered
         if name.contains(where: { $0 >= 0x80 }) {
             name = try mappedToASCII(name)
         } else if hasPunycode(name) {
