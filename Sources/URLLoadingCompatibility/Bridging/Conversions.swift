@@ -9,6 +9,10 @@ extension Request {
     static func make(
         _ request: URLRequest, _ policy: URLRequest.CachePolicy = .useProtocolCachePolicy
     ) -> Result<Request, LoadError> {
+        request.made(policy) { convert(request, policy) }
+    }
+
+    private static func convert(_ request: URLRequest, _ policy: URLRequest.CachePolicy) -> Result<Request, LoadError> {
         guard let url = request.url else { return .failure(LoadError(.badURL, phase: .preparing, party: .local)) }
         var made = Request(url: url)
         if let method = request.httpMethod, method != "GET" { made.method = Method(method) }

@@ -1,4 +1,7 @@
 public import Foundation
+import Synchronization
+import URLLoading
+import URLLoadingIO
 
 /// A request of the classic shape: a value. A task works on its own copy.
 ///
@@ -180,9 +183,22 @@ public struct URLRequest: Equatable, Hashable, Sendable {
 
     private var mutable: Storage {
         mutating get {
-            if !isKnownUniquelyReferenced(&storage) { storage = Storage(storage) }
+            if !isKnownUniquelyReferenced(&storage) { storage = Storage(storage) } else { storage.made.withLock { $0 = nil } }
             return storage
         }
+    }
+
+    /// As the core has it, under a session's policy; made once, as long as nothing is changed: most of it is its URL.
+    func made(_ policy: CachePolicy, _ make: () -> Result<Request, LoadError>) -> Result<Request, LoadError> {
+        if let known = storage.made.withLock({ $0 }), known.policy == policy { return .success(known.request) }
+        let made = make()
+        if case .success(let request) = made { storage.made.withLock { $0 = Made(policy: policy, request: request) } }
+        return made
+    }
+
+    private struct Made: Sendable {
+        let policy: CachePolicy
+        let request: Request
     }
 
     /// Written by a request that holds the one reference to it.
@@ -204,6 +220,7 @@ public struct URLRequest: Equatable, Hashable, Sendable {
         var handlesCookies = true
         var pipelines = false
         var properties: [String: Any] = [:]
+        let made = Lock<Made?>(nil)
 
         init() {}
 
