@@ -77,7 +77,7 @@ class Load: LoadControl, @unchecked Sendable {
                 hop = next
                 continue
             }
-            if let other = another(after: exchange, hop) {
+            if let other = try next(after: exchange, hop) {
                 exchange.release()
                 hop = Hop(request: other)
                 continue
@@ -207,8 +207,16 @@ class Load: LoadControl, @unchecked Sendable {
         }
     }
 
-    /// What is asked for instead if an answer is of no use.
-    func another(after exchange: any Exchange, _ hop: Hop) -> Request? { nil }
+    @inline(never)  // One frame less in the common case.
+    private func next(after exchange: any Exchange, _ hop: Hop) throws(LoadError) -> Request? {
+        do throws(LoadError) { return try another(after: exchange, hop) } catch { throw exchange.failed(error).at(hop.request.url) }
+    }
+
+    /// What is asked for instead if an answer is of no use, or not the last.
+    func another(after exchange: any Exchange, _ hop: Hop) throws(LoadError) -> Request? { nil }
+
+    /// A request with a body is about to go out.
+    func willSend(_ request: inout PreparedRequest) {}
 
     /// One more answer to a load that has its response already. Redirects are not followed.
     final func ask(again hop: Hop) async throws(LoadError) -> any Exchange {

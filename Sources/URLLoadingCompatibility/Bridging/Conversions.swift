@@ -140,12 +140,14 @@ enum AttachedProperties: PropertyKey {
 
 extension LoadError {
     /// As the program hears it: what a protocol of its own failed with, as that is.
-    var classic: any Error { (underlying as? ProtocolFailure)?.error ?? URLError(self) }
+    /// - Parameter ticket: with what an upload goes on.
+    func classic(_ ticket: UploadTicket? = nil) -> any Error { (underlying as? ProtocolFailure)?.error ?? URLError(self, ticket) }
 }
 
 extension URLError {
-    /// The number of the reason in `NSURLErrorDomain`, the `LoadError` beneath it.
-    init(_ error: LoadError) {
+    /// The number of the reason in `NSURLErrorDomain`, the `LoadError` beneath it. What it can be gone on with is made when
+    /// somebody asks for it, and not a file is kept before: a partial download goes with the last copy of its error.
+    init(_ error: LoadError, _ ticket: UploadTicket? = nil) {
         var information: [String: Any] = [
             NSUnderlyingErrorKey: error, NSLocalizedDescriptionKey: error.description,
         ]
@@ -154,7 +156,8 @@ extension URLError {
             // NSURLErrorFailingURLStringErrorKey: deprecated, and read by old programs.
             information["NSErrorFailingURLStringKey"] = url.absoluteString
         }
-        if let token = error.resumeToken { information[URLSessionDownloadTaskResumeData] = token.data }
+        if let token = error.resumeToken { information[URLSessionDownloadTaskResumeData] = LazyData { token.data } }
+        if let ticket { information[NSURLSessionUploadTaskResumeData] = LazyData { ticket.data } }
         self.init(_nsError: NSError(domain: NSURLErrorDomain, code: error.code, userInfo: information))
     }
 }

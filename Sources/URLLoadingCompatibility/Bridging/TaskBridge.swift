@@ -66,8 +66,12 @@ final class TaskBridge: LoadSink, Sendable {
         var isReplacing = false
         /// Whose word its connections are trusted by, if that is not the session's delegate.
         var trustee: ObjectIdentifier?
-        /// It goes on with an earlier download.
-        var isResumption = false
+        /// It goes on with an earlier load.
+        var resumption: Resumption?
+        /// What it sends, if it is an upload.
+        var upload: UploadWork?
+        /// With what that goes on.
+        var ticket: UploadTicket?
         /// What a WebSocket's server has said in leaving.
         var closing: (code: URLSessionWebSocketTask.CloseCode, reason: Data?)?
     }
@@ -285,10 +289,14 @@ final class TaskBridge: LoadSink, Sendable {
     }
 
     /// Known from the moment on at which the task is over, and its delegate about to hear so.
-    var error: (any Error)? { state.withLock { $0.mailbox.error }.map { $0.classic } }
+    var error: (any Error)? {
+        let (error, ticket) = state.withLock { ($0.mailbox.error, $0.ticket) }
+        return error.map { $0.classic(ticket) }
+    }
 
     private func end(_ error: LoadError?, _ session: URLSession, _ task: URLSessionTask) {
-        let error = error.map { $0.classic }
+        let ticket = state.withLock { $0.ticket }
+        let error = error.map { $0.classic(ticket) }
         let (handler, response, body) = state.withLock { state in
             defer { state.handler = nil }
             return (state.handler, state.response, state.mailbox.takeCollected())
@@ -312,7 +320,7 @@ final class TaskBridge: LoadSink, Sendable {
         state.withLock { state in
             state.last = state.load?.snapshot
             (state.load, state.task, state.session, state.stream) = (nil, nil, nil, nil)
-            state.spool = nil
+            (state.spool, state.upload, state.resumption) = (nil, nil, nil)
         }
         task.forgetDelegate()
         session.left(identifier)

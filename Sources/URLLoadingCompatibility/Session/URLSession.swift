@@ -243,6 +243,19 @@ open class URLSession: NSObject, @unchecked Sendable {
         completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> URLSessionUploadTask { makeUpload(request, .data(bodyData ?? Data()), .data(completionHandler)) }
 
+    /// A suspended task that goes on with an upload that was cancelled or failed, from what the server has. It needs to
+    /// support the IETF's resumable uploads; a file must still be there, and as it was. Whose body is a stream is asked
+    /// for the rest of it (`needNewBodyStreamFrom`).
+    /// - Parameter resumeData: of ``URLSessionUploadTask/cancel(byProducingResumeData:)``, or of an error
+    ///   (``NSURLSessionUploadTaskResumeData``). One that makes no sense fails the task with `URLError.cannotOpenFile` when
+    ///   it is resumed, an upload the server has forgotten with `URLError.resourceUnavailable`.
+    open func uploadTask(withResumeData resumeData: Data) -> URLSessionUploadTask { makeResumedUpload(resumeData, nil) }
+
+    /// The same, the result given to a closure, once, on the ``delegateQueue``.
+    open func uploadTask(
+        withResumeData resumeData: Data, completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) -> URLSessionUploadTask { makeResumedUpload(resumeData, .data(completionHandler)) }
+
     // MARK: Downloads
 
     /// A suspended task that loads into a file.
