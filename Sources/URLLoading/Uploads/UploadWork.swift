@@ -161,6 +161,8 @@ package final class UploadWork: Sendable {
     private func follow(
         _ plan: UploadPlan, _ answer: UploadAnswer, _ situation: UploadPlan.Situation
     ) throws(LoadError) -> Request? {
+        // Its answer is not given again: that it is complete is one, too.
+        if state.withLock({ $0.hasRecalled }), answer.isComplete != true { return try question() }
         switch plan {
         case .finish, .recall: return deliver()
         case .ask: return try question()
