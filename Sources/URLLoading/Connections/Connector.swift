@@ -58,7 +58,7 @@ struct Connector: Sendable {
         let access = NetworkAccess(
             allowsCellular: configuration.allowsCellularAccess,
             allowsExpensive: configuration.allowsExpensiveNetworkAccess,
-            allowsConstrained: configuration.allowsConstrainedNetworkAccess)
+            allowsConstrained: configuration.allowsConstrainedNetworkAccess, traffic: configuration.trafficClass)
         return try await transport(to: origin, through: way, isSecure: isSecure, offering: [], control, access)
     }
 
@@ -113,7 +113,8 @@ struct Connector: Sendable {
         case .connect(let addresses):
             do throws(IOFailure) {
                 record?.mark(.connectStart)
-                return try await ConnectRace.connect(addresses, from: configuration.networkInterface?.binding, control)
+                return try await ConnectRace.connect(
+                    addresses, from: configuration.networkInterface?.binding, marked: access.traffic.mark, control)
             } catch {
                 throw LoadError(error)
             }

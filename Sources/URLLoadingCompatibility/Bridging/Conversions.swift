@@ -24,6 +24,7 @@ extension Request {
         made.allowsExpensiveNetworkAccess = request.allowsExpensiveNetworkAccess ? nil : false
         made.allowsConstrainedNetworkAccess = request.allowsConstrainedNetworkAccess ? nil : false
         if let timeout = request.ownTimeout { made.idleTimeout = Duration(timeout: timeout) ?? .seconds(Int64.max) }
+        if request.networkServiceType != .default { made.trafficClass = TrafficClass(request.networkServiceType) }
         let own = request.cachePolicy == .useProtocolCachePolicy ? policy : request.cachePolicy
         if own != .useProtocolCachePolicy { made.cachePolicy = Request.CachePolicy(own) }
         let attached = request.properties
@@ -104,6 +105,7 @@ extension Configuration {
         (allowsCellularAccess, allowsExpensiveNetworkAccess) = (values.allowsCellular, values.allowsExpensive)
         allowsConstrainedNetworkAccess = values.allowsConstrained
         waitsForConnectivity = values.waitsForConnectivity
+        trafficClass = TrafficClass(values.serviceType)
         tls.minimumVersion = values.minimumTLS == .TLSv13 ? .tls13 : .tls12
         tls.maximumVersion = values.maximumTLS == .TLSv12 ? .tls12 : .tls13
         authentication.credentials = values.credentials?.store
@@ -111,6 +113,22 @@ extension Configuration {
         cookies.acceptPolicy = values.acceptPolicy?.core
         cookies.fallbackPolicy = .onlyFromMainDocument
         cookies.sendsCookies = values.setsCookies
+    }
+}
+
+extension TrafficClass {
+    init(_ type: URLRequest.NetworkServiceType) {
+        self = switch type {
+        case .default: .ordinary
+        case .background: .background
+        case .responsiveData: .responsive
+        case .avStreaming: .streaming
+        case .responsiveAV: .interactive
+        case .video: .video
+        case .voice: .voice
+        // VoIP's control, not its sound.
+        case .voip, .networkServiceTypeCallSignaling: .signaling
+        }
     }
 }
 
