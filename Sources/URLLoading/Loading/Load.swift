@@ -10,7 +10,7 @@ import URLLoadingWire
 class Load: LoadControl, @unchecked Sendable {
     final let core: Core
     final let original: Request
-    let decisions: Decisions?
+    final private(set) var decisions: Decisions?
     /// Who wants to hear of the load; `nil` if nobody does.
     final let emission: Emission?
     /// Our own code in the tasks of handlers; `nil` until one is asked.
@@ -37,6 +37,9 @@ class Load: LoadControl, @unchecked Sendable {
             resource: request.resourceTimeout ?? configuration.resourceTimeout,
             clock: configuration.clock)
     }
+
+    /// Others decide. By whoever is about to begin it, and before.
+    final func decide(by decisions: Decisions) { self.decisions = decisions }
 
     /// The load of a verb, whose time runs from now; an error if the session takes none any more.
     static func begin(_ core: Core, _ request: Request, _ decisions: Decisions?) throws(LoadError) -> Load {

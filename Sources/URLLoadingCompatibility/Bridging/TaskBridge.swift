@@ -60,8 +60,10 @@ final class TaskBridge: LoadSink, Sendable {
         /// The body of the request as it was made; taken by the first sending.
         nonisolated(unsafe) var stream: InputStream?
         var beginning = Beginning.resting
-        /// It is suspended, and was not begun.
+        /// It is suspended.
         var isHeldUp = false
+        /// Its load was told to begin.
+        var hasBegun = false
         /// The load that ends now has another in its place.
         var isReplacing = false
         /// Whose word its connections are trusted by, if that is not the session's delegate.
@@ -107,22 +109,35 @@ final class TaskBridge: LoadSink, Sendable {
         if let fate { finish(fate) }
     }
 
+    /// The load begins, or goes on.
     func begin(_ priority: Float) {
-        if hasOtherTrustee { replace(original) }
-        let (load, fate) = state.withLock { ($0.load, $0.fate) }
-        // Decisions of the session know by it whose load they are about.
-        Self.$current.withValue(self) { load?.resume(TaskPriority(priority)) }
-        if let fate { finish(fate) }
+        let (isFirst, load) = state.withLock { state in
+            defer { state.hasBegun = true }
+            return (!state.hasBegun, state.load)
+        }
+        if isFirst, hasOtherTrustee { load?.decide(by: decisions) }
+        obey(priority)
+        if let fate = state.withLock({ $0.fate }) { finish(fate) }
+    }
+
+    /// Makes the load do what the last of several calls from several threads has said.
+    private func obey(_ priority: Float = URLSessionTask.defaultPriority) {
+        while true {
+            let (load, isHeldUp) = state.withLock { ($0.load, $0.isHeldUp) }
+            // Decisions of the session know by it whose load they are about.
+            if isHeldUp { load?.suspend() } else { Self.$current.withValue(self) { load?.resume(TaskPriority(priority)) } }
+            if state.withLock({ $0.isHeldUp }) == isHeldUp { return }
+        }
     }
 
     func prioritize(_ priority: Float) { state.withLock { $0.load }?.prioritize(TaskPriority(priority) ?? .medium) }
 
     func suspend() {
-        let load = state.withLock { state in
-            state.isHeldUp = true
-            return state.load
+        let hasBegun = state.withLock { state in
+            state.isHeldUp = state.task?.isHeldUp ?? true
+            return state.hasBegun
         }
-        load?.suspend()
+        if hasBegun { obey() }
     }
 
     func cancel() { cancel(LoadError(.cancelled, phase: .deciding, party: .local, url: original.url)) }

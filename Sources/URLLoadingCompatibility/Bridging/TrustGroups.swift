@@ -53,7 +53,6 @@ extension TaskBridge {
 
     /// Before its load begins: whether that was made when the task had another delegate.
     var hasOtherTrustee: Bool {
-        guard kind == .data || kind == .download else { return false }
         let trustee = trustee.map { ObjectIdentifier($0) }
         return state.withLock { $0.load != nil && !$0.isCanceled && $0.trustee != trustee }
     }

@@ -89,6 +89,9 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
         }
     }
 
+    /// More suspensions than resumptions.
+    final var isHeldUp: Bool { own.withLock { $0.suspensions > 0 } }
+
     final var ownDelegate: (any URLSessionTaskDelegate)? { own.withLock { $0.delegate } }
 
     final func forgetDelegate() {
