@@ -89,6 +89,8 @@ package final class UploadWork: Sendable {
         var fields = Headers()
         state.withLock { state in
             guard case .create(let range) = state.step else { return }
+            // Sent again, it makes another.
+            (state.place, state.acknowledged) = (nil, 0)
             if case .parts(let parts)? = prepared.body, case .file(let reader, _)? = parts.first {
                 (state.modified, state.length) = (reader.modified, reader.size)
             }

@@ -209,6 +209,19 @@ struct ResumedUploadRows {
         }
     }
 
+    @Test("an upload that was sent again for a challenge goes on where the second is")
+    func challenged() async throws {
+        try await Self.rig { server, origin, recorder, session in
+            recorder.onChallenge = { $1(.useCredential, URLCredential(user: "u", password: "p", persistence: .none)) }
+            server.inject(.init(.announced, status: .unauthorized, ["WWW-Authenticate": "Basic realm=\"x\""]))
+            let data = try await Self.interrupted(server, recorder, session.uploadTask(with: Self.request(origin), from: Self.content))
+            #expect(server.uploads.count == 2)
+            let (body, _) = try await session.upload(resumeFrom: data)
+            #expect(body == Data("400000 bytes".utf8))
+            #expect(server.uploads.last?.isComplete == true && server.transfers.last?.path == server.uploads.last?.path)
+        }
+    }
+
     @Test("a server that takes only so much at once gets the rest in parts", arguments: [true, false])
     func parts(_ announces: Bool) async throws {
         var setting = ResumableUploadServer.Configuration()
