@@ -18,7 +18,7 @@ package struct UploadTicket: Sendable {
         case demanded
     }
 
-    /// Its method and URL; of its fields those that cannot be secrets.
+    /// Its method and URL, and over which networks and how it goes; of its fields those that cannot be secrets.
     package let request: Request
     package let source: Source
     let place: URL
@@ -30,7 +30,10 @@ package struct UploadTicket: Sendable {
     init(_ request: Request, _ source: Source, place: URL, length: Int64?, identity: UploadIdentity?) {
         var kept = Request(url: request.url.withoutUserinfo, method: request.method)
         for field in request.headers where Self.harmless.contains(field.name) { kept.headers.append(field.name, field.value) }
-        kept.idleTimeout = request.idleTimeout
+        (kept.idleTimeout, kept.handlesCookies, kept.trafficClass) = (request.idleTimeout, request.handlesCookies, request.trafficClass)
+        kept.allowsCellularAccess = request.allowsCellularAccess
+        kept.allowsExpensiveNetworkAccess = request.allowsExpensiveNetworkAccess
+        kept.allowsConstrainedNetworkAccess = request.allowsConstrainedNetworkAccess
         (self.request, self.source, self.place) = (kept, source, place)
         (self.length, self.identity) = (length, identity)
     }
@@ -54,6 +57,32 @@ package struct UploadTicket: Sendable {
         var ends: String?
         /// The content follows.
         var hasContent: Bool
+        var manner: Manner
+    }
+
+    /// How the request goes.
+    private struct Manner: Codable {
+        /// Milliseconds.
+        var idle: Int64?
+        var cookies: Bool
+        var traffic: UInt8?
+        var cellular: Bool?
+        var expensive: Bool?
+        var constrained: Bool?
+
+        init(_ request: Request) {
+            idle = request.idleTimeout.map { LoadControl.nanoseconds($0) / 1_000_000 }
+            (cookies, traffic) = (request.handlesCookies, request.trafficClass?.codePoint)
+            (cellular, expensive) = (request.allowsCellularAccess, request.allowsExpensiveNetworkAccess)
+            constrained = request.allowsConstrainedNetworkAccess
+        }
+
+        func apply(to request: inout Request) {
+            request.idleTimeout = idle.map { .milliseconds(max(1, $0)) }
+            (request.handlesCookies, request.trafficClass) = (cookies, traffic.map { TrafficClass(codePoint: $0) })
+            (request.allowsCellularAccess, request.allowsExpensiveNetworkAccess) = (cellular, expensive)
+            request.allowsConstrainedNetworkAccess = constrained
+        }
     }
 
     /// What ``init(_:)`` reads: a version, a digest, a record in one line, and the content if it is in memory.
@@ -63,7 +92,7 @@ package struct UploadTicket: Sendable {
         let record = Record(
             url: request.url.absoluteString, method: request.method.rawValue,
             fields: request.headers.map { [$0.name.description, $0.value] }, place: place.absoluteString, length: length,
-            path: identity?.path, modified: identity?.modified, ends: identity?.digest, hasContent: source.isData)
+            path: identity?.path, modified: identity?.modified, ends: identity?.digest, hasContent: source.isData, manner: Manner(request))
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         // Strings and numbers alone: nothing that could not be encoded.
@@ -91,6 +120,7 @@ package struct UploadTicket: Sendable {
         // Credentials go where the upload lies: to whom the request names, and to nobody else.
         guard Request(url: place).goes(where: request), record.fields.allSatisfy({ $0.count == 2 }), record.length ?? 0 >= 0 else { return nil }
         for field in record.fields { request.headers.append(FieldName(field[0]), field[1]) }
+        record.manner.apply(to: &request)
         let (source, identity): (Source, UploadIdentity?)
         if record.hasContent {
             guard record.length == Int64(content.count) else { return nil }

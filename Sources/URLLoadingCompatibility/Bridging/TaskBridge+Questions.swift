@@ -18,6 +18,11 @@ extension TaskBridge {
             return decisions
         }
         var decisions = Decisions()
+        // A stream may outlive its task, and asks about nothing else.
+        if kind == .stream {
+            decisions.challenge = challengeDecision()
+            return decisions
+        }
         decisions.redirect = Decision { [self] redirect in try await decide(redirect) }
         decisions.newBody = Decision { [self] demand in try await makeBody(demand) }
         decisions.challenge = challengeDecision()

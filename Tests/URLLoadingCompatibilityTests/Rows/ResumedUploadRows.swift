@@ -63,7 +63,9 @@ struct ResumedUploadRows {
         try await Self.rig { server, origin, recorder, session in
             let heard = Box<Int>(), totals = Box<Int64>()
             recorder.onInformational = { heard.add($1.statusCode) }
-            let first = session.uploadTask(with: Self.request(origin), from: Self.content)
+            var request = Self.request(origin)
+            (request.timeoutInterval, request.httpShouldHandleCookies, request.networkServiceType) = (30, false, .background)
+            let first = session.uploadTask(with: request, from: Self.content)
             let data = try await Self.interrupted(server, recorder, first)
             #expect(heard.all == [104])
             #expect(!String(decoding: data.prefix(2_000), as: UTF8.self).contains("secret"))
