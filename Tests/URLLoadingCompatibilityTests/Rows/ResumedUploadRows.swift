@@ -117,11 +117,14 @@ struct ResumedUploadRows {
                 answer(InputStream(data: Self.content.dropFirst(Int(offset))))
             }
             let data = try await Self.interrupted(server, recorder, session.uploadTask(withStreamedRequest: Self.request(origin)))
-            let second = session.uploadTask(withResumeData: data), delegate = Async()
-            if isAsync { second.delegate = delegate }
-            second.resume()
-            await recorder.completed.reaches(2)
-            if isAsync { #expect(delegate.offsets.all == [Self.cut]) } else {
+            if isAsync {
+                let delegate = Async()
+                let (body, _) = try await session.upload(resumeFrom: data, delegate: delegate)
+                #expect(delegate.offsets.all == [Self.cut] && body == Data("400000 bytes".utf8))
+            } else {
+                let second = session.uploadTask(withResumeData: data)
+                second.resume()
+                await recorder.completed.reaches(2)
                 #expect(offsets.all == [Self.cut] && recorder.words(second) == "rest sent response data complete")
             }
             Self.expectWhole(server)
