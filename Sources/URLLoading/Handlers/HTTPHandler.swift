@@ -89,7 +89,7 @@ struct HTTPHandler: DirectHandler {
             hop.request, load.core.defaultFields, isForeign: hop.isForeign, contentType: body.contentType)
         if retries.dropsExpectation { prepared.dropExpectation() }
         prepared.body = try await OutgoingBody.open(body, load)
-        load.willSend(&prepared)
+        try load.willSend(&prepared)
         return prepared
     }
 

@@ -219,7 +219,7 @@ class Load: LoadControl, @unchecked Sendable {
     func another(after exchange: any Exchange, _ hop: Hop) throws(LoadError) -> Request? { nil }
 
     /// A request with a body is about to go out.
-    func willSend(_ request: inout PreparedRequest) {}
+    func willSend(_ request: inout PreparedRequest) throws(LoadError) {}
 
     /// One more answer to a load that has its response already. Redirects are not followed.
     final func ask(again hop: Hop) async throws(LoadError) -> any Exchange {

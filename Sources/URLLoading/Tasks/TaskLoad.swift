@@ -186,7 +186,7 @@ final class TaskLoad: Load, @unchecked Sendable {
         return try await run(first)
     }
 
-    override func willSend(_ request: inout PreparedRequest) { upload?.complete(&request) }
+    override func willSend(_ request: inout PreparedRequest) throws(LoadError) { try upload?.complete(&request) }
 
     @inline(never)
     private func resume(_ download: DownloadWork) async throws(LoadError) -> any Exchange {

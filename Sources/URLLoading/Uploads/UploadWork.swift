@@ -85,20 +85,24 @@ package final class UploadWork: Sendable {
     }
 
     /// A request with a body is about to go out: that of a creation says that it can be resumed (draft §4.2.1).
-    func complete(_ prepared: inout PreparedRequest) {
-        var fields = Headers()
-        state.withLock { state in
-            guard case .create(let range) = state.step else { return }
+    func complete(_ prepared: inout PreparedRequest) throws(LoadError) {
+        var fields = Headers(), file: FileReader?
+        if case .parts(let parts)? = prepared.body, case .file(let reader, _)? = parts.first { file = reader }
+        let isChanged = state.withLock { state -> Bool in
+            guard case .create(let range) = state.step else {
+                // A part of another file would be put behind what is there.
+                return file.map { $0.size != state.length || $0.modified != state.modified ?? state.identity?.modified } ?? false
+            }
             // Sent again, it makes another.
             (state.place, state.acknowledged) = (nil, 0)
-            if case .parts(let parts)? = prepared.body, case .file(let reader, _)? = parts.first {
-                (state.modified, state.length) = (reader.modified, reader.size)
-            }
+            if let file { (state.modified, state.length) = (file.modified, file.size) }
             if state.length == nil { state.length = prepared.body?.length }
             fields[.uploadComplete] = StructuredField.text(range.upperBound >= state.length ?? Self.unknown)
             fields[.uploadLength] = state.length.flatMap { StructuredField.text($0) }
             fields[.uploadInteropVersion] = StructuredField.text(ResumableUploads.interopVersion)
+            return false
         }
+        if isChanged { throw LoadError(.uploadSourceChanged, phase: .preparing, party: .local, url: request.url) }
         if !fields.isEmpty { prepared.set(fields) }
     }
 

@@ -116,28 +116,32 @@ final class TaskBridge: LoadSink, Sendable {
             return (!state.hasBegun, state.load)
         }
         if isFirst, hasOtherTrustee { load?.decide(by: decisions) }
-        obey(priority)
-        if let fate = state.withLock({ $0.fate }) { finish(fate) }
+        let fate = obey(load, isHeldUp: false, priority)
+        if let fate { finish(fate) }
     }
 
     /// Makes the load do what the last of several calls from several threads has said.
-    private func obey(_ priority: Float = URLSessionTask.defaultPriority) {
+    /// - Returns: why it cannot begin.
+    @discardableResult
+    private func obey(_ load: BridgedLoad?, isHeldUp: Bool, _ priority: Float = URLSessionTask.defaultPriority) -> LoadError? {
+        var (load, isHeldUp, fate) = (load, isHeldUp, nil as LoadError?)
         while true {
-            let (load, isHeldUp) = state.withLock { ($0.load, $0.isHeldUp) }
             // Decisions of the session know by it whose load they are about.
             if isHeldUp { load?.suspend() } else { Self.$current.withValue(self) { load?.resume(TaskPriority(priority)) } }
-            if state.withLock({ $0.isHeldUp }) == isHeldUp { return }
+            let said = isHeldUp
+            (load, isHeldUp, fate) = state.withLock { ($0.load, $0.isHeldUp, $0.fate) }
+            if said == isHeldUp { return fate }
         }
     }
 
     func prioritize(_ priority: Float) { state.withLock { $0.load }?.prioritize(TaskPriority(priority) ?? .medium) }
 
     func suspend() {
-        let hasBegun = state.withLock { state in
+        let (hasBegun, load, isHeldUp) = state.withLock { state in
             state.isHeldUp = state.task?.isHeldUp ?? true
-            return state.hasBegun
+            return (state.hasBegun, state.load, state.isHeldUp)
         }
-        if hasBegun { obey() }
+        if hasBegun { obey(load, isHeldUp: isHeldUp) }
     }
 
     func cancel() { cancel(LoadError(.cancelled, phase: .deciding, party: .local, url: original.url)) }

@@ -303,6 +303,25 @@ struct ResumedUploadRows {
         }
     }
 
+    @Test("a file that changes while the server is asked is not put behind what is there")
+    func changesMeanwhile() async throws {
+        try await Self.withFile { file in
+            try await Self.rig { server, origin, recorder, session in
+                let data = try await Self.interrupted(server, recorder, session.uploadTask(with: Self.request(origin), fromFile: file))
+                server.inject(.init(.asked, status: .unauthorized, ["WWW-Authenticate": "Basic realm=\"x\""]))
+                recorder.onChallenge = { _, answer in
+                    try? Data(Self.content.reversed()).write(to: file)
+                    answer(.useCredential, URLCredential(user: "u", password: "p", persistence: .none))
+                }
+                let task = session.uploadTask(withResumeData: data)
+                task.resume()
+                await recorder.completed.reaches(2)
+                #expect((recorder.record(task).errors.first ?? nil)?.code == .cannotOpenFile)
+                #expect(server.uploads.first?.content.count == Int(Self.cut))
+            }
+        }
+    }
+
     @Test("a server that is away for a while costs nothing: the resume data is in the next error, too")
     func stillAway() async throws {
         try await Self.rig { server, origin, recorder, session in
