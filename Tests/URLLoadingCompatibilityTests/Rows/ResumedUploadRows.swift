@@ -217,9 +217,15 @@ struct ResumedUploadRows {
     @Test("an upload that was sent again for a challenge goes on where the second is")
     func challenged() async throws {
         try await Self.rig { server, origin, recorder, session in
-            recorder.onChallenge = { $1(.useCredential, URLCredential(user: "u", password: "p", persistence: .none)) }
-            server.inject(.init(.announced, status: .unauthorized, ["WWW-Authenticate": "Basic realm=\"x\""]))
-            let data = try await Self.interrupted(server, recorder, session.uploadTask(with: Self.request(origin), from: Self.content))
+            recorder.onChallenge = { _, answer in
+                server.inject(.init(.received(Self.cut), .reset))
+                answer(.useCredential, URLCredential(user: "u", password: "p", persistence: .none))
+            }
+            server.inject(.init(.completed, status: .unauthorized, ["WWW-Authenticate": "Basic realm=\"x\""]))
+            let task = session.uploadTask(with: Self.request(origin), from: Self.content)
+            task.resume()
+            await recorder.completed.reaches(1)
+            let data = try #require((recorder.record(task).errors.first ?? nil)?.uploadTaskResumeData)
             #expect(server.uploads.count == 2)
             let (body, _) = try await session.upload(resumeFrom: data)
             #expect(body == Data("400000 bytes".utf8))
