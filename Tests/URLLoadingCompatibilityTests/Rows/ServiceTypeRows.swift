@@ -16,7 +16,8 @@ struct ServiceTypeRows {
             }
             return result == 0 ? Int(UInt16(bigEndian: address.sin_port)) : nil
         }
-        for descriptor in Int32(3)..<4096
+        let open = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        for descriptor in open.compactMap({ Int32($0) })
         where port({ getsockname(descriptor, $0, $1) }) == local && port({ getpeername(descriptor, $0, $1) }) == remote {
             var octet: Int32 = 0, size = socklen_t(MemoryLayout<Int32>.size)
             // IP_TOS

@@ -86,7 +86,8 @@ struct TrafficClassRows {
     /// What the system says of our end of a connection: the code point, and the priority of its packets.
     static func ownMark(_ metrics: LoadMetrics) -> (codePoint: Int, priority: Int)? {
         guard let last = metrics.transactions.last, let port = last.localPort, let peer = last.remotePort else { return nil }
-        for descriptor in Int32(3)..<4096 {
+        let open = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        for descriptor in open.compactMap({ Int32($0) }) {
             var storage = sockaddr_storage(), length = socklen_t(MemoryLayout<sockaddr_storage>.size)
             let isSocket = withUnsafeMutablePointer(to: &storage) {
                 $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) } == 0
