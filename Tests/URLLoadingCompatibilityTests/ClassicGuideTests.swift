@@ -112,6 +112,54 @@ struct ClassicGuideTests {
         }
     }
 
+    /// Gives what follows of a film.
+    final class Reel: NSObject, URLSessionTaskDelegate, Sendable {
+        let film: Data
+        init(_ film: Data) { self.film = film }
+
+        func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask) async -> InputStream? {
+            InputStream(data: film)
+        }
+        func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask, from offset: Int64) async -> InputStream? {
+            InputStream(data: film.dropFirst(Int(offset)))
+        }
+    }
+
+    @Test("guide: an upload goes on after an interruption")
+    func interruption() async throws {
+        try await withTestOrigin { origin in
+            let server = ResumableUploadServer()
+            server.serve("/films", on: origin)
+            let content = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0) })
+            let film = FileManager.default.temporaryDirectory.appendingPathComponent("film-\(UUID().uuidString)")
+            try content.write(to: film)
+            defer { try? FileManager.default.removeItem(at: film) }
+            var request = URLRequest(url: origin.url("/films"))
+            request.httpMethod = "POST"
+            let session = URLSession(configuration: .ephemeral)
+            server.inject(.init(.received(70_000), .reset))
+            do {
+                _ = try await session.upload(for: request, fromFile: film)
+                Issue.record("it was lost")
+            } catch let error as URLError {
+                guard let data = error.uploadTaskResumeData else { throw error }
+                _ = try await session.upload(resumeFrom: data)
+            }
+            #expect(server.uploads.first.map { Data($0.content) == content && $0.isComplete } == true)
+
+            let reel = Reel(content), streaming = URLSession(configuration: .ephemeral, delegate: reel, delegateQueue: nil)
+            server.inject(.init(.received(70_000), .reset))
+            let task = streaming.uploadTask(withStreamedRequest: request)
+            task.resume()
+            while task.state != .completed { try await Task.sleep(for: .microseconds(200)) }
+            let data = try #require((task.error as? URLError)?.uploadTaskResumeData)
+            _ = try await streaming.upload(resumeFrom: data)
+            #expect(server.uploads.last.map { Data($0.content) == content && $0.isComplete } == true)
+            session.invalidateAndCancel()
+            streaming.invalidateAndCancel()
+        }
+    }
+
     @Test("guide: WebSockets, and connections without a session")
     func conversations() async throws {
         try await withTestOrigin { origin in

@@ -8,7 +8,8 @@ import URLLoadingWire
 
 /// Keeps responses in the place of a ``ResponseCache``; for the classic shape.
 package protocol ForeignCache: AnyObject, Sendable {
-    /// What is kept for a GET like this, whatever its age. The load waits for it, but not beyond its own end.
+    /// What is kept for a GET like this, whatever its age. The load waits for it, but not beyond its own end, nor longer than
+    /// it would wait for a server that says nothing: then nothing is kept.
     func cachedResponse(for request: Request) async -> CachedResponse?
     /// Keeps what a server has confirmed.
     func store(_ entry: CachedResponse, for request: Request)
@@ -29,11 +30,13 @@ extension SessionCache {
             return SessionCache(of: self, ForeignStorage(foreign, request, nil, storage.removals))
         }
         request.method = .get
-        let ending = await Interruption.run(load) { [request] in await foreign.cachedResponse(for: request) }
-        guard case .answered(let entry) = ending else {
-            throw LoadError(load.stopReason ?? .cancelled, phase: .preparing).at(request.url)
+        let limit = load.idleLimit == .max ? nil : Duration.nanoseconds(load.idleLimit)
+        let ending = await Interruption.run(load, within: limit) { [request] in await foreign.cachedResponse(for: request) }
+        switch ending {
+        case .answered(let entry): return SessionCache(of: self, ForeignStorage(foreign, request, entry, storage.removals))
+        case .late: return SessionCache(of: self, ForeignStorage(foreign, request, nil, storage.removals))
+        case .stopped: throw LoadError(load.stopReason ?? .cancelled, phase: .preparing).at(request.url)
         }
-        return SessionCache(of: self, ForeignStorage(foreign, request, entry, storage.removals))
     }
 }
 

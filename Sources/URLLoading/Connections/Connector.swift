@@ -53,13 +53,13 @@ struct Connector: Sendable {
 
     /// A connection for bytes that are not HTTP's, so it offers no protocol (RFC 7301).
     func stream(
-        to origin: Origin, through way: ProxyChain, isSecure: Bool, _ control: LoadControl
+        to origin: Origin, through way: ProxyChain, isSecure: Bool, _ control: LoadControl, _ record: TransactionRecord? = nil
     ) async throws(LoadError) -> any Transport {
         let access = NetworkAccess(
             allowsCellular: configuration.allowsCellularAccess,
             allowsExpensive: configuration.allowsExpensiveNetworkAccess,
-            allowsConstrained: configuration.allowsConstrainedNetworkAccess)
-        return try await transport(to: origin, through: way, isSecure: isSecure, offering: [], control, access)
+            allowsConstrained: configuration.allowsConstrainedNetworkAccess, traffic: configuration.trafficClass)
+        return try await transport(to: origin, through: way, isSecure: isSecure, offering: [], control, access, record)
     }
 
     /// TLS over a connection in use. One that was dialed by a test's own means stays in the clear.
@@ -113,7 +113,8 @@ struct Connector: Sendable {
         case .connect(let addresses):
             do throws(IOFailure) {
                 record?.mark(.connectStart)
-                return try await ConnectRace.connect(addresses, from: configuration.networkInterface?.binding, control)
+                return try await ConnectRace.connect(
+                    addresses, from: configuration.networkInterface?.binding, marked: access.traffic.mark, control)
             } catch {
                 throw LoadError(error)
             }

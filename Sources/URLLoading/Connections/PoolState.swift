@@ -306,6 +306,9 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
     /// Whether anybody on the way proves who he is.
     var isProven: Bool { origin.isSecure || way.proxies.contains { $0.kind == .https } }
 
+    /// How its connections are marked.
+    var traffic = TrafficClass.ordinary
+
     /// Another place than the URL's is connected to: a proxy, which would go by the URL, is asked for a tunnel there.
     var isMoved = false
 
@@ -320,7 +323,7 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
 
     /// Whether both go to the same proxy, which gets the requests themselves, with the same credentials and trust.
     func isForwarded(as other: Route) -> Bool {
-        identity == nil && other.identity == nil && way == other.way && trust == other.trust && forwarder != nil && other.forwarder != nil
+        identity == nil && other.identity == nil && way == other.way && trust == other.trust && traffic == other.traffic && forwarder != nil && other.forwarder != nil
     }
 
     var description: String { way.isDirect ? "\(origin)" : "\(origin) through \(way)" }

@@ -49,6 +49,7 @@ extension FTPHandler {
     ) async throws(LoadError) -> FTPTransfer {
         let core = load.core, access = NetworkAccess(request, core.configuration, to: plan.target.origin.host)
         var route = Route(origin: plan.target.origin, way: way)
+        route.traffic = access.traffic
         route.ftp = FTPKey(login.credential, core.configuration.ftp)
         route.trust = Route.Trust(generation: core.pool.connector.secure.generation, group: load.handshakeDecision?.group ?? 0)
         let dialling = FTPDialling(load, access, route)

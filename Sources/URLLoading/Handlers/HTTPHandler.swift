@@ -89,6 +89,7 @@ struct HTTPHandler: DirectHandler {
             hop.request, load.core.defaultFields, isForeign: hop.isForeign, contentType: body.contentType)
         if retries.dropsExpectation { prepared.dropExpectation() }
         prepared.body = try await OutgoingBody.open(body, load)
+        try load.willSend(&prepared)
         return prepared
     }
 
@@ -117,6 +118,7 @@ struct HTTPHandler: DirectHandler {
         // What opens a connection opens none that a proxy shares among its clients (RFC 4559 §6).
         if let identity = request.identity, identity.login.mayPass(route.forwarder) { route.identity = identity }
         let access = NetworkAccess(request.request, configuration)
+        route.traffic = access.traffic
         let leased: LeasedConnection
         if load.takesUpgrade, !fresh, let tunnel = pool.leaseForTunnel(route) {
             leased = tunnel

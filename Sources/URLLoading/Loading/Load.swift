@@ -10,7 +10,7 @@ import URLLoadingWire
 class Load: LoadControl, @unchecked Sendable {
     final let core: Core
     final let original: Request
-    let decisions: Decisions?
+    final private(set) var decisions: Decisions?
     /// Who wants to hear of the load; `nil` if nobody does.
     final let emission: Emission?
     /// Our own code in the tasks of handlers; `nil` until one is asked.
@@ -37,6 +37,9 @@ class Load: LoadControl, @unchecked Sendable {
             resource: request.resourceTimeout ?? configuration.resourceTimeout,
             clock: configuration.clock)
     }
+
+    /// Others decide. By whoever is about to begin it, and before.
+    final func decide(by decisions: Decisions) { self.decisions = decisions }
 
     /// The load of a verb, whose time runs from now; an error if the session takes none any more.
     static func begin(_ core: Core, _ request: Request, _ decisions: Decisions?) throws(LoadError) -> Load {
@@ -77,7 +80,7 @@ class Load: LoadControl, @unchecked Sendable {
                 hop = next
                 continue
             }
-            if let other = another(after: exchange, hop) {
+            if let other = try next(after: exchange, hop) {
                 exchange.release()
                 hop = Hop(request: other)
                 continue
@@ -207,8 +210,16 @@ class Load: LoadControl, @unchecked Sendable {
         }
     }
 
-    /// What is asked for instead if an answer is of no use.
-    func another(after exchange: any Exchange, _ hop: Hop) -> Request? { nil }
+    @inline(never)  // One frame less in the common case.
+    private func next(after exchange: any Exchange, _ hop: Hop) throws(LoadError) -> Request? {
+        do throws(LoadError) { return try another(after: exchange, hop) } catch { throw exchange.failed(error).at(hop.request.url) }
+    }
+
+    /// What is asked for instead if an answer is of no use, or not the last.
+    func another(after exchange: any Exchange, _ hop: Hop) throws(LoadError) -> Request? { nil }
+
+    /// A request with a body is about to go out.
+    func willSend(_ request: inout PreparedRequest) throws(LoadError) {}
 
     /// One more answer to a load that has its response already. Redirects are not followed.
     final func ask(again hop: Hop) async throws(LoadError) -> any Exchange {

@@ -174,7 +174,7 @@ extension LoadError.Reason {
     /// What was loaded cannot be given its name.
     public static let cannotMoveFile = Self("cannotMoveFile", -3006)
     /// With this token nothing can be resumed: it is damaged, or its file is not what was left.
-    public static let resumeTokenRefused = Self("resumeTokenRefused", -3002)
+    public static let resumeTokenRefused = Self("resumeTokenRefused", -3001)
     /// It has no such range of bytes.
     public static let rangeNotSatisfiable = Self("rangeNotSatisfiable", -1008)
 

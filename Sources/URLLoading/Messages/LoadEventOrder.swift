@@ -45,8 +45,9 @@ public struct LoadEventOrder: Sendable, CustomStringConvertible {
         guard stage < .measured else { return note(event, false) }
         switch event {
         case .canonicalized:
-            // Each request of a chain of redirects may be brought into form.
-            return move(event, if: stage <= .sending && sent == 0, to: stage)
+            // Each request of a chain of redirects may be brought into form, and each of an upload in several.
+            sent = 0
+            return move(event, if: stage <= .sending, to: stage)
         case .bodySent(let bytes):
             // Sent again on a fresh connection, a body begins anew.
             let grows = bytes.total == sent + Int64(bytes.count) || bytes.total == Int64(bytes.count)

@@ -58,6 +58,11 @@ public struct Request: Sendable {
         get { storage.allowsConstrained }
         set { mutable.allowsConstrained = newValue }
     }
+    /// Overrides ``Configuration/trafficClass``.
+    public var trafficClass: TrafficClass? {
+        get { storage.trafficClass }
+        set { mutable.trafficClass = newValue }
+    }
     /// Overrides ``Configuration/retryPolicy``; ``RetryPolicy/never`` for one try.
     public var retryPolicy: RetryPolicy? {
         get { storage.retryPolicy?.value }
@@ -153,6 +158,7 @@ public struct Request: Sendable {
         /// Large, and mostly not there.
         var retryPolicy: Boxed<RetryPolicy>?
         var waitsForConnectivity: Bool?
+        var trafficClass: TrafficClass?
         var handlesCookies = true
         var mainDocumentURL: URL?
         var cachePolicy: CachePolicy?
@@ -179,6 +185,7 @@ public struct Request: Sendable {
             allowsConstrained = other.allowsConstrained
             retryPolicy = other.retryPolicy
             waitsForConnectivity = other.waitsForConnectivity
+            trafficClass = other.trafficClass
             cachePolicy = other.cachePolicy
             handlesCookies = other.handlesCookies
             mainDocumentURL = other.mainDocumentURL

@@ -54,6 +54,27 @@ final class TransactionRecord: @unchecked Sendable {
     }
     private var isFTP = false
 
+    /// Of a stream, which speaks no protocol that we know.
+    init(stream request: Request) {
+        self.request = request
+        fetchType = .network
+        fields = nil
+        framing = .none
+        isStream = true
+        mark(.fetchStart)
+    }
+    private var isStream = false
+
+    func connected(_ transport: any Transport, throughProxy: Bool) {
+        mark(.connectEnd)
+        (facts, usesProxy) = (ConnectionFacts(transport, Connector.makeIdentifier()), throughProxy)
+    }
+
+    func end(sent: Int64, received: Int64) {
+        mark(.end)
+        (traffic.sent, traffic.content, traffic.receivedBody, decoded) = (sent, sent, received, received)
+    }
+
     // MARK: Moments
 
     /// What happens again keeps its last moment.
@@ -72,7 +93,7 @@ final class TransactionRecord: @unchecked Sendable {
     private var isHTTP2 = false
 
     var protocolName: String? {
-        guard facts != nil else { return nil }
+        guard facts != nil, !isStream else { return nil }
         if isHTTP2 { return "h2" }
         if isFTP { return "ftp" }
         return response?.http?.version == .http10 ? "http/1.0" : "http/1.1"

@@ -1,4 +1,4 @@
-// Which kinds of networks a request may be sent over. Pure, but for the look at the path, which only who
+// Which kinds of networks a request may be sent over, and how. Pure, but for the look at the path, which only who
 // forbids something pays for.
 
 import Synchronization
@@ -9,6 +9,8 @@ struct NetworkAccess: Sendable {
     var allowsCellular = true
     var allowsExpensive = true
     var allowsConstrained = true
+    /// How its packets are marked.
+    var traffic = TrafficClass.ordinary
     /// Where there is no network nothing is tried, for the load waits for one; `nil` if it does not.
     var pathNote: PathNote?
     var needsPath: Bool { pathNote != nil }
@@ -56,6 +58,7 @@ extension NetworkAccess {
         allowsCellular = request.allowsCellularAccess ?? configuration.allowsCellularAccess
         allowsExpensive = request.allowsExpensiveNetworkAccess ?? configuration.allowsExpensiveNetworkAccess
         allowsConstrained = request.allowsConstrainedNetworkAccess ?? configuration.allowsConstrainedNetworkAccess
+        traffic = request.trafficClass ?? configuration.trafficClass
         guard request.waitsForConnectivity ?? configuration.waitsForConnectivity else { return }
         guard let host = host ?? (try? request.destination.get())?.route.origin.host else { return }
         pathNote = host.isThisMachine ? nil : PathNote()

@@ -77,6 +77,9 @@ public struct Configuration: Sendable {
         }
     }
 
+    /// What its loads are for, as far as networks need to know. A request may have its own.
+    public var trafficClass = TrafficClass.ordinary
+
     /// How `ftp` is spoken.
     public var ftp = FTP()
 

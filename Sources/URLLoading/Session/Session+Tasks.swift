@@ -27,4 +27,9 @@ extension Session {
     ) -> LoadTask<Data> {
         LoadTask(TaskLoad(core, request, decisions, sink: sink, holdsSession: holdsSession), self)
     }
+
+    /// The same for an upload that may be resumed.
+    package nonisolated func uploadTask(_ upload: UploadWork, decisions: Decisions?, sink: any LoadSink) -> LoadTask<Data> {
+        LoadTask(TaskLoad(core, upload.request, decisions, sink: sink, upload: upload, holdsSession: true), self)
+    }
 }

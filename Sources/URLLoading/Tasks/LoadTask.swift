@@ -47,6 +47,9 @@ public final class LoadTask<Output: Sendable>: Sendable, Identifiable, CustomStr
     /// Begins the load, or lets it go on. Resuming a running or completed task does nothing.
     public func resume() { if !isOver { load.resume() } }
 
+    /// Others decide than those it was made with. Before it begins, by whoever is about to begin it.
+    package func decide(by decisions: Decisions) { load.decide(by: decisions) }
+
     /// The same; if the load begins with this, it does so with that priority.
     package func resume(priority: TaskPriority?) { load.resume(priority) }
 

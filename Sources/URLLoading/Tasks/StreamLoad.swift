@@ -26,6 +26,12 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
 
     let sentCount = Atomic<Int64>(0)
     let receivedCount = Atomic<Int64>(0)
+    /// Of the classic shape; `nil` for a stream that asks nobody but its session.
+    private var decisions: Decisions?
+    private let started = LoadMetrics.Moment.Origin(nanoseconds: Poller.now(), date: Date())
+    /// Of its connection.
+    private let record: TransactionRecord?
+
     /// How many sides wait for the peer.
     private let waits = Lock(0)
 
@@ -42,6 +48,7 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
         self.origin = origin
         url = origin.flatMap { URL(string: "tcp://\($0.host):\($0.port)") }
         wantsSecurity = isSecure
+        record = url.map { TransactionRecord(stream: Request(url: $0)) }
         state = Lock(StreamState(adopting: transport, isSecure: isSecure))
         buffer = StreamBuffer(received)
         let configuration = core.configuration
@@ -91,8 +98,17 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
         }
     }
 
-    /// A stream has no decisions of its own.
-    override var handshakeDecision: HandshakeDecision? { HandshakeDecision(session: core.decisions, load: nil) }
+    override var handshakeDecision: HandshakeDecision? { HandshakeDecision(session: core.decisions, load: decisions) }
+
+    func decide(by decisions: Decisions) { self.decisions = decisions }
+
+    /// Of one that has ended.
+    var metrics: LoadMetrics {
+        guard let record else { return LoadMetrics(started, end: Poller.now(), redirectCount: 0, []) }
+        record.end(sent: sentCount.load(ordering: .relaxed), received: receivedCount.load(ordering: .relaxed))
+        return LoadMetrics(
+            started, end: record[.end], redirectCount: 0, [LoadMetrics.Transaction(record: record, origin: started)])
+    }
 
     override func didStop() { settle() }
 
@@ -102,12 +118,15 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
             let transport = try await core.proxies.first(to: origin, url, for: self) { (way) throws(LoadError) in
                 // A stream asks nobody: it says what the session's loads have found out.
                 let way = core.authenticator.isInUse ? core.authenticator.opened(way) : way
-                return try await core.pool.connector.stream(to: origin, through: way, isSecure: wantsSecurity, self)
+                return try await core.pool.connector.stream(to: origin, through: way, isSecure: wantsSecurity, self, record)
             }
+            record?.connected(transport, throughProxy: !core.proxies.isDirect)
             attach(transport.slot)
             result = .success(transport)
         } catch {
-            result = .failure(LoadError(stopReason, or: error).at(url))
+            let error = LoadError(stopReason, or: error).at(url)
+            record?.error = error
+            result = .failure(error)
         }
         state.withLock { $0.opened(result, isSecure: wantsSecurity) }
         settle()

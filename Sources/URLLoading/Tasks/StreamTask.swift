@@ -66,6 +66,12 @@ public final class StreamTask: Sendable, CustomStringConvertible {
     /// Begins to connect, or lets the stream go on. Resuming a running or completed stream does nothing.
     public func resume() { load.resume() }
 
+    /// Who decides about its peer, where the session has nobody. Before it begins, by whoever is about to begin it.
+    package func decide(by decisions: Decisions) { load.decide(by: decisions) }
+
+    /// Time and bytes of a stream that has ended; its one transaction is the connection.
+    package var metrics: LoadMetrics { load.metrics }
+
     /// Holds the stream up: from now on no byte is read or written, and the idle timeout stands still; the
     /// resource timeout does not. One ``resume()`` undoes any number of these.
     public func suspend() { load.suspend() }

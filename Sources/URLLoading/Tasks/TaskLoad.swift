@@ -39,6 +39,8 @@ final class TaskLoad: Load, @unchecked Sendable {
     /// Where its body goes, if it is a download. Set before it begins, or by its driver.
     private let work: Lock<DownloadWork?>
     var download: DownloadWork? { work.withLock { $0 } }
+    /// What is sent, if it can be resumed.
+    private let upload: UploadWork?
     private struct Urgency: Sendable {
         /// What is told of another priority.
         var stream: (connection: HTTP2Connection, stream: HTTP2Stream)?
@@ -53,9 +55,10 @@ final class TaskLoad: Load, @unchecked Sendable {
 
     init(
         _ core: Core, _ request: Request, _ decisions: Decisions?, sink: (any LoadSink)? = nil,
-        download: DownloadWork? = nil, holdsSession: Bool = false
+        download: DownloadWork? = nil, upload: UploadWork? = nil, holdsSession: Bool = false
     ) {
         self.sink = sink
+        self.upload = upload
         self.holdsSession = holdsSession
         work = Lock(download)
         super.init(core, request, decisions, isHandle: true)
@@ -177,9 +180,19 @@ final class TaskLoad: Load, @unchecked Sendable {
     }
 
     private func begin() async throws(LoadError) -> any Exchange {
+        if let upload { return try await send(upload) }
         guard let download else { return try await run() }
         return try await resume(download)
     }
+
+    @inline(never)
+    private func send(_ upload: UploadWork) async throws(LoadError) -> any Exchange {
+        let first: Request
+        do throws(LoadError) { first = try await upload.begin(self) } catch { throw error.at(original.url) }
+        return try await run(first)
+    }
+
+    override func willSend(_ request: inout PreparedRequest) throws(LoadError) { try upload?.complete(&request) }
 
     @inline(never)
     private func resume(_ download: DownloadWork) async throws(LoadError) -> any Exchange {
@@ -188,7 +201,8 @@ final class TaskLoad: Load, @unchecked Sendable {
         return try await run(request)
     }
 
-    override func another(after exchange: any Exchange, _ hop: Hop) -> Request? {
+    override func another(after exchange: any Exchange, _ hop: Hop) throws(LoadError) -> Request? {
+        if let upload { return try upload.next(after: exchange.head, to: hop.request) }
         lastHop = hop
         guard let download else { return nil }
         return download.another(exchange.head, original)
@@ -384,6 +398,7 @@ final class TaskLoad: Load, @unchecked Sendable {
     // MARK: What is heard of it
 
     override func hear(_ event: LoadEvent) {
+        let event = upload.map { noted(event, $0) } ?? event
         let listeners = state.withLock { state in
             state.counts.note(event)
             if case .metrics(let metrics) = event { state.metrics = metrics }
@@ -392,6 +407,16 @@ final class TaskLoad: Load, @unchecked Sendable {
         }
         for listener in listeners { listener.append(event) }
         sink?.emit(event)
+    }
+
+    private func noted(_ event: LoadEvent, _ upload: UploadWork) -> LoadEvent {
+        switch event {
+        case .bodySent(let bytes): return .bodySent(upload.counted(bytes))
+        case .informational(let head): upload.note(head)
+        case .redirected(let redirect): upload.note(redirect)
+        default: break
+        }
+        return event
     }
 
     /// A sequence of the events from now on; of the last two, if those have been.

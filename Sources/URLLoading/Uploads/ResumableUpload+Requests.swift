@@ -66,11 +66,16 @@ extension ResumableUpload {
 
     /// Where a Location leads; `nil` if it may not be used, so that the upload goes on as a plain one.
     func place(_ location: String, _ exchange: UploadExchange) -> URL? {
-        guard let base = try? URIReference(exchange.url.absoluteString), let reference = try? URIReference(location),
+        Self.place(location, from: exchange.url, for: request)
+    }
+
+    /// - Parameter url: that of the request which was answered.
+    static func place(_ location: String, from url: URL, for request: Request) -> URL? {
+        guard let base = try? URIReference(url.absoluteString), let reference = try? URIReference(location),
             let resolved = try? base.resolve(reference), resolved.userinfo == nil,
-            let url = URL(string: String(resolved.absoluteString.prefix { $0 != "#" })), Request(url: url).goes(where: request)
+            let place = URL(string: String(resolved.absoluteString.prefix { $0 != "#" })), Request(url: place).goes(where: request)
         else { return nil }
-        return url
+        return place
     }
 
     /// Redirects of the caller's own request are the caller's; those of the upload resource are ours.

@@ -40,6 +40,9 @@ public final class WebSocketTask: Sendable, CustomStringConvertible {
     /// Opens the socket. Resuming one that is open, or has ended, does nothing.
     public func resume() { load.resume() }
 
+    /// Others decide than those it was made with. Before it begins, by whoever is about to begin it.
+    package func decide(by decisions: Decisions) { load.decide(by: decisions) }
+
     /// Ends the socket with ``LoadError/Reason/cancelled``, resumed or not. The server hears 1001 if that goes out at
     /// once. Returns at once; ``ended()`` waits.
     public func cancel() { load.stop(.cancelled) }

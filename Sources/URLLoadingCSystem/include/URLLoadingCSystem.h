@@ -56,6 +56,8 @@ int csys_connect(int descriptor, const struct sockaddr *address, socklen_t lengt
 int csys_listen(int descriptor, const struct sockaddr *address, socklen_t length, int backlog);
 int csys_accept(int descriptor, struct sockaddr_storage *peer, socklen_t *length);
 int csys_set_no_delay(int descriptor);
+/// What is sent is marked with this code point (DSCP, 0 to 63), and waits at our own end by this priority (0 to 6).
+int csys_set_traffic_class(int descriptor, int family, int code_point, int priority);
 /// Everything goes out of this interface, whatever the routes say. -EPERM where that is not for everybody.
 int csys_bind_interface(int descriptor, const char *name);
 /// Our own end; the port is chosen when connecting if it is 0.

@@ -127,6 +127,16 @@ int csys_set_no_delay(int descriptor) {
     return result(setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));
 }
 
+int csys_set_traffic_class(int descriptor, int family, int code_point, int priority) {
+    // The lower two bits are those of ECN (RFC 3168 5), which is TCP's own affair.
+    int octet = code_point << 2;
+    int marked = family == AF_INET6 ? setsockopt(descriptor, IPPROTO_IPV6, IPV6_TCLASS, &octet, sizeof octet)
+                                    : setsockopt(descriptor, IPPROTO_IP, IP_TOS, &octet, sizeof octet);
+    // Behind the mark, which sets one by a reading of it that is out of use.
+    int ordered = setsockopt(descriptor, SOL_SOCKET, SO_PRIORITY, &priority, sizeof priority);
+    return result(marked < 0 ? marked : ordered);
+}
+
 int csys_bind_interface(int descriptor, const char *name) {
     return result(setsockopt(descriptor, SOL_SOCKET, SO_BINDTODEVICE, name, strlen(name)));
 }

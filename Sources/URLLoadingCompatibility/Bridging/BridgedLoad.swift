@@ -17,6 +17,16 @@ enum BridgedLoad: Sendable {
         }
     }
 
+    /// Before it begins.
+    func decide(by decisions: Decisions) {
+        switch self {
+        case .data(let load): load.decide(by: decisions)
+        case .download(let load): load.decide(by: decisions)
+        case .socket(let socket): socket.decide(by: decisions)
+        case .stream(let stream): stream.decide(by: decisions)
+        }
+    }
+
     func prioritize(_ priority: TaskPriority) {
         switch self {
         case .data(let load): load.prioritize(priority)

@@ -28,6 +28,7 @@ extension Request {
         made.allowsExpensiveNetworkAccess = request.allowsExpensiveNetworkAccess ? nil : false
         made.allowsConstrainedNetworkAccess = request.allowsConstrainedNetworkAccess ? nil : false
         if let timeout = request.ownTimeout { made.idleTimeout = Duration(timeout: timeout) ?? .seconds(Int64.max) }
+        if request.networkServiceType != .default { made.trafficClass = TrafficClass(request.networkServiceType) }
         let own = request.cachePolicy == .useProtocolCachePolicy ? policy : request.cachePolicy
         if own != .useProtocolCachePolicy { made.cachePolicy = Request.CachePolicy(own) }
         let attached = request.properties
@@ -108,6 +109,7 @@ extension Configuration {
         (allowsCellularAccess, allowsExpensiveNetworkAccess) = (values.allowsCellular, values.allowsExpensive)
         allowsConstrainedNetworkAccess = values.allowsConstrained
         waitsForConnectivity = values.waitsForConnectivity
+        trafficClass = TrafficClass(values.serviceType)
         tls.minimumVersion = values.minimumTLS == .TLSv13 ? .tls13 : .tls12
         tls.maximumVersion = values.maximumTLS == .TLSv12 ? .tls12 : .tls13
         authentication.credentials = values.credentials?.store
@@ -115,6 +117,22 @@ extension Configuration {
         cookies.acceptPolicy = values.acceptPolicy?.core
         cookies.fallbackPolicy = .onlyFromMainDocument
         cookies.sendsCookies = values.setsCookies
+    }
+}
+
+extension TrafficClass {
+    init(_ type: URLRequest.NetworkServiceType) {
+        self = switch type {
+        case .default: .ordinary
+        case .background: .background
+        case .responsiveData: .responsive
+        case .avStreaming: .streaming
+        case .responsiveAV: .interactive
+        case .video: .video
+        case .voice: .voice
+        // VoIP's control, not its sound.
+        case .voip, .networkServiceTypeCallSignaling: .signaling
+        }
     }
 }
 
@@ -144,12 +162,14 @@ enum AttachedProperties: PropertyKey {
 
 extension LoadError {
     /// As the program hears it: what a protocol of its own failed with, as that is.
-    var classic: any Error { (underlying as? ProtocolFailure)?.error ?? URLError(self) }
+    /// - Parameter ticket: with what an upload goes on.
+    func classic(_ ticket: UploadTicket? = nil) -> any Error { (underlying as? ProtocolFailure)?.error ?? URLError(self, ticket) }
 }
 
 extension URLError {
-    /// The number of the reason in `NSURLErrorDomain`, the `LoadError` beneath it.
-    init(_ error: LoadError) {
+    /// The number of the reason in `NSURLErrorDomain`, the `LoadError` beneath it. What it can be gone on with is made when
+    /// somebody asks for it, and not a file is kept before: a partial download goes with the last copy of its error.
+    init(_ error: LoadError, _ ticket: UploadTicket? = nil) {
         var information: [String: Any] = [
             NSUnderlyingErrorKey: error, NSLocalizedDescriptionKey: error.description,
         ]
@@ -158,7 +178,8 @@ extension URLError {
             // NSURLErrorFailingURLStringErrorKey: deprecated, and read by old programs.
             information["NSErrorFailingURLStringKey"] = url.absoluteString
         }
-        if let token = error.resumeToken { information[URLSessionDownloadTaskResumeData] = token.data }
+        if let token = error.resumeToken { information[URLSessionDownloadTaskResumeData] = LazyData { token.data } }
+        if let ticket { information[NSURLSessionUploadTaskResumeData] = LazyData { ticket.data } }
         self.init(_nsError: NSError(domain: NSURLErrorDomain, code: error.code, userInfo: information))
     }
 }

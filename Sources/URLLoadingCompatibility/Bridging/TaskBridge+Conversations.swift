@@ -67,6 +67,10 @@ extension TaskBridge: WebSocketSink {
     func follow(_ stream: StreamTask) {
         Task {
             let error = await stream.ended()
+            if taskDelegate != nil {
+                let metrics = stream.metrics
+                state.withLock { $0.mailbox.put(metrics) }
+            }
             finish(error)
         }
     }

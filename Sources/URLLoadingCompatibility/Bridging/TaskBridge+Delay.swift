@@ -24,7 +24,8 @@ extension TaskBridge {
     func resume(_ priority: Float, notBefore date: Date?) {
         let delay = date?.timeIntervalSinceNow ?? 0
         let begins = state.withLock { state -> Bool in
-            state.isHeldUp = false
+            state.isHeldUp = state.task?.isHeldUp ?? false
+            guard !state.isHeldUp else { return false }
             switch state.beginning {
             case .begun, .due: break
             case .waiting: return false
@@ -89,6 +90,11 @@ extension TaskBridge {
     func replace(_ request: URLRequest) {
         let (session, task, old) = state.withLock { ($0.session, $0.task, $0.load) }
         guard let session, let task, let old else { return }
+        switch old {
+        case .data, .download: break
+        // What is no HTTP any more keeps its request.
+        case .socket, .stream: return
+        }
         let made = session.makeLoad(request, self, like: task, old)
         state.withLock { state in
             state.isReplacing = true

@@ -18,6 +18,11 @@ extension TaskBridge {
             return decisions
         }
         var decisions = Decisions()
+        // A stream may outlive its task, and asks about nothing else.
+        if kind == .stream {
+            decisions.challenge = challengeDecision()
+            return decisions
+        }
         decisions.redirect = Decision { [self] redirect in try await decide(redirect) }
         decisions.newBody = Decision { [self] demand in try await makeBody(demand) }
         decisions.challenge = challengeDecision()
@@ -70,6 +75,7 @@ extension TaskBridge {
 
     /// The request's own stream is good for one sending.
     private func makeBody(_ demand: BodyDemand) async throws -> RequestBody {
+        if let offset = UploadWork.offset(of: demand.request) { return try await makeBody(demand, from: offset) }
         let request = state.withLock { $0.current }
         let length = request.value(forHTTPHeaderField: "Content-Length").flatMap { Int64($0) }
         return .stream(try await nextStream(), length: length)
@@ -82,9 +88,24 @@ extension TaskBridge {
             guard let delegate = taskDelegate else { return answer.give(StreamBox(stream: nil)) }
             delegate.urlSession(session, task: task, needNewBodyStream: { answer.give(StreamBox(stream: $0)) })
         }
+        return try Self.stream(of: outcome)
+    }
+
+    /// What follows of an upload that is gone on with.
+    private func makeBody(_ demand: BodyDemand, from offset: Int64) async throws -> RequestBody {
+        let outcome: Inquiry<StreamBox>.Outcome = await inquire("needNewBodyStreamFrom") { [self] session, task, answer in
+            guard let delegate = taskDelegate else { return answer.give(StreamBox(stream: nil)) }
+            delegate.urlSession(session, task: task, needNewBodyStreamFrom: offset) { answer.give(StreamBox(stream: $0)) }
+        }
+        let length = demand.request.headers[.contentLength].flatMap { Int64($0) }
+        return .stream(try Self.stream(of: outcome), length: length)
+    }
+
+    private static func stream(of outcome: Inquiry<StreamBox>.Outcome) throws -> sending InputStream {
         switch outcome {
         case .reply(let box):
-            guard let stream = box.stream else { throw NoStream() }
+            nonisolated(unsafe) let given = box.stream
+            guard let stream = given else { throw NoStream() }
             return stream
         case .dropped: throw DroppedAnswer()
         case .withdrawn: throw CancellationError()

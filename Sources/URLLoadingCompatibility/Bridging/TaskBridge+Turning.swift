@@ -77,7 +77,7 @@ extension TaskBridge {
 
     /// The load is over. What it has loaded is still to be made a file.
     func complete(_ error: LoadError?) {
-        guard let spool = state.withLock({ $0.isSpooling ? $0.spool : nil }) else { return finish(error) }
+        guard let spool = state.withLock({ $0.isSpooling ? $0.spool : nil }) else { return finishUpload(error) }
         spool.calls.append(.output) { [self] in
             if let error { return finish(error.with(spool.file.resumeToken)) }
             do throws(LoadError) {

@@ -60,14 +60,20 @@ final class TaskBridge: LoadSink, Sendable {
         /// The body of the request as it was made; taken by the first sending.
         nonisolated(unsafe) var stream: InputStream?
         var beginning = Beginning.resting
-        /// It is suspended, and was not begun.
+        /// It is suspended.
         var isHeldUp = false
+        /// Its load was told to begin.
+        var hasBegun = false
         /// The load that ends now has another in its place.
         var isReplacing = false
         /// Whose word its connections are trusted by, if that is not the session's delegate.
         var trustee: ObjectIdentifier?
-        /// It goes on with an earlier download.
-        var isResumption = false
+        /// It goes on with an earlier load.
+        var resumption: Resumption?
+        /// What it sends, if it is an upload.
+        var upload: UploadWork?
+        /// With what that goes on.
+        var ticket: UploadTicket?
         /// What a WebSocket's server has said in leaving.
         var closing: (code: URLSessionWebSocketTask.CloseCode, reason: Data?)?
     }
@@ -103,11 +109,28 @@ final class TaskBridge: LoadSink, Sendable {
         if let fate { finish(fate) }
     }
 
+    /// The load begins, or goes on.
     func begin(_ priority: Float) {
-        if hasOtherTrustee { replace(original) }
-        let (load, fate) = state.withLock { ($0.load, $0.fate) }
-        resume(load, TaskPriority(priority))
+        let (isFirst, load) = state.withLock { state in
+            defer { state.hasBegun = true }
+            return (!state.hasBegun, state.load)
+        }
+        if isFirst, hasOtherTrustee { load?.decide(by: decisions) }
+        let fate = obey(load, isHeldUp: false, priority)
         if let fate { finish(fate) }
+    }
+
+    /// Makes the load do what the last of several calls from several threads has said.
+    /// - Returns: why it cannot begin.
+    @discardableResult
+    private func obey(_ load: BridgedLoad?, isHeldUp: Bool, _ priority: Float = URLSessionTask.defaultPriority) -> LoadError? {
+        var (load, isHeldUp, fate) = (load, isHeldUp, nil as LoadError?)
+        while true {
+            if isHeldUp { load?.suspend() } else { resume(load, TaskPriority(priority)) }
+            let said = isHeldUp
+            (load, isHeldUp, fate) = state.withLock { ($0.load, $0.isHeldUp, $0.fate) }
+            if said == isHeldUp { return fate }
+        }
     }
 
     /// Decisions of the session know by `current` whose load they are about; a load that tells its sink of each question
@@ -124,11 +147,11 @@ final class TaskBridge: LoadSink, Sendable {
     func prioritize(_ priority: Float) { state.withLock { $0.load }?.prioritize(TaskPriority(priority) ?? .medium) }
 
     func suspend() {
-        let load = state.withLock { state in
-            state.isHeldUp = true
-            return state.load
+        let (hasBegun, load, isHeldUp) = state.withLock { state in
+            state.isHeldUp = state.task?.isHeldUp ?? true
+            return (state.hasBegun, state.load, state.isHeldUp)
         }
-        load?.suspend()
+        if hasBegun { obey(load, isHeldUp: isHeldUp) }
     }
 
     func cancel() { cancel(LoadError(.cancelled, phase: .deciding, party: .local, url: original.url)) }
@@ -295,10 +318,14 @@ final class TaskBridge: LoadSink, Sendable {
     }
 
     /// Known from the moment on at which the task is over, and its delegate about to hear so.
-    var error: (any Error)? { state.withLock { $0.mailbox.error }.map { $0.classic } }
+    var error: (any Error)? {
+        let (error, ticket) = state.withLock { ($0.mailbox.error, $0.ticket) }
+        return error.map { $0.classic(ticket) }
+    }
 
     private func end(_ error: LoadError?, _ session: URLSession, _ task: URLSessionTask) {
-        let error = error.map { $0.classic }
+        let ticket = state.withLock { $0.ticket }
+        let error = error.map { $0.classic(ticket) }
         let (handler, response, body) = state.withLock { state in
             defer { state.handler = nil }
             return (state.handler, state.response, state.mailbox.takeCollected())
@@ -322,7 +349,7 @@ final class TaskBridge: LoadSink, Sendable {
         state.withLock { state in
             state.last = state.load?.snapshot
             (state.load, state.task, state.session, state.stream) = (nil, nil, nil, nil)
-            state.spool = nil
+            (state.spool, state.upload, state.resumption) = (nil, nil, nil)
         }
         task.forgetDelegate()
         session.left(identifier)

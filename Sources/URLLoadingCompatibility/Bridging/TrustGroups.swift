@@ -51,11 +51,9 @@ extension TaskBridge {
         return trustee.map { TrustGroups.decision(of: $0) } ?? URLSession.decisions.challenge
     }
 
-    /// Before its load begins: whether that was made when the task had another delegate. What goes on with a download has
-    /// no request to make it anew of.
+    /// Before its load begins: whether that was made when the task had another delegate.
     var hasOtherTrustee: Bool {
-        guard kind == .data || kind == .download else { return false }
         let trustee = trustee.map { ObjectIdentifier($0) }
-        return state.withLock { $0.load != nil && !$0.isCanceled && !$0.isResumption && $0.trustee != trustee }
+        return state.withLock { $0.load != nil && !$0.isCanceled && $0.trustee != trustee }
     }
 }

@@ -74,7 +74,8 @@ final class DownloadAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownloa
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         let error = error ?? failure.withLock { $0 }
-        if let data = (error as? URLError)?.userInfo[URLSessionDownloadTaskResumeData] as? Data { download.keep(data) }
+        // Who asks for it keeps the file.
+        if !download.deletesFileUponFailure, let data = (error as? URLError)?.downloadTaskResumeData { download.keep(data) }
         download.end { delegate in
             if let error { delegate.download(download, didFailWithError: error) } else { delegate.downloadDidFinish(download) }
         }

@@ -61,7 +61,7 @@ open class NSURLDownload: NSObject, @unchecked Sendable {
             return (state.task, state.delegate.take())
         }
         withExtendedLifetime(delegate) {}
-        guard let task = task as? URLSessionDownloadTask else { return task?.cancel() ?? () }
+        guard !deletesFileUponFailure, let task = task as? URLSessionDownloadTask else { return task?.cancel() ?? () }
         task.cancel { [self] in keep($0) }
     }
 

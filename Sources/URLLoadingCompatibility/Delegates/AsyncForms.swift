@@ -10,7 +10,7 @@ import URLLoadingIO
 /// A try of an async form.
 final class AsyncForm: Sendable {
     enum Method: Sendable {
-        case connectionChallenge, challenge, redirect, bodyStream, response, delayedRequest, cachedResponse
+        case connectionChallenge, challenge, redirect, bodyStream, bodyStreamFrom, response, delayedRequest, cachedResponse
     }
     @TaskLocal private static var current: AsyncForm?
     private struct Key: Hashable { let type: ObjectIdentifier, method: Method }

@@ -64,10 +64,23 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
     /// The same, async.
     func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask) async -> InputStream?
 
+    /// The rest of the body of an upload that is gone on with is needed: for a task made of the resume data of one made
+    /// with `uploadTask(withStreamedRequest:)`.
+    /// - Parameters:
+    ///   - offset: what the server has; the stream begins with the byte behind it.
+    ///   - completionHandler: as above; `nil`, the default, fails the task.
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, needNewBodyStreamFrom offset: Int64,
+        completionHandler: @escaping @Sendable (InputStream?) -> Void)
+
+    /// The same, async.
+    func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask, from offset: Int64) async -> InputStream?
+
     /// A part of the request's body was handed to the system.
     /// - Parameters:
     ///   - bytesSent: since the last such call.
-    ///   - totalBytesSent: of this request; a redirect that sends the body again begins anew.
+    ///   - totalBytesSent: of this request; a redirect that sends the body again begins anew. Of an upload that is gone
+    ///     on with, from the beginning of the whole.
     ///   - totalBytesExpectedToSend: the length of the body; -1 if nobody knows.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
@@ -184,6 +197,28 @@ extension URLSessionTaskDelegate {
         if AsyncForm.isTried(self, .bodyStream) { return nil }
         let given: Given<InputStream?> = await withCheckedContinuation { continuation in
             urlSession(session, task: task, needNewBodyStream: { continuation.resume(returning: Given(value: $0)) })
+        }
+        return given.value
+    }
+
+    public func urlSession(
+        _ session: URLSession, task: URLSessionTask, needNewBodyStreamFrom offset: Int64,
+        completionHandler: @escaping @Sendable (InputStream?) -> Void
+    ) {
+        AsyncForm.answer(self, .bodyStreamFrom, task.lane) {
+            Given(value: await self.urlSession(session, needNewBodyStreamForTask: task, from: offset))
+        } then: {
+            completionHandler($0.value)
+        } otherwise: {
+            guard let next = self.nextTaskDelegate(session, task) else { return completionHandler(nil) }
+            next.urlSession(session, task: task, needNewBodyStreamFrom: offset, completionHandler: completionHandler)
+        }
+    }
+
+    public func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask, from offset: Int64) async -> InputStream? {
+        if AsyncForm.isTried(self, .bodyStreamFrom) { return nil }
+        let given: Given<InputStream?> = await withCheckedContinuation { continuation in
+            urlSession(session, task: task, needNewBodyStreamFrom: offset) { continuation.resume(returning: Given(value: $0)) }
         }
         return given.value
     }

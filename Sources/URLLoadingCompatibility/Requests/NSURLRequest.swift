@@ -23,11 +23,22 @@ open class NSURLRequest: NSObject, NSSecureCoding, NSCopying, NSMutableCopying {
     /// What a request is for.
     public enum NetworkServiceType: UInt, Sendable {
         case `default` = 0
+        /// What controls calls over IP; Apple's word for it today is `callSignaling`.
         case voip = 1
+        /// The pictures of a conversation.
         case video = 2
+        /// What may take as long as it takes.
         case background = 3
+        /// The sound of a call.
         case voice = 4
+        /// What sets up calls.
         case networkServiceTypeCallSignaling = 5
+        /// Data somebody waits for.
+        case responsiveData = 6
+        /// Sound and pictures that are played while they come.
+        case avStreaming = 8
+        /// Sound and pictures that answer to somebody.
+        case responsiveAV = 9
     }
 
     /// What it is as a value. Set by ``NSMutableURLRequest`` alone.

@@ -60,7 +60,8 @@ public struct URLRequest: Equatable, Hashable, Sendable {
         set { mutable.mainDocumentURL = newValue }
     }
 
-    /// What it is for. Carried, and of no effect yet.
+    /// What it is for: the packets of its connection are marked with it, so that networks may order them. ``NetworkServiceType/default``
+    /// is what the session's configuration says.
     public var networkServiceType: NetworkServiceType {
         get { storage.serviceType }
         set { mutable.serviceType = newValue }

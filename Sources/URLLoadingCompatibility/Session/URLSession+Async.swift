@@ -32,6 +32,13 @@ extension URLSession {
         try await awaited(delegate) { uploadTask(with: request, from: bodyData, completionHandler: $0) }
     }
 
+    /// Goes on with an upload, and loads the answer into memory; see ``uploadTask(withResumeData:)``.
+    public func upload(
+        resumeFrom resumeData: Data, delegate: (any URLSessionTaskDelegate)? = nil
+    ) async throws -> (Data, URLResponse) {
+        try await awaited(delegate) { uploadTask(withResumeData: resumeData, completionHandler: $0) }
+    }
+
     /// Loads into a file, which is the caller's: to be moved, or removed.
     public func download(
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil

@@ -9,6 +9,7 @@ extension URLSession {
     final func makeStream(_ host: String, _ port: Int) -> URLSessionStreamTask {
         makeTask(URLRequest(), .stream, nil, { URLSessionStreamTask($0) }) { bridge in
             let stream = core.streamTask(holdingSessionTo: host, port: port)
+            stream.decide(by: bridge.decisions)
             bridge.follow(stream)
             return .success(.stream(stream))
         }

@@ -1,19 +1,33 @@
 // How tasks are made that send bodies, and those that load files.
 
-import Foundation
+public import Foundation
 import Synchronization
 import URLLoading
 import URLLoadingIO
 
+/// What a task goes on with.
+enum Resumption: Sendable {
+    case download(ResumeToken)
+    case upload(UploadTicket)
+}
+
 extension URLSession {
-    final func makeUpload(_ request: URLRequest, _ body: RequestBody, _ handler: TaskBridge.Handler?) -> URLSessionUploadTask {
+    final func makeUpload(_ request: URLRequest, _ source: UploadTicket.Source, _ handler: TaskBridge.Handler?) -> URLSessionUploadTask {
         makeTask(request, .data, handler, { URLSessionUploadTask($0) }) {
-            load(request, $0) { made, bridge in
-                var made = made
-                made.setBody(body)
-                return pushed(made, bridge)
-            }
+            load(request, $0) { made, bridge in uploading(made, source, bridge) }
         }
+    }
+
+    private final func uploading(_ request: Request, _ source: UploadTicket.Source, _ bridge: TaskBridge) -> Result<BridgedLoad, LoadError> {
+        var request = request
+        request.setBody(source.body)
+        guard let upload = UploadWork(request, source) else { return pushed(request, bridge) }
+        return uploading(upload, bridge)
+    }
+
+    private final func uploading(_ upload: UploadWork, _ bridge: TaskBridge) -> Result<BridgedLoad, LoadError> {
+        bridge.state.withLock { $0.upload = upload }
+        return .success(.data(core.uploadTask(upload, decisions: bridge.decisions, sink: bridge)))
     }
 
     final func makeDownload(_ request: URLRequest, _ handler: TaskBridge.Handler?) -> URLSessionDownloadTask {
@@ -29,8 +43,25 @@ extension URLSession {
         var request = URLRequest()
         if case .success(let token) = token { request = URLRequest(url: token.url) }
         return makeTask(request, .download, handler, { URLSessionDownloadTask($0) }) { bridge in
-            bridge.state.withLock { $0.isResumption = true }
-            return token.map { .download(core.downloadTask(resuming: $0, decisions: bridge.decisions, sink: bridge)) }
+            token.flatMap { resumed(.download($0), bridge) }
+        }
+    }
+
+    final func makeResumedUpload(_ data: Data, _ handler: TaskBridge.Handler?) -> URLSessionUploadTask {
+        let ticket = Result { () throws(LoadError) in try UploadTicket(data) }
+        var request = URLRequest()
+        if case .success(let ticket) = ticket { request = URLRequest(ticket.request, like: request) }
+        return makeTask(request, .data, handler, { URLSessionUploadTask($0) }) { bridge in
+            ticket.flatMap { resumed(.upload($0), bridge) }
+        }
+    }
+
+    private final func resumed(_ resumption: Resumption, _ bridge: TaskBridge) -> Result<BridgedLoad, LoadError> {
+        bridge.state.withLock { $0.resumption = resumption }
+        switch resumption {
+        case .download(let token):
+            return .success(.download(core.downloadTask(resuming: token, decisions: bridge.decisions, sink: bridge)))
+        case .upload(let ticket): return uploading(UploadWork(ticket), bridge)
         }
     }
 
@@ -38,10 +69,13 @@ extension URLSession {
     final func makeLoad(
         _ request: URLRequest, _ bridge: TaskBridge, like task: URLSessionTask, _ old: BridgedLoad
     ) -> Result<BridgedLoad, LoadError> {
-        requested(request, for: bridge).flatMap { made in
+        let (resumption, upload) = bridge.state.withLock { ($0.resumption, $0.upload) }
+        if let resumption, request == bridge.original { return resumed(resumption, bridge) }
+        return requested(request, for: bridge).flatMap { made in
             switch old {
             case .download: return .success(.download(core.downloadTask(made, decisions: bridge.decisions, sink: bridge)))
             case .data(let load):
+                if let upload { return uploading(made, upload.source, bridge) }
                 var made = made
                 if task is URLSessionUploadTask, let body = load.request.body { made.setBody(body) }
                 return pushed(made, bridge)
@@ -52,10 +86,34 @@ extension URLSession {
     }
 }
 
-/// In the `userInfo` of the error of a download that can be gone on with: `Data`.
+extension UploadTicket.Source {
+    /// All of it.
+    fileprivate var body: RequestBody {
+        switch self {
+        case .data(let data): .data(data)
+        case .file(let url): .file(url)
+        case .demanded: .demanded
+        }
+    }
+}
+
+/// In the `userInfo` of the error of a download that can be gone on with: `Data`. The file with what was loaded stays on
+/// the disk if it is read from there; otherwise it goes with the last copy of the error.
 public let URLSessionDownloadTaskResumeData = "NSURLSessionDownloadTaskResumeData"
 /// Apple's newer name of ``URLSessionDownloadTaskResumeData``.
 public let NSURLSessionDownloadTaskResumeData = URLSessionDownloadTaskResumeData
+/// In the `userInfo` of the error of an upload that can be gone on with: `Data`, for
+/// ``URLSession/uploadTask(withResumeData:)``.
+public let NSURLSessionUploadTaskResumeData = "NSURLSessionUploadTaskResumeData"
+
+extension URLError {
+    /// With what a download goes on that failed; `nil` if it would have to begin anew. Whoever asks for it keeps the file
+    /// with what was loaded, until the download is resumed: otherwise it goes with the error.
+    public var downloadTaskResumeData: Data? { userInfo[URLSessionDownloadTaskResumeData] as? Data }
+
+    /// With what an upload goes on that failed; `nil` if it would have to begin anew.
+    public var uploadTaskResumeData: Data? { userInfo[NSURLSessionUploadTaskResumeData] as? Data }
+}
 
 extension TaskBridge {
     /// Ends the load; `then` hears what is needed to go on with it.
@@ -70,6 +128,39 @@ extension TaskBridge {
             let token = await load.cancelProducingResumeToken()
             cancel(LoadError(.cancelled, phase: .deciding, party: .local, url: original.url).with(token))
             then(token?.data)
+        }
+    }
+}
+
+extension TaskBridge {
+    /// Ends an upload; `then` hears what is needed to go on with it.
+    func cancelUpload(_ then: @escaping @Sendable (Data?) -> Void) {
+        let (upload, load) = state.withLock { ($0.isCanceled || $0.mailbox.hasEnded ? nil : $0.upload, $0.load) }
+        guard let upload else {
+            // Over, unable to begin, or none that can be resumed.
+            cancel()
+            return then(nil)
+        }
+        // What is sent from here on would be sent again.
+        load?.suspend()
+        Task {
+            let ticket = await upload.ticket()
+            let isOver = state.withLock { state in
+                if !state.mailbox.hasEnded { state.ticket = ticket }
+                return state.mailbox.hasEnded
+            }
+            cancel()
+            then(isOver ? nil : ticket?.data)
+        }
+    }
+
+    /// The load is over; an upload that failed says with what it goes on.
+    func finishUpload(_ error: LoadError?) {
+        guard let error, let upload = state.withLock({ $0.isCanceled ? nil : $0.upload }) else { return finish(error) }
+        Task {
+            let ticket = await upload.ticket()
+            state.withLock { if !$0.isCanceled { $0.ticket = ticket } }
+            finish(error)
         }
     }
 }

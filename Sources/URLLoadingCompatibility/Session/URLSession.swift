@@ -1,4 +1,5 @@
-// The session of the classic shape: what it is made of, and how it ends. Loading is the core's.
+// The session of the classic shape: what it is made of, and what subclasses may override, which extensions cannot have.
+// How tasks are made is in `+Making`, `+Transfers` and `+Sockets`, who is in it in `+Members`. Loading is the core's.
 
 public import Foundation
 import Synchronization
@@ -17,77 +18,13 @@ import URLLoadingIO
 /// All of it may be used from any thread. A session that nobody holds any more, and whose tasks are over,
 /// closes its connections and lets go of its delegate; one that was invalidated tells its delegate.
 open class URLSession: NSObject, @unchecked Sendable {
-    /// What becomes of a task when its response is known.
-    public enum ResponseDisposition: Int, Sendable {
-        /// It ends with `URLError.cancelled`.
-        case cancel = 0
-        /// Its body is loaded.
-        case allow = 1
-        /// Its body is loaded into a file, by a download task that takes its place: the delegate hears `didBecome
-        /// downloadTask`, and nothing more of this one.
-        case becomeDownload = 2
-        /// Its connection becomes a stream: the delegate hears `didBecome streamTask`, and nothing more of this one. For
-        /// HTTP/1.1, and requests with a field Upgrade; other tasks fail, for a part of the body may have been read by then.
-        case becomeStream = 3
-    }
-
-    /// What becomes of a task whose ``URLSessionTask/earliestBeginDate`` has come.
-    public enum DelayedRequestDisposition: Sendable {
-        /// It ends with `URLError.cancelled`.
-        case cancel
-        /// Its request is sent.
-        case continueLoading
-        /// The request beside it is sent; if there is none, its own.
-        case useNewRequest
-    }
-
-    /// What is to be done about a challenge.
-    public enum AuthChallengeDisposition: Int, Sendable {
-        /// The credential beside it is used; `nil` goes on without one.
-        case useCredential = 0
-        /// As if nobody had been asked.
-        case performDefaultHandling = 1
-        /// The load ends with `URLError.cancelled`.
-        case cancelAuthenticationChallenge = 2
-        /// Another of the methods that the server offers is asked for next; if there is none, its response is the result.
-        case rejectProtectionSpace = 3
-    }
-
     let core: Session
     let lane: DelegateLane
-    private let settings: URLSessionConfiguration
+    final let settings: URLSessionConfiguration
     /// Of the settings, which nobody can change any more.
     final let values: URLSessionConfiguration.Values
-    private let isShared: Bool
-    private let members: Lock<Members>
-
-    private struct Members: Sendable {
-        var delegates: Delegates
-        var description: String?
-        var tasks: [Int: URLSessionTask] = [:]
-        var lastIdentifier = 0
-        var isInvalid = false
-        var isEmptied = false
-    }
-
-    /// The delegate, as what it is: casts are slow.
-    struct Delegates: Sendable {
-        let session: (any URLSessionDelegate)?
-        let task: (any URLSessionTaskDelegate)?
-        let data: (any URLSessionDataDelegate)?
-        let download: (any URLSessionDownloadDelegate)?
-        let socket: (any URLSessionWebSocketDelegate)?
-        let stream: (any URLSessionStreamDelegate)?
-
-        init(_ delegate: (any URLSessionDelegate)?) {
-            session = delegate
-            task = delegate as? any URLSessionTaskDelegate
-            data = delegate as? any URLSessionDataDelegate
-            download = delegate as? any URLSessionDownloadDelegate
-            socket = delegate as? any URLSessionWebSocketDelegate
-            stream = delegate as? any URLSessionStreamDelegate
-        }
-    }
+    final let isShared: Bool
+    final let members: Lock<Members>
 
     /// The core's own shared session, unless the program wants something of it that only the classic shape has.
     private static let sharedSession = URLSession(
@@ -132,15 +69,6 @@ open class URLSession: NSObject, @unchecked Sendable {
         lane = DelegateLane(Self.makeQueue())
         members = Lock(Members(delegates: Delegates(nil)))
     }
-
-    /// Asks the delegates of the load that wants to know. One for all: connections that it has let through serve all tasks.
-    static let decisions: Decisions = {
-        var decisions = Decisions()
-        decisions.challenge = Decision { challenge in
-            try await TaskBridge.current?.decide(challenge) ?? .performDefaultHandling
-        }
-        return decisions
-    }()
 
     private static func makeQueue() -> OperationQueue {
         let queue = OperationQueue()
@@ -243,6 +171,19 @@ open class URLSession: NSObject, @unchecked Sendable {
         completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> URLSessionUploadTask { makeUpload(request, .data(bodyData ?? Data()), .data(completionHandler)) }
 
+    /// A suspended task that goes on with an upload that was cancelled or failed, from what the server has. It needs to
+    /// support the IETF's resumable uploads; a file must still be there, and as it was. Whose body is a stream is asked
+    /// for the rest of it (`needNewBodyStreamFrom`).
+    /// - Parameter resumeData: of ``URLSessionUploadTask/cancel(byProducingResumeData:)``, or of an error
+    ///   (``NSURLSessionUploadTaskResumeData``). One that makes no sense fails the task with `URLError.cannotOpenFile` when
+    ///   it is resumed, an upload the server has forgotten with `URLError.resourceUnavailable`.
+    open func uploadTask(withResumeData resumeData: Data) -> URLSessionUploadTask { makeResumedUpload(resumeData, nil) }
+
+    /// The same, the result given to a closure, once, on the ``delegateQueue``.
+    open func uploadTask(
+        withResumeData resumeData: Data, completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) -> URLSessionUploadTask { makeResumedUpload(resumeData, .data(completionHandler)) }
+
     // MARK: Downloads
 
     /// A suspended task that loads into a file.
@@ -296,78 +237,6 @@ open class URLSession: NSObject, @unchecked Sendable {
         makeStream(hostname, port)
     }
 
-    final func makeDataTask(_ request: URLRequest, _ handler: TaskBridge.Handler?) -> URLSessionDataTask {
-        makeTask(request, .data, handler, { URLSessionDataTask($0) }) { self.load(request, $0, self.pushed) }
-    }
-
-    /// A load whose body goes to its bridge.
-    final func pushed(_ request: Request, _ bridge: TaskBridge) -> Result<BridgedLoad, LoadError> {
-        .success(.data(core.dataTask(request, decisions: bridge.decisions, sink: bridge, holdsSession: true)))
-    }
-
-    /// - Parameter make: of a request that can be sent.
-    final func load(
-        _ request: URLRequest, _ bridge: TaskBridge, _ make: (Request, TaskBridge) -> Result<BridgedLoad, LoadError>
-    ) -> Result<BridgedLoad, LoadError> {
-        requested(request, for: bridge).flatMap { make($0, bridge) }
-    }
-
-    /// What of a request goes to the core.
-    final func requested(_ request: URLRequest, for bridge: TaskBridge) -> Result<Request, LoadError> {
-        guard marksRequests else { return Request.make(request, settings.requestCachePolicy) }
-        return Request.make(request, settings.requestCachePolicy).map { made in
-            var made = made
-            bridge.mark(&made)
-            return made
-        }
-    }
-
-    /// - Parameters:
-    ///   - isSuccessor: it goes on with the load of another task, though the session takes no new ones.
-    ///   - load: makes its load; suspended.
-    final func makeTask<Made: URLSessionTask>(
-        _ request: URLRequest, _ kind: TaskBridge.Kind, _ handler: TaskBridge.Handler?, isSuccessor: Bool = false,
-        _ make: (TaskBridge) -> Made,
-        _ load: (TaskBridge) -> Result<BridgedLoad, LoadError>
-    ) -> Made {
-        let identifier = members.withLock { members in
-            members.lastIdentifier += 1
-            return members.lastIdentifier
-        }
-        let bridge = TaskBridge(self, identifier, request, handler, kind)
-        let task = make(bridge)
-        bridge.state.withLock { $0.task = task }
-        let isLate = members.withLock { members in
-            let isLate = members.isInvalid && !isSuccessor
-            if !isLate { members.tasks[identifier] = task }
-            return isLate
-        }
-        bridge.begin(isLate ? .failure(.tooLate(request)) : load(bridge))
-        announce(task)
-        return task
-    }
-
-    /// The delegate of the task that is being made by a verb.
-    @TaskLocal static var awaitedDelegate: (any URLSessionTaskDelegate)?
-
-    /// The first that a delegate hears of a task: here and now, before anybody can resume it.
-    private func announce(_ task: URLSessionTask) {
-        guard let own = Self.awaitedDelegate else {
-            (task.ownDelegate ?? delegates.task)?.urlSession(self, didCreateTask: task)
-            return
-        }
-        task.delegate = own
-        // Tasks that the delegate makes now are no verb's.
-        Self.$awaitedDelegate.withValue(nil) { own.urlSession(self, didCreateTask: task) }
-    }
-
-    /// A task has another in its place.
-    final func replace(_ identifier: Int, with task: URLSessionTask) {
-        members.withLock { if $0.tasks[identifier] != nil { $0.tasks[identifier] = task } }
-    }
-
-    final var requestCachePolicy: URLRequest.CachePolicy { settings.requestCachePolicy }
-
     /// Gives all tasks that are not over to a closure, on the ``delegateQueue``.
     open func getAllTasks(completionHandler: @escaping @Sendable ([URLSessionTask]) -> Void) {
         let tasks = currentTasks
@@ -380,27 +249,6 @@ open class URLSession: NSObject, @unchecked Sendable {
     ) {
         let tasks = Self.byKind(currentTasks)
         lane.append(.call { completionHandler(tasks.0, tasks.1, tasks.2) })
-    }
-
-    /// The tasks that are not over, by kind: data, upload, download.
-    public var tasks: ([URLSessionDataTask], [URLSessionUploadTask], [URLSessionDownloadTask]) {
-        get async { Self.byKind(currentTasks) }
-    }
-
-    private static func byKind(
-        _ tasks: [URLSessionTask]
-    ) -> ([URLSessionDataTask], [URLSessionUploadTask], [URLSessionDownloadTask]) {
-        let uploads = tasks.compactMap { $0 as? URLSessionUploadTask }
-        let others = tasks.filter { !($0 is URLSessionUploadTask) }
-        return (others.compactMap { $0 as? URLSessionDataTask }, uploads, tasks.compactMap { $0 as? URLSessionDownloadTask })
-    }
-
-    /// All tasks that are not over.
-    public var allTasks: [URLSessionTask] { get async { currentTasks } }
-
-    private var currentTasks: [URLSessionTask] {
-        let tasks = members.withLock { $0.tasks }
-        return tasks.sorted { $0.key < $1.key }.map(\.value).filter { $0.state != .completed }
     }
 
     // MARK: Its end
@@ -425,38 +273,5 @@ open class URLSession: NSObject, @unchecked Sendable {
         for bridge in tasks { bridge?.cancel() }
         core.invalidateAndCancel()
         settle()
-    }
-
-    /// A task has made its last call.
-    final func left(_ identifier: Int) {
-        let isInvalid = members.withLock { members in
-            members.tasks[identifier] = nil
-            return members.isInvalid
-        }
-        if isInvalid { settle() }
-    }
-
-    /// The delegate's last call comes after that of every task.
-    private func settle() {
-        let isEmptied = members.withLock { members in
-            guard members.isInvalid, members.tasks.isEmpty, !members.isEmptied else { return false }
-            members.isEmptied = true
-            return true
-        }
-        guard isEmptied else { return }
-        lane.append(.call { [self] in
-            delegate?.urlSession(self, didBecomeInvalidWithError: nil)
-            let delegates = members.withLock { members in
-                defer { members.delegates = Delegates(nil) }
-                return members.delegates
-            }
-            withExtendedLifetime(delegates) {}  // Its end may run code of the program's: not under the lock.
-        })
-    }
-}
-
-extension LoadError {
-    fileprivate static func tooLate(_ request: URLRequest) -> LoadError {
-        LoadError(.sessionInvalidated, phase: .preparing, party: .local, url: request.url)
     }
 }

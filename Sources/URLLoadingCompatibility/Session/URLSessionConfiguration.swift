@@ -137,7 +137,8 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { state.withLock { $0.connectionsPerHost = newValue } }
     }
 
-    /// What the requests of the session are for. Carried, and of no effect yet.
+    /// What the requests of the session are for, unless they say so themselves: the packets of their connections are marked
+    /// with it (`TrafficClass` of the core), so that networks may order them. Connections are not shared between types.
     open var networkServiceType: URLRequest.NetworkServiceType {
         get { values.serviceType }
         set { state.withLock { $0.serviceType = newValue } }

@@ -139,7 +139,10 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
 
     /// - Parameter call: gives what is to be called on the delegate queue.
     private func perform(_ side: CallChain.Side, _ call: @escaping @Sendable () async -> @Sendable () -> Void) {
-        guard let lane else { return }
-        calls.append(side) { lane.append(.call(await call())) }
+        calls.append(side) { [lane] in
+            let call = await call()
+            // A stand-in has no session, and no queue.
+            if let lane { lane.append(.call(call)) } else { call() }
+        }
     }
 }

@@ -89,6 +89,9 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
         }
     }
 
+    /// More suspensions than resumptions.
+    final var isHeldUp: Bool { own.withLock { $0.suspensions > 0 } }
+
     final var ownDelegate: (any URLSessionTaskDelegate)? { own.withLock { $0.delegate } }
 
     final func forgetDelegate() {
@@ -202,7 +205,28 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
 open class URLSessionDataTask: URLSessionTask, @unchecked Sendable {}
 
 /// A task that sends a body and loads the answer into memory.
-open class URLSessionUploadTask: URLSessionDataTask, @unchecked Sendable {}
+///
+/// Over http it says that it can be resumed (draft-ietf-httpbis-resumable-upload-12), and is, where the server can: with
+/// what ``cancel(byProducingResumeData:)`` gives, or what the error of one that failed has in its `userInfo`
+/// (``NSURLSessionUploadTaskResumeData``). Other servers take it as any other request.
+open class URLSessionUploadTask: URLSessionDataTask, @unchecked Sendable {
+    /// Ends the upload, and gives what is needed to go on with it later: to
+    /// ``URLSession/uploadTask(withResumeData:)``.
+    ///
+    /// Bytes that were given to the task are in it, files by their place. Of the request it has method and URL, and no
+    /// field that could be a secret.
+    /// - Parameter completionHandler: called once, on any thread; with `nil` if the upload is over, or its server has not
+    ///   said that it can go on with it.
+    open func cancel(byProducingResumeData completionHandler: @escaping @Sendable (Data?) -> Void) {
+        guard let bridge else { return completionHandler(nil) }
+        bridge.cancelUpload(completionHandler)
+    }
+
+    /// The same, awaited.
+    open func cancelByProducingResumeData() async -> Data? {
+        await withCheckedContinuation { continuation in cancel { continuation.resume(returning: $0) } }
+    }
+}
 
 /// A task that loads a body into a file.
 open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {

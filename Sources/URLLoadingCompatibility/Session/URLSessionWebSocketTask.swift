@@ -62,9 +62,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     /// - Parameter completionHandler: called once, when the system has taken all of it; with a `URLError` if the socket
     ///   has ended.
     public func send(_ message: Message, completionHandler: @escaping @Sendable ((any Error)?) -> Void) {
-        perform(.output, { socket in try await socket.send(WebSocketMessage(message)) }) { result, lane in
-            lane.append(.call { completionHandler(result.failure) })
-        }
+        perform(.output, { socket in try await socket.send(WebSocketMessage(message)) }) { completionHandler($0.failure) }
     }
 
     /// Sends a message, behind those of earlier calls; returns when the system has taken all of it. Cancelling the calling
@@ -76,9 +74,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     /// The next message.
     /// - Parameter completionHandler: called once, with the message, or a `URLError` if the socket has ended.
     public func receive(completionHandler: @escaping @Sendable (Result<Message, any Error>) -> Void) {
-        perform(.input, { socket in Message(try await socket.receive()) }) { result, lane in
-            lane.append(.call { completionHandler(result) })
-        }
+        perform(.input, { socket in Message(try await socket.receive()) }) { completionHandler($0) }
     }
 
     /// The next message. Cancelling the calling task ends the call; no message is lost by it.
@@ -144,10 +140,14 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
 
     private func perform<Value: Sendable>(
         _ side: CallChain.Side, _ call: @escaping @Sendable (WebSocketTask) async throws -> Value,
-        then: @escaping @Sendable (Result<Value, any Error>, DelegateLane) -> Void
+        then: @escaping @Sendable (Result<Value, any Error>) -> Void
     ) {
-        guard let lane else { return }
-        calls.append(side) { then(await self.attempt(call), lane) }
+        // A stand-in has no session, and no queue.
+        guard let lane else { return then(.failure(URLError(.cancelled))) }
+        calls.append(side) {
+            let result = await self.attempt(call)
+            lane.append(.call { then(result) })
+        }
     }
 
     private func performed<Value: Sendable>(

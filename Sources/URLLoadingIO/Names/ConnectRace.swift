@@ -61,10 +61,10 @@ package struct ConnectRace: Sendable {
     /// Connects to whichever address answers first; the others are closed.
     /// Throws the failure of the first attempt that failed, which names the preferred address.
     package static func connect(
-        _ addresses: [SocketAddress], from binding: SocketBinding? = nil, _ token: StopToken
+        _ addresses: [SocketAddress], from binding: SocketBinding? = nil, marked mark: SocketMark? = nil, _ token: StopToken
     ) async throws(IOFailure) -> SocketTransport {
         let order = interleave(addresses)
-        if order.count == 1 { return try await SocketTransport.connect(to: order[0], from: binding, token) }
+        if order.count == 1 { return try await SocketTransport.connect(to: order[0], from: binding, marked: mark, token) }
         let watcher = Poller.shared.borrowSlot()
         token.attach(watcher)
         var attempts: [SocketTransport] = []
@@ -96,7 +96,7 @@ package struct ConnectRace: Sendable {
             switch race.step(now: Poller.now()) {
             case .start(let next):
                 do throws(IOFailure) {
-                    let attempt = try SocketTransport.begin(order[next], from: binding, relay: watcher)
+                    let attempt = try SocketTransport.begin(order[next], from: binding, marked: mark, relay: watcher)
                     attempts.append(attempt)
                 } catch {
                     failure = failure ?? error

@@ -120,9 +120,9 @@ package final class SocketTransport: Transport {
 
     /// Connects to one address.
     package static func connect(
-        to address: SocketAddress, from binding: SocketBinding? = nil, _ token: StopToken
+        to address: SocketAddress, from binding: SocketBinding? = nil, marked mark: SocketMark? = nil, _ token: StopToken
     ) async throws(IOFailure) -> SocketTransport {
-        let attempt = try begin(address, from: binding)
+        let attempt = try begin(address, from: binding, marked: mark)
         token.attach(attempt.slot)
         defer { token.detach(attempt.slot) }
         while !attempt.isConnected {
@@ -137,7 +137,7 @@ package final class SocketTransport: Transport {
     /// Starts connecting and returns at once; `hasConnected` tells how far it is.
     /// `relay` hears what the socket hears.
     static func begin(
-        _ address: SocketAddress, from binding: SocketBinding? = nil, relay: PollSlot? = nil
+        _ address: SocketAddress, from binding: SocketBinding? = nil, marked mark: SocketMark? = nil, relay: PollSlot? = nil
     ) throws(IOFailure) -> SocketTransport {
         let descriptor = csys_socket(address.systemFamily)
         guard descriptor >= 0 else { throw IOFailure(.system(-descriptor), .connect) }
@@ -145,6 +145,7 @@ package final class SocketTransport: Transport {
             _ = csys_close(descriptor)
             throw error
         }
+        mark?.apply(to: descriptor, for: address)
         // Registered only then: a socket that is not connecting reports a hang-up. A peer on this machine has answered
         // before the call returns, and the call says "in progress" all the same: asking again spares a wait.
         var isConnected = false

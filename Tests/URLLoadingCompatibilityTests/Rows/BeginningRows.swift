@@ -108,6 +108,40 @@ struct BeginningRows {
         }
     }
 
+    @Test("a suspension that comes while a task begins is not lost, nor the resumption after it", arguments: [false, true])
+    func concurrentSuspension(_ isDelayed: Bool) async throws {
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            let delegate = Beginner(), other = origin.url("/other")
+            delegate.onDelayed = { _ in (.useNewRequest, URLRequest(url: other)) }
+            let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
+            // Held up at once, so that none is over before.
+            origin.route("/other", faults: [.init(.responseHead(), .delay(.milliseconds(20)))]) { _ in .ok("late") }
+            for round in 0..<40 {
+                let task = session.dataTask(with: isDelayed ? origin.url() : other)
+                if isDelayed {
+                    task.earliestBeginDate = Date()
+                    task.resume()
+                    if round % 2 == 0 { await delegate.asked.reaches(round + 1) }
+                    task.suspend()
+                } else {
+                    await withTaskGroup(of: Void.self) { group in
+                        group.addTask { task.resume() }
+                        group.addTask { task.suspend() }
+                    }
+                }
+                for _ in 0..<20 { await Task.yield() }
+                if delegate.done.value == round {
+                    try await eventually { task.state == .suspended || task.state == .completed }
+                    #expect(task.state == .suspended || delegate.done.value > round)
+                }
+                task.resume()
+                await delegate.done.reaches(round + 1)
+            }
+            session.invalidateAndCancel()
+        }
+    }
+
     @Test("a task that waits for its date can be suspended, resumed and cancelled")
     func delayedControls() async throws {
         try await withTestOrigin { origin in

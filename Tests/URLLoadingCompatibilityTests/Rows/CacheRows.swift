@@ -243,6 +243,29 @@ struct CacheRows {
         }
     }
 
+    @Test("a look into the cache whose handler is dropped ends at once, as if nothing were kept")
+    func unanswered() async throws {
+        try await withTestOrigin { origin in
+            let asked = Counter()
+            serve(origin, asked)
+            let cache = Noting(memoryCapacity: 1 << 20, diskCapacity: 0, directory: nil)
+            cache.hangs.store(true, ordering: .relaxed)
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.urlCache = cache
+            let session = URLSession(configuration: configuration)
+            let done = Box<Result3>(), ended = Counter()
+            session.dataTask(with: request(origin.url("/other"))) {
+                done.add(Result3(data: $0, response: $1, error: $2 as? URLError))
+                ended.add()
+            }.resume()
+            await cache.hanging.reaches(1)
+            cache.kept.removeAll()
+            await ended.reaches(1)
+            #expect(done.all.first?.error == nil && done.all.first?.response != nil)
+            session.invalidateAndCancel()
+        }
+    }
+
     @Test("reset forgets, flush writes; their handlers come on the delegate queue")
     func resetting() async throws {
         try await withTestOrigin { origin in

@@ -236,6 +236,46 @@ struct ChallengeRows {
         }
     }
 
+    @Test("downloads that are gone on with, and WebSockets, have the trust of their own delegate alone, too")
+    func trustOfOthers() async throws {
+        let authority = try TestCertificateAuthority(commonName: "Nobody's root")
+        try await withTestOrigin(.init(tls: .init(try authority.issue()))) { origin in
+            origin.webSocket("/echo", .echo)
+            let content = Data(count: 400_000)
+            origin.route("/", faults: [.init(.responseBody(after: 300_000), .cut)]) { _ in
+                .ok(.bytes([UInt8](content)), headers: [.etag: "\"one\""])
+            }
+            let plain = URLSession(configuration: .ephemeral), own = TaskTrusting()
+            let error = await #expect(throws: URLError.self) { _ = try await plain.download(from: origin.url(), delegate: own) }
+            let data = try #require(error?.downloadTaskResumeData)
+            origin.route("/") { _ in .ok(.bytes([UInt8](content))) }
+            // Somebody else's connection is there, and trusted by him alone.
+            await #expect(throws: URLError.self) { _ = try await plain.download(resumeFrom: data) }
+            let asked = own.asked.all.count, other = TaskTrusting()
+            let (file, _) = try await plain.download(resumeFrom: data, delegate: other)
+            try FileManager.default.removeItem(at: file)
+            #expect(other.asked.all.count == 1 && own.asked.all.count == asked)
+            func echoes(_ delegate: TaskTrusting?) async -> Bool {
+                var address = URLComponents(url: origin.url("/echo"), resolvingAgainstBaseURL: false)
+                address?.scheme = "wss"
+                guard let url = address?.url else { return false }
+                let socket = plain.webSocketTask(with: url)
+                socket.delegate = delegate
+                socket.resume()
+                defer { socket.cancel() }
+                do {
+                    try await socket.send(.string("hello"))
+                    if case .string("hello") = try await socket.receive() { return true }
+                    return false
+                } catch { return false }
+            }
+            let third = TaskTrusting()
+            let first = await echoes(third), none = await echoes(nil), again = await echoes(third)
+            #expect(first && !none && again && third.asked.all.count >= 1)
+            plain.invalidateAndCancel()
+        }
+    }
+
     @Test("without a delegate an unknown issuer is refused")
     func untrusted() async throws {
         try await withSecureOrigin { origin in

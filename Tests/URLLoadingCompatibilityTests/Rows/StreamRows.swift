@@ -41,11 +41,11 @@ struct StreamRows {
         let (data, isEnd) = try await task.readData(ofMinLength: 10, maxLength: 100, timeout: 5)
         #expect(data == Data("end".utf8) && isEnd)
         await delegate.done.reaches(1)
-        #expect(delegate.words.all == ["writeClosed", "readClosed", "complete 0"])
+        #expect(delegate.words.all == ["writeClosed", "readClosed", "metrics", "complete 0"])
         #expect(task.state == .completed && task.countOfBytesSent == 9 && task.countOfBytesReceived == 13)
         await #expect(throws: URLError.self) { try await task.write(Data("late".utf8), timeout: 0) }
         session.finishTasksAndInvalidate()
-        await delegate.heard.reaches(4)
+        await delegate.heard.reaches(5)
         peer.close()
         listener.close()
     }
@@ -69,7 +69,7 @@ struct StreamRows {
         await delegate.heard.reaches(1)
         task.cancel()
         await delegate.done.reaches(1)
-        #expect(delegate.words.all == ["readClosed", "complete -999"])
+        #expect(delegate.words.all == ["readClosed", "metrics", "complete -999"])
         session.finishTasksAndInvalidate()
         peer.close()
         listener.close()
@@ -91,9 +91,10 @@ struct StreamRows {
             await delegate.done.reaches(before + 1)
             await failed.reaches(2)
         }
-        #expect(delegate.words.all.count == 3 && delegate.words.all.allSatisfy { $0.hasPrefix("complete -100") })
+        let words = delegate.words.all
+        #expect(words.count == 6 && words.enumerated().allSatisfy { $0 % 2 == 0 ? $1 == "metrics" : $1.hasPrefix("complete -100") })
         session.finishTasksAndInvalidate()
-        await delegate.heard.reaches(4)
+        await delegate.heard.reaches(7)
         let late = session.streamTask(withHostName: "127.0.0.1", port: port)
         late.resume()
         try await eventually { late.state == .completed }
@@ -127,6 +128,99 @@ struct StreamRows {
         await delegate.done.reaches(1)
         peer.close()
         listener.close()
+    }
+
+    /// Hears of one stream.
+    final class Measuring: NSObject, URLSessionTaskDelegate, Sendable {
+        let metrics = Box<URLSessionTaskMetrics>(), isLast = Box<Bool>(), done = Counter()
+        func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
+            self.metrics.add(metrics)
+            isLast.add(OperationQueue.current === session.delegateQueue && done.value == 0)
+        }
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { done.add() }
+    }
+
+    @Test("a stream has metrics: its times, its addresses, its bytes; before the last call")
+    func metrics() async throws {
+        let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
+        let delegate = Measuring(), session = URLSession(configuration: .ephemeral)
+        let task = session.streamTask(withHostName: "127.0.0.1", port: Int(listener.address.port))
+        task.delegate = delegate
+        task.resume()
+        let peer = try await StreamPeer(listener)
+        try await task.write(Data("hello".utf8), timeout: 5)
+        try await peer.send("abc")
+        _ = try await task.readData(ofMinLength: 3, maxLength: 3, timeout: 5)
+        task.cancel()
+        await delegate.done.reaches(1)
+        let metrics = try #require(delegate.metrics.all.first), one = try #require(metrics.transactionMetrics.first)
+        #expect(delegate.metrics.all.count == 1 && delegate.isLast.all == [true])
+        #expect(metrics.redirectCount == 0 && metrics.transactionMetrics.count == 1)
+        #expect(one.remotePort == "\(listener.address.port)" && one.remoteAddress == "127.0.0.1" && one.localPort != nil)
+        #expect(one.countOfRequestBodyBytesSent == 5 && one.countOfResponseBodyBytesReceived == 3)
+        #expect(one.networkProtocolName == nil && one.response == nil && one.requestStartDate == nil && one.secureConnectionStartDate == nil)
+        let (begin, end) = (try #require(one.connectStartDate), try #require(one.connectEndDate))
+        #expect(begin <= end && metrics.taskInterval.start <= begin && end <= metrics.taskInterval.end)
+        session.invalidateAndCancel()
+        peer.close()
+        listener.close()
+    }
+
+    /// Trusts whoever is there, for one task.
+    final class Trusting: NSObject, URLSessionTaskDelegate, Sendable {
+        let asked = Counter()
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+            completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+        ) {
+            asked.add()
+            guard let trust = challenge.protectionSpace.serverTrust else { return completionHandler(.performDefaultHandling, nil) }
+            completionHandler(.useCredential, URLCredential(trust: trust))
+        }
+    }
+
+    @Test("in a session without a delegate a stream's own is asked whom to trust, for this stream alone")
+    func ownTrust() async throws {
+        let identity = try TestCertificateAuthority(commonName: "Nobody's").issue(.init(names: ["127.0.0.1"]))
+        let context = try TLSServerContext(.init(certificateChain: identity.certificatePEM, privateKey: identity.keyPEM))
+        let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
+        let session = URLSession(configuration: .ephemeral)
+        func secured(by delegate: Trusting?) async throws -> Bool {
+            let task = session.streamTask(withHostName: "127.0.0.1", port: Int(listener.address.port))
+            task.delegate = delegate
+            task.resume()
+            task.startSecureConnection()
+            let written = Box<Bool>(), done = Counter()
+            task.write(Data("secret".utf8), timeout: 0) {
+                written.add($0 == nil)
+                done.add()
+            }
+            let peer = try await StreamPeer(listener)
+            let secure = try? await peer.secured(by: context)
+            let text = try? await secure?.text(6)
+            await done.reaches(1)
+            task.cancel()
+            secure?.close()
+            return written.all == [true] && text == "secret"
+        }
+        let own = Trusting()
+        let first = try await secured(by: own), none = try await secured(by: nil), again = try await secured(by: own)
+        #expect(first && !none && again && own.asked.value >= 1)
+        session.invalidateAndCancel()
+        listener.close()
+    }
+
+    @Test("stand-ins, which belong to no session, call the handlers they are given")
+    func standIns() async throws {
+        let socket = URLSessionWebSocketTask(), stream = URLSessionStreamTask(), called = Counter()
+        socket.send(.string("a")) { if $0 is URLError { called.add() } }
+        socket.receive { if case .failure(let error) = $0, error is URLError { called.add() } }
+        socket.sendPing { if $0 is URLError { called.add() } }
+        stream.write(Data("a".utf8), timeout: 0) { if $0 is URLError { called.add() } }
+        stream.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { if $2 is URLError { called.add() } }
+        await called.reaches(5)
+        await #expect(throws: URLError.self) { _ = try await socket.receive() }
+        await #expect(throws: URLError.self) { try await stream.write(Data("a".utf8), timeout: 0) }
     }
 
     @Test("captureStreams gives a pair of streams behind what was asked for, and ends the task")

@@ -165,6 +165,47 @@ struct TransferRows {
         }
     }
 
+    /// The files with what was loaded so far of a body that begins so.
+    private static func partials(_ marker: String) -> [URL] {
+        let folder = FileManager.default.temporaryDirectory
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+        return names.filter { $0.hasPrefix(".urlloading-") }.map { folder.appendingPathComponent($0) }.filter {
+            (try? FileHandle(forReadingFrom: $0).read(upToCount: marker.utf8.count)) == Data(marker.utf8)
+        }
+    }
+
+    @Test("a download that fails leaves a file only for who asks for its resume data", arguments: [false, true])
+    func leftovers(_ asks: Bool) async throws {
+        try await withTestOrigin { origin in
+            let marker = UUID().uuidString
+            let whole = Data(marker.utf8) + Self.content
+            origin.route("/", faults: [.init(.responseBody(after: 300_000), .cut)]) { request in
+                .ok(.bytes([UInt8](whole)), headers: [.etag: "\"one\""])
+            }
+            let session = URLSession(configuration: .ephemeral)
+            let data: Data? = await withCheckedContinuation { continuation in
+                session.downloadTask(with: origin.url()) { _, _, error in
+                    let error = error as? URLError
+                    #expect(error?.code == .networkConnectionLost && error?.userInfo[URLSessionDownloadTaskResumeData] != nil)
+                    #expect(Self.partials(marker).count == 1)
+                    continuation.resume(returning: asks ? error?.downloadTaskResumeData : nil)
+                }.resume()
+            }
+            #expect((data != nil) == asks)
+            if let data {
+                // The task is over, its error gone.
+                for _ in 0..<50 { try await Task.sleep(for: .milliseconds(1)) }
+                #expect(Self.partials(marker).count == 1)
+                origin.route("/") { _ in .ok(.bytes([UInt8](whole))) }
+                let (file, _) = try await session.download(resumeFrom: data)
+                #expect(try Data(contentsOf: file) == whole)
+                try FileManager.default.removeItem(at: file)
+            }
+            while !Self.partials(marker).isEmpty { try await Task.sleep(for: .milliseconds(1)) }
+            session.invalidateAndCancel()
+        }
+    }
+
     @Test("resume data that is none fails the task, not the program")
     func badResumeData() async throws {
         let session = URLSession(configuration: .ephemeral)

@@ -109,6 +109,8 @@ struct TurningRows {
             let data = await download.cancelByProducingResumeData()
             await delegate.done.reaches(1)
             #expect(data != nil && delegate.words.all.last == "download complete -999" && delegate.content.all.isEmpty)
+            // Nobody goes on with it.
+            if let data { try ResumeToken(data).discard() }
             origin.releaseStalls()
             session.invalidateAndCancel()
         }

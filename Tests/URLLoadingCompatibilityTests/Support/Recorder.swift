@@ -69,6 +69,9 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
     ) -> Void
     var onChallenge: Challenger = { $1(.performDefaultHandling, nil) }
     var onBody: @Sendable (URLSessionTask, @escaping @Sendable (InputStream?) -> Void) -> Void = { $1(nil) }
+    var onRest: @Sendable (Int64, @escaping @Sendable (InputStream?) -> Void) -> Void = { $1(nil) }
+    var onInformational: @Sendable (URLSessionTask, HTTPURLResponse) -> Void = { _, _ in }
+    var onSent: @Sendable (Int64, Int64) -> Void = { _, _ in }
     var onFile: @Sendable (URLSessionDownloadTask, URL) -> Void = { _, _ in }
     var onMetrics: @Sendable (URLSessionTaskMetrics) -> Void = { _ in }
     var onData: @Sendable (URLSessionDataTask, Data) -> Void = { _, _ in }
@@ -138,7 +141,14 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse) {
-        note("informational", session, task, after: 0...0, to: 0) {}
+        note("informational", session, task, after: 0...0, to: 0) { onInformational(task, response) }
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, needNewBodyStreamFrom offset: Int64,
+        completionHandler: @escaping @Sendable (InputStream?) -> Void
+    ) {
+        note("rest", session, task, after: 0...0, to: 0) { onRest(offset, completionHandler) }
     }
 
     func urlSession(
@@ -175,6 +185,7 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
             if bytesSent <= 0 || totalBytesSent < bytesSent || totalBytesExpectedToSend >= 0 && totalBytesSent > totalBytesExpectedToSend {
                 violations.add("sent \(bytesSent) \(totalBytesSent) \(totalBytesExpectedToSend)")
             }
+            onSent(totalBytesSent, totalBytesExpectedToSend)
         }
     }
 

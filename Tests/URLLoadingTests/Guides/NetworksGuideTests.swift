@@ -74,6 +74,22 @@ struct NetworksGuideTests {
         throw CancellationError()
     }
 
+    @Test("what a load is for")
+    func trafficClass() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("hello") }
+            let url = origin.url("/")
+            var configuration = Configuration.ephemeral
+            configuration.trafficClass = .background
+            var request = Request(url: url)
+            request.trafficClass = .responsive
+            let session = Session(configuration)
+            _ = try await session.data(for: request)
+            _ = try await session.data(from: url)
+            #expect(origin.counts.accepted == 2)
+        }
+    }
+
     @Test("networks that cost")
     func access() async throws {
         try await withTestOrigin { origin in

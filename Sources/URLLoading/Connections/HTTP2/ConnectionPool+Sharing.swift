@@ -10,7 +10,8 @@ enum LeasedConnection: Sendable {
 
 extension HTTP2Connection {
     fileprivate func isAlike(_ other: Route) -> Bool {
-        !isRetired && route.way.isDirect && route.trust == other.trust && route.identity == other.identity && route.origin.isSecure == other.origin.isSecure && route.origin.port == other.origin.port && route != other
+        !isRetired && route.way.isDirect && route.trust == other.trust && route.traffic == other.traffic
+            && route.identity == other.identity && route.origin.isSecure == other.origin.isSecure && route.origin.port == other.origin.port && route != other
     }
 }
 

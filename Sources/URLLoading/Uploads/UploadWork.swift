@@ -1,0 +1,305 @@
+// An upload task of the classic shape that can be resumed: one load, whose answers lead to further requests where that is
+// needed (`Load.another`). What an answer means is decided in `UploadPlan`, as for `ResumableUpload`; but here nothing is
+// tried again by itself: an error ends the task, and its delegate gets a ticket.
+
+import FoundationEssentials
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+package final class UploadWork: Sendable {
+    private enum Step: Sendable {
+        /// The caller's request, with the whole or its first part (draft §4.2).
+        case create(Range<Int64>)
+        /// How far is it? (draft §4.3)
+        case ask
+        /// A part, or the rest (draft §4.4).
+        case append(Range<Int64>)
+
+        var range: Range<Int64> {
+            switch self {
+            case .create(let range), .append(let range): range
+            case .ask: 0..<0
+            }
+        }
+    }
+
+    private struct State: Sendable {
+        var step: Step
+        /// Where the request that is on its way goes: after redirects, the last place.
+        var url: URL
+        var place: URL?
+        var limits = UploadLimits()
+        var acknowledged: Int64 = 0
+        var sentFrom: Int64?
+        /// Asked for its answer again, when all of it had been there.
+        var hasRecalled = false
+        var questions = 0
+        var length: Int64?
+        /// Of the file, when it was opened.
+        var modified: Int64?
+        var identity: UploadIdentity?
+        /// The server has all of it, or no upload of ours any more.
+        var isOver = false
+    }
+    private let state: Lock<State>
+    /// As the caller made it.
+    let request: Request
+    package let source: UploadTicket.Source
+    private let isResumption: Bool
+
+    /// What nobody knows is longer than anything (draft §4.1.3: a length may be unknown).
+    private static let unknown = Int64.max
+
+    /// - Parameter request: with the body that is sent. `nil` if its protocol has no such uploads.
+    package init?(_ request: Request, _ source: UploadTicket.Source) {
+        guard case .success = request.destination, request.method != .get, request.method != .head else { return nil }
+        (self.request, self.source, isResumption) = (request, source, false)
+        state = Lock(State(step: .create(0..<(source.length ?? Self.unknown)), url: request.url, length: source.length))
+    }
+
+    /// Goes on with one.
+    package init(_ ticket: UploadTicket) {
+        var request = ticket.request
+        request.body = ticket.source.body(0..<(ticket.length ?? Self.unknown))
+        (self.request, source, isResumption) = (request, ticket.source, true)
+        state = Lock(State(step: .ask, url: ticket.place, place: ticket.place, length: ticket.length, identity: ticket.identity))
+    }
+
+    // MARK: Before it is sent
+
+    /// The first request.
+    func begin(_ control: StopToken) async throws(LoadError) -> Request {
+        guard isResumption else { return request }
+        try await checkSource(control)
+        return try question()
+    }
+
+    /// What is put together from several requests must be one thing.
+    private func checkSource(_ control: StopToken) async throws(LoadError) {
+        guard case .file(let url) = source, let known = state.withLock({ $0.identity }) else { return }
+        let now = try await UploadSource.file(url).identity(control)
+        guard now.matches(known) else {
+            throw LoadError(.uploadSourceChanged, phase: .preparing, party: .local, url: request.url)
+        }
+    }
+
+    /// A request with a body is about to go out: that of a creation says that it can be resumed (draft §4.2.1).
+    func complete(_ prepared: inout PreparedRequest) throws(LoadError) {
+        var fields = Headers(), file: FileReader?
+        if case .parts(let parts)? = prepared.body, case .file(let reader, _)? = parts.first { file = reader }
+        let isChanged = state.withLock { state -> Bool in
+            guard case .create(let range) = state.step else {
+                // A part of another file would be put behind what is there.
+                return file.map { $0.size != state.length || $0.modified != state.modified ?? state.identity?.modified } ?? false
+            }
+            // Sent again, it makes another.
+            (state.place, state.acknowledged) = (nil, 0)
+            if let file { (state.modified, state.length) = (file.modified, file.size) }
+            if state.length == nil { state.length = prepared.body?.length }
+            fields[.uploadComplete] = StructuredField.text(range.upperBound >= state.length ?? Self.unknown)
+            fields[.uploadLength] = state.length.flatMap { StructuredField.text($0) }
+            fields[.uploadInteropVersion] = StructuredField.text(ResumableUploads.interopVersion)
+            return false
+        }
+        if isChanged { throw LoadError(.uploadSourceChanged, phase: .preparing, party: .local, url: request.url) }
+        if !fields.isEmpty { prepared.set(fields) }
+    }
+
+    // MARK: What is heard
+
+    func note(_ redirect: Redirect) { state.withLock { $0.url = redirect.request.url } }
+
+    func note(_ head: HTTPHead) {
+        guard let answer = UploadAnswer(interim: head) else { return }
+        state.withLock { state in
+            if let limits = answer.limits { state.limits = limits }
+            if case .create = state.step { learn(answer, &state) }
+            if let offset = answer.offset, offset <= state.step.range.upperBound { state.acknowledged = max(state.acknowledged, offset) }
+        }
+    }
+
+    private func learn(_ answer: UploadAnswer, _ state: inout State) {
+        guard state.place == nil, let location = answer.location else { return }
+        state.place = ResumableUpload.place(location, from: state.url, for: request)
+    }
+
+    /// Counted from the beginning of the whole.
+    func counted(_ bytes: ByteCount) -> ByteCount {
+        let (offset, length) = state.withLock { ($0.step.range.lowerBound, $0.length) }
+        return ByteCount(count: bytes.count, total: offset + bytes.total, expected: length ?? bytes.expected)
+    }
+
+    // MARK: What follows
+
+    /// The next request; `nil` if the answer is the result.
+    func next(after head: HTTPHead?, to sent: Request) throws(LoadError) -> Request? {
+        guard let head else { return nil }
+        let answer = UploadAnswer(head)
+        let (step, situation) = state.withLock { state in
+            if let limits = answer.limits { state.limits = limits }
+            if case .create = state.step, answer.isComplete == false { learn(answer, &state) }
+            return (state.step, Self.situation(state, answer))
+        }
+        switch step {
+        case .create:
+            // See Other has led to what has become of it.
+            guard sent.method == request.method else { return deliver() }
+            return try follow(.make(creation: answer, situation), answer, situation)
+        case .ask:
+            return try follow(question: .make(offset: answer, situation))
+        case .append:
+            guard sent.method == .patch else { return deliver() }
+            return try follow(.make(append: answer, situation), answer, situation)
+        }
+    }
+
+    private static func situation(_ state: State, _ answer: UploadAnswer) -> UploadPlan.Situation {
+        let length = state.length ?? answer.length ?? unknown
+        var range = state.step.range
+        // Open to the end, whatever that has turned out to be.
+        if range.upperBound > length { range = min(range.lowerBound, length)..<length }
+        return UploadPlan.Situation(
+            range: range, length: length, acknowledged: state.acknowledged, knowsResource: state.place != nil,
+            limits: state.limits, now: HTTPDate(secondsSince1970: Int64(Date().timeIntervalSince1970)))
+    }
+
+    private func follow(
+        _ plan: UploadPlan, _ answer: UploadAnswer, _ situation: UploadPlan.Situation
+    ) throws(LoadError) -> Request? {
+        // Its answer is not given again: that it is complete is one, too.
+        if state.withLock({ $0.hasRecalled }), answer.isComplete != true { return try question() }
+        switch plan {
+        case .finish, .recall: return deliver()
+        case .ask: return try question()
+        // A refusal with a limit: the rest goes in parts.
+        case .append(let offset, _): return try mayPart ? part(from: offset) : nil
+        case .retry where answer.status == .contentTooLarge && mayPart && situation.knowsResource: return try question()
+        // The server's own word, as it is: whoever wants to may go on.
+        case .retry: return nil
+        case .fail(let error):
+            guard error.reason == .uploadRefused else { throw over(error) }
+            return nil
+        }
+    }
+
+    private func follow(question plan: UploadPlan) throws(LoadError) -> Request? {
+        switch plan {
+        case .append(let offset, _): return try part(from: offset)
+        case .recall:
+            // Its answer was lost. The server may give it once more to a request that adds nothing (draft §4.4.2);
+            // otherwise this is one.
+            guard let length = state.withLock({ $0.hasRecalled ? nil : $0.length }) else { return deliver() }
+            state.withLock { $0.hasRecalled = true }
+            return try addition(length..<length)
+        case .retry(let error, _): throw error
+        case .fail(let error): throw over(error)
+        case .finish, .ask: return deliver()
+        }
+    }
+
+    private func deliver() -> Request? {
+        state.withLock { $0.isOver = true }
+        return nil
+    }
+
+    private func over(_ error: LoadError) -> LoadError {
+        if !error.leavesUpload { state.withLock { $0.isOver = true } }
+        return error
+    }
+
+    /// A stream cannot be cut: nobody knows where its parts end.
+    private var mayPart: Bool { if case .demanded = source { false } else { true } }
+
+    // MARK: Requests
+
+    private func question() throws(LoadError) -> Request {
+        let (place, questions) = state.withLock { state in
+            state.step = .ask
+            state.questions += 1
+            return (state.place, state.questions)
+        }
+        guard let place, questions <= Self.mostQuestions else { throw UploadPlan.inconsistent("it is asked over and over") }
+        var question = request.toUpload(at: place, .head)
+        // What is stored knows nothing of it.
+        question.cachePolicy = .reload
+        return question
+    }
+
+    /// Each is an answer that made no sense to go on with.
+    private static let mostQuestions = 16
+
+    private func part(from offset: Int64) throws(LoadError) -> Request {
+        let (end, isAgain, place) = state.withLock { state in
+            let isAgain = state.sentFrom.map { offset <= $0 } ?? false
+            state.sentFrom = offset
+            state.acknowledged = max(state.acknowledged, offset)
+            return (state.limits.end(of: offset, length: state.length ?? Self.unknown, wanted: nil), isAgain, state.place)
+        }
+        if isAgain { throw UploadPlan.inconsistent("nothing was taken of what was sent") }
+        guard let end, mayPart || end == state.withLock({ $0.length ?? Self.unknown }) else {
+            throw UploadPlan.tooLarge("the server takes no part that could be sent")
+        }
+        return place == nil ? creation(offset..<end) : try addition(offset..<end)
+    }
+
+    private func creation(_ range: Range<Int64>) -> Request {
+        state.withLock { $0.step = .create(range) }
+        var creation = request
+        creation.setSource(source.body(range), like: request)
+        return creation
+    }
+
+    private func addition(_ range: Range<Int64>) throws(LoadError) -> Request {
+        let (place, length) = state.withLock { state in
+            state.step = .append(range)
+            return (state.place, state.length)
+        }
+        guard let place else { throw UploadPlan.inconsistent("nowhere to go on") }
+        var addition = request.toUpload(at: place, .patch)
+        addition.body = range.isEmpty ? .data(Data()) : source.body(range)
+        addition.headers[.contentType] = ResumableUploads.mediaType
+        addition.headers[.uploadOffset] = StructuredField.text(range.lowerBound)
+        addition.headers[.uploadComplete] = StructuredField.text(range.upperBound == length ?? Self.unknown)
+        if case .demanded = source, let length, !range.isEmpty { addition.headers[.contentLength] = "\(length - range.lowerBound)" }
+        return addition
+    }
+
+    // MARK: What is kept
+
+    /// With what it can go on; `nil` if it would have to begin anew, or is over.
+    package func ticket() async -> UploadTicket? {
+        let (place, length, modified, known) = state.withLock { state in
+            (state.isOver ? nil : state.place, state.length, state.modified, state.identity)
+        }
+        guard let place else { return nil }
+        var identity = known
+        if identity == nil, case .file(let url) = source {
+            // Of what was sent, and not of what lies there now.
+            guard let now = try? await UploadSource.file(url).identity(.never), now.modified == modified, now.length == length else { return nil }
+            identity = now
+        }
+        return UploadTicket(request, source, place: place, length: length, identity: identity)
+    }
+
+    /// What a demanded body goes on from, if this is one of a request that goes on.
+    package static func offset(of request: Request) -> Int64? {
+        guard request.method == .patch, request.headers.contains(.uploadComplete) else { return nil }
+        return request.headers[.uploadOffset].flatMap(StructuredField.integer)
+    }
+}
+
+extension Request {
+    /// Another part in the place of the whole.
+    fileprivate mutating func setSource(_ body: RequestBody, like other: Request) {
+        var body = body
+        body.contentType = other.body?.contentType
+        self.body = body
+    }
+}
+
+extension LoadError {
+    fileprivate var leavesUpload: Bool {
+        ![.uploadForgotten, .uploadTooLarge, .uploadInconsistent, .uploadNotSupported].contains(reason)
+    }
+}

@@ -1,0 +1,88 @@
+// Who is in a session: its delegate, and the tasks that are not over. Its end is when both are gone.
+
+import Foundation
+import Synchronization
+import URLLoading
+import URLLoadingIO
+
+extension URLSession {
+    struct Members: Sendable {
+        var delegates: Delegates
+        var description: String?
+        var tasks: [Int: URLSessionTask] = [:]
+        var lastIdentifier = 0
+        var isInvalid = false
+        var isEmptied = false
+    }
+
+    /// The delegate, as what it is: casts are slow.
+    struct Delegates: Sendable {
+        let session: (any URLSessionDelegate)?
+        let task: (any URLSessionTaskDelegate)?
+        let data: (any URLSessionDataDelegate)?
+        let download: (any URLSessionDownloadDelegate)?
+        let socket: (any URLSessionWebSocketDelegate)?
+        let stream: (any URLSessionStreamDelegate)?
+
+        init(_ delegate: (any URLSessionDelegate)?) {
+            session = delegate
+            task = delegate as? any URLSessionTaskDelegate
+            data = delegate as? any URLSessionDataDelegate
+            download = delegate as? any URLSessionDownloadDelegate
+            socket = delegate as? any URLSessionWebSocketDelegate
+            stream = delegate as? any URLSessionStreamDelegate
+        }
+    }
+
+    // MARK: Tasks
+
+    /// The tasks that are not over, by kind: data, upload, download.
+    public var tasks: ([URLSessionDataTask], [URLSessionUploadTask], [URLSessionDownloadTask]) {
+        get async { Self.byKind(currentTasks) }
+    }
+
+    static func byKind(
+        _ tasks: [URLSessionTask]
+    ) -> ([URLSessionDataTask], [URLSessionUploadTask], [URLSessionDownloadTask]) {
+        let uploads = tasks.compactMap { $0 as? URLSessionUploadTask }
+        let others = tasks.filter { !($0 is URLSessionUploadTask) }
+        return (others.compactMap { $0 as? URLSessionDataTask }, uploads, tasks.compactMap { $0 as? URLSessionDownloadTask })
+    }
+
+    /// All tasks that are not over.
+    public var allTasks: [URLSessionTask] { get async { currentTasks } }
+
+    final var currentTasks: [URLSessionTask] {
+        let tasks = members.withLock { $0.tasks }
+        return tasks.sorted { $0.key < $1.key }.map(\.value).filter { $0.state != .completed }
+    }
+
+    // MARK: The end
+
+    /// A task has made its last call.
+    final func left(_ identifier: Int) {
+        let isInvalid = members.withLock { members in
+            members.tasks[identifier] = nil
+            return members.isInvalid
+        }
+        if isInvalid { settle() }
+    }
+
+    /// The delegate's last call comes after that of every task.
+    final func settle() {
+        let isEmptied = members.withLock { members in
+            guard members.isInvalid, members.tasks.isEmpty, !members.isEmptied else { return false }
+            members.isEmptied = true
+            return true
+        }
+        guard isEmptied else { return }
+        lane.append(.call { [self] in
+            delegate?.urlSession(self, didBecomeInvalidWithError: nil)
+            let delegates = members.withLock { members in
+                defer { members.delegates = Delegates(nil) }
+                return members.delegates
+            }
+            withExtendedLifetime(delegates) {}  // Its end may run code of the program's: not under the lock.
+        })
+    }
+}

@@ -1,0 +1,45 @@
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingTesting
+
+/// A cache that is somebody else's code.
+@Suite(.timeLimit(.minutes(1)))
+struct ForeignCacheTests {
+    /// Is asked, and never answers.
+    final class Silent: ForeignCache, Sendable {
+        let asked = AsyncStream.makeStream(of: Void.self)
+        var largestEntry: Int { 0 }
+        func cachedResponse(for request: Request) async -> CachedResponse? {
+            asked.continuation.yield()
+            try? await Task.sleep(for: .seconds(600))
+            return nil
+        }
+        func store(_ entry: CachedResponse, for request: Request) {}
+        func remove(for request: Request) {}
+    }
+
+    @Test("a cache that never answers is waited for as long as a server that says nothing; then nothing is kept")
+    func silent() async throws {
+        let clock = ManualClock(), cache = Silent()
+        var configuration = Configuration.ephemeral
+        configuration.foreignCache = cache
+        configuration.keepsResponses = false
+        configuration.idleTimeout = .seconds(30)
+        configuration.use(clock)
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("in") }
+            let session = Session(configuration)
+            async let loaded = session.data(from: origin.url())
+            for await _ in cache.asked.stream { break }
+            // Whoever waits has set his timer.
+            while clock.elapsed < .seconds(31) {
+                clock.advance(by: .seconds(1))
+                try await Task.sleep(for: .microseconds(200))
+            }
+            let (data, _) = try await loaded
+            #expect(data == Data("in".utf8))
+            session.invalidateAndCancel()
+        }
+    }
+}
