@@ -26,8 +26,9 @@ struct Contender {
     static let sockets: [Contender] = ["echo", "messages", "rest"].map {
         Contender(name: "ws-" + $0, executable: "ours", environment: ["OURS_SHAPE": $0])
     }
-    /// What it costs that somebody decides about each server: chosen by name alone.
-    static let deciding: [Contender] = [
+    /// Chosen by name alone: the floor on two cores, and what it costs that somebody decides about each server.
+    static let byName: [Contender] = [
+        Contender(name: "rawc-2", executable: "rawc", environment: ["RAWC_TWICE": "1"]),
         Contender(name: "ours-decides", executable: "ours", environment: ["OURS_DECIDES": "1"]),
         Contender(name: "ours-loop-decides", executable: "ours", environment: ["OURS_EXECUTOR": "1", "OURS_DECIDES": "1"]),
     ]

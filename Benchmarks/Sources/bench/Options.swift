@@ -10,7 +10,7 @@ struct Options {
     static let usage = """
         usage: script/bench [--rounds N] [--scenario a,b] [--contender x,y] [--quick] [--write FILE]
           scenarios:  \(Scenario.all.map(\.name).joined(separator: " "))
-          contenders: \((Contender.all + Contender.deciding).map(\.name).joined(separator: " "))
+          contenders: \((Contender.all + Contender.byName).map(\.name).joined(separator: " "))
           --quick     two rounds of a fifth of the requests
           --write     also keep the page in FILE (docs/benchmarks.md)
           URLLOADING_BENCH_PEERS=ahc,go adds the peers that cost a download; URLLOADING_BENCH_OURS=0 leaves ours out
@@ -36,7 +36,7 @@ struct Options {
             case "--contender":
                 let names = try value(option).split(separator: ",").map(String.init)
                 contenders = try names.map { name in
-                    guard let found = (Contender.all + Contender.deciding).first(where: { $0.name == name }) else { throw Failure("no contender \(name)\n\(Self.usage)") }
+                    guard let found = (Contender.all + Contender.byName).first(where: { $0.name == name }) else { throw Failure("no contender \(name)\n\(Self.usage)") }
                     guard found.isBuilt else { throw Failure("\(name) is not built\n\(Self.usage)") }
                     return found
                 }
