@@ -69,7 +69,7 @@ struct MovingGuideTests {
     final class Screen: LoaderDelegate, @unchecked Sendable {
         let shown = Box<String>(), changed = Counter()
         func loader(_ loader: Loader, didLoad data: Data) { show(String(decoding: data, as: UTF8.self)) }
-        func loader(_ loader: Loader, didFailWith error: any Error) { show("\((error as? LoadError)?.reason == .cannotConnect)") }
+        func loader(_ loader: Loader, didFailWith error: any Error) { show("\((error as? LoadError)?.reason == .connectionRefused)") }
         private func show(_ text: String) {
             shown.add(text + (OperationQueue.current === OperationQueue.main ? "" : " elsewhere"))
             changed.add()

@@ -21,6 +21,8 @@ class Load: LoadControl, @unchecked Sendable {
     final var shown = CacheOwner.Shown()
     /// The library itself reads its body, to the end, and waits for nobody meanwhile.
     var readsToEnd: Bool { isCollecting }
+    /// Nobody is given a byte of its body before the last is here.
+    final var collects: Bool { isCollecting }
     final private var isCollecting = false
     /// Others wait for what it fetches.
     func lead(_ fetch: SharedFetch) {}
@@ -321,6 +323,11 @@ class Load: LoadControl, @unchecked Sendable {
     final override func setResting(_ isResting: Bool, _ route: Route) { core.pool.setResting(isResting, route) }
 
     final override var handshakeDecision: HandshakeDecision? { HandshakeDecision(session: core.decisions, load: decisions) }
+
+    final override func passed(_ trust: TLSTrust, _ peer: TLSPeer) {
+        guard peer.role == .origin, let leaf = trust.shown.first, let group = handshakeDecision?.group else { return }
+        core.cache?.believe(Digest.hex(leaf.der), of: peer, by: group)
+    }
 
     final override func forbidsTrust(in host: String) async -> Bool {
         await core.strictTransport?.forbidsTrust(in: host, self) ?? false
