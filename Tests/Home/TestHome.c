@@ -1,5 +1,6 @@
-/* What sessions remember is not for the home of whoever tests. Before anything of this process runs it gets a home of its
-   own, as do its children; it goes with the process. Every test target depends on this, and none need call it. */
+/* What sessions remember, and what lies about while they load, is not for the home of whoever tests. Before anything of this
+   process runs it gets a home of its own, in which its children live as well; it goes with the process. Every test target
+   depends on this, and none need call it. */
 
 #define _GNU_SOURCE
 #include "TestHome.h"
@@ -8,7 +9,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char home[PATH_MAX];
@@ -33,7 +34,15 @@ static void point(const char *variable, const char *name) {
     setenv(variable, path, 1);
 }
 
+/* A child of the tests that is one of their programs again lives with its parent, who may kill it. */
+static const char inherited[] = "URLLOADING_TEST_HOME";
+
 __attribute__((constructor)) static void make_home(void) {
+    const char *parents = getenv(inherited);
+    if (parents && *parents) {
+        snprintf(home, sizeof home, "%s", parents);
+        return;
+    }
     const char *folder = getenv("TMPDIR");
     int length = snprintf(home, sizeof home, "%s/urlloading-home-XXXXXX", folder && *folder == '/' ? folder : "/tmp");
     if (length <= 0 || length >= (int)sizeof home || !mkdtemp(home)) {
@@ -43,5 +52,9 @@ __attribute__((constructor)) static void make_home(void) {
     owner = getpid();
     point("XDG_CACHE_HOME", "cache");
     point("XDG_STATE_HOME", "state");
+    /* What a download that failed leaves for whoever goes on with it, nobody does. */
+    point("TMPDIR", "tmp");
+    mkdir(getenv("TMPDIR"), 0700);
+    setenv(inherited, home, 1);
     atexit(remove_home);
 }
