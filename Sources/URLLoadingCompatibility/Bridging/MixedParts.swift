@@ -7,12 +7,13 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingWire
 
-/// The parts, taken out of a body as it comes.
-struct MixedParts: Sendable {
+/// The parts, taken out of a body as it comes. An object, so that tasks without parts are no larger for it.
+final class MixedParts: @unchecked Sendable {
     enum Event: Sendable {
         case part(Response)
         case data(Data)
     }
+    // Unchecked: what follows is touched under the lock of `TaskBridge` alone.
     private let whole: Response
     private var reader: MultipartReader
     /// What was not taken yet: at most the fields of a part, or what may be the beginning of a delimiter.
@@ -30,7 +31,7 @@ struct MixedParts: Sendable {
         reader = MultipartReader(boundary: boundary, limits: limits)
     }
 
-    mutating func receive(_ chunk: Chunk) -> Result<[Event], LoadError> {
+    func receive(_ chunk: Chunk) -> Result<[Event], LoadError> {
         rest.append(contentsOf: [UInt8](chunk))
         let violation = take()
         if let violation { return .failure(LoadError(violation, .receiving)) }
@@ -40,14 +41,10 @@ struct MixedParts: Sendable {
 
     private var events: [Event] = []
 
-    private mutating func take() -> WireViolation? {
-        var start = 0, reader = reader
-        let bytes = rest
-        defer {
-            rest.removeFirst(start)
-            self.reader = reader
-        }
-        return bytes.withUnsafeBytes { all -> WireViolation? in
+    private func take() -> WireViolation? {
+        var start = 0
+        defer { rest.removeFirst(start) }
+        return rest.withUnsafeBytes { all -> WireViolation? in
             while true {
                 var consumed = 0
                 let found: MultipartEvent?

@@ -207,8 +207,9 @@ final class TaskBridge: LoadSink, Sendable {
 
     func receive(_ chunk: Chunk) async {
         if let pipe { return await pipe.put(chunk) }
-        if let spool = state.withLock({ $0.isSpooling ? $0.spool : nil }) { return await write(Data(chunk), to: spool) }
-        if state.withLock({ $0.parts != nil }) { return await receiveParts(chunk) }
+        let (spool, hasParts) = state.withLock { ($0.isSpooling ? $0.spool : nil, $0.parts != nil) }
+        if let spool { return await write(Data(chunk), to: spool) }
+        if hasParts { return await receiveParts(chunk) }
         let (goesOn, count) = state.withLock { ($0.mailbox.put(chunk), $0.mailbox.collectedCount) }
         if count > limit { cancel(LoadError(.bodyTooLarge, phase: .receiving, party: .local, url: original.url)) }
         guard !goesOn else { return }

@@ -107,7 +107,8 @@ struct DelegateTableRows {
 // MARK: Loads
 
 extension DelegateTableRows {
-    /// Over TLS that a delegate must trust, later, with a streamed body, through a redirect and a login.
+    /// Over TLS that a delegate must trust, later, with a streamed body, through a redirect and a login, each of which has it
+    /// made anew (checklist 85, 125).
     private static func upload(_ delegate: any EveryDelegate, _ check: (any EveryDelegate) -> Void) async throws {
         let identity = try TestCertificateAuthority(commonName: "Nobody's root").issue()
         try await withTestOrigin(.init(tls: .init(identity))) { origin in
