@@ -109,6 +109,62 @@ struct HookRows {
         }
     }
 
+    /// Asked of whom to trust, and what to send, in this order.
+    private static func asking(_ words: Collected<String>) -> Decisions {
+        var decisions = Decisions()
+        decisions.challenge = Decision { challenge in
+            words.append("trust")
+            return challenge.serverTrust.map { .accept($0) } ?? .performDefaultHandling
+        }
+        decisions.newBody = Decision { demand in
+            words.append("body \(demand.cause)")
+            return .stream { Pieces(["12345"]) }
+        }
+        return decisions
+    }
+
+    private static func demanded(_ url: URL) -> Request {
+        Request(url: url, method: .post, headers: [.contentType: "text/plain"], body: .demanded)
+    }
+
+    @Test("checklist 45, 61: a body is demanded when its server is trusted, at each hop; on the connection that was made for that")
+    func trustedFirst() async throws {
+        let words = Collected<String>()
+        try await withSecureOrigin { origin, configuration in
+            origin.route("/from") { _ in .redirect("/count", status: .temporaryRedirect) }
+            origin.route("/count") { .ok("\($0.bodyCount)") }
+            try await withSession(configuration, decisions: Self.asking(words)) { session in
+                try await session.expect(Self.demanded(origin.url("/from")), "5")
+                try await session.expect(Self.demanded(origin.url("/count")), "5")
+            }
+            #expect(words.all == ["trust", "body first", "body redirect", "body first"] && origin.counts.accepted == 1)
+        }
+    }
+
+    @Test("checklist 45: the same over HTTP/2; and who is refused is not asked for a body")
+    func trustedFirstOverHTTP2() async throws {
+        let authority = try TestCertificateAuthority(commonName: "Test root")
+        try await withHTTP2TestServer(.init(try authority.issue())) { server in
+            server.route("/count") { .ok("\($0.bodyCount)") }
+            var configuration = Configuration.ephemeral
+            configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
+            configuration.resolver = RecordingResolver()
+            let words = Collected<String>()
+            try await withSession(configuration, decisions: Self.asking(words)) { session in
+                for _ in 0..<2 { try await session.expect(Self.demanded(server.url("/count")), "5") }
+            }
+            #expect(words.all == ["trust", "body first", "body first"] && server.counts.accepted == 1)
+            #expect(server.complaints.isEmpty)
+            let refused = Collected<String>()
+            var decisions = Self.asking(refused)
+            decisions.challenge = Decision { _ in .rejectProtectionSpace }
+            try await withSession(configuration, decisions: decisions) { session in
+                await expectFailure(.certificateRefused) { try await session.data(for: Self.demanded(server.url("/count"))) }
+            }
+            #expect(refused.all.isEmpty)
+        }
+    }
+
     @Test("checklist 37: an upload sends its body, and then gives its response as any load does", arguments: 0..<3)
     func uploads(_ shape: Int) async throws {
         try await withTestOrigin { origin in
