@@ -95,7 +95,7 @@ struct CacheQuery: Sendable {
 
     private static func believed(_ hop: Load.Hop, _ load: Load) -> Set<String>? {
         guard let decision = load.handshakeDecision, case .success(let destination) = hop.request.destination,
-            destination.target.origin.isSecure, decision.judgesServers()
+            destination.target.origin.isSecure, load.judgesServers
         else { return nil }
         return load.core.cache?.believed(by: decision.group, destination.target.origin)
     }

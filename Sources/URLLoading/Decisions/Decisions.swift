@@ -77,10 +77,6 @@ public struct Decisions: Sendable {
     /// ```
     public var newBody: Decision<BodyDemand, RequestBody>?
 
-    /// Whether ``challenge`` may have something to say about servers; asked before what a cache has of one is given. `nil`: it
-    /// may.
-    package var judgesServers: (@Sendable () -> Bool)?
-
     public init() {}
 }
 

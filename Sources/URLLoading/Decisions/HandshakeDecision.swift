@@ -8,20 +8,16 @@ struct HandshakeDecision: Sendable {
     let decision: Decision<Challenge, ChallengeDecision>
     /// 0 for the session's: its loads share connections. Others share them with whoever has the same.
     let group: Int
-    /// Whether it may have something to say about servers.
-    let judgesServers: @Sendable () -> Bool
 
     init?(session: Decisions?, load: Decisions?) {
         if let decision = session?.challenge {
-            (self.decision, group, judgesServers) = (decision, 0, session?.judgesServers ?? Self.always)
+            (self.decision, group) = (decision, 0)
         } else if let decision = load?.challenge {
-            (self.decision, group, judgesServers) = (decision, decision.identity, load?.judgesServers ?? Self.always)
+            (self.decision, group) = (decision, decision.identity)
         } else {
             return nil
         }
     }
-
-    private static let always: @Sendable () -> Bool = { true }
 }
 
 enum DecisionIdentity {

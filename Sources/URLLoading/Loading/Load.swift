@@ -24,6 +24,8 @@ class Load: LoadControl, @unchecked Sendable {
     /// Nobody is given a byte of its body before the last is here.
     final var collects: Bool { isCollecting }
     final private var isCollecting = false
+    /// Whether a decision about its challenges may have something to say about servers.
+    var judgesServers: Bool { true }
     /// Others wait for what it fetches.
     func lead(_ fetch: SharedFetch) {}
 

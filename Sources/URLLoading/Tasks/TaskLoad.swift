@@ -19,10 +19,13 @@ package protocol LoadSink: AnyObject, Sendable {
     func stopped()
     /// Somebody decides what is kept of the response.
     var decidesWhatIsKept: Bool { get }
+    /// Whoever answers its challenges may have something to say about servers.
+    var judgesServers: Bool { get }
 }
 
 extension LoadSink {
     package var decidesWhatIsKept: Bool { true }
+    package var judgesServers: Bool { true }
 }
 
 final class TaskLoad: Load, @unchecked Sendable {
@@ -70,6 +73,8 @@ final class TaskLoad: Load, @unchecked Sendable {
 
     /// Nobody but the library reads it.
     override var readsToEnd: Bool { download != nil || sink != nil }
+
+    override var judgesServers: Bool { sink?.judgesServers ?? true }
 
     /// Who waits for it does not wait until somebody resumes it.
     private let leading = Lock<SharedFetch?>(nil)

@@ -21,7 +21,6 @@ extension TaskBridge {
         decisions.redirect = Decision { [self] redirect in try await decide(redirect) }
         decisions.newBody = Decision { [self] demand in try await makeBody(demand) }
         decisions.challenge = challengeDecision()
-        decisions.judgesServers = Self.currentJudgesServers
         decisions.cache = Self.cacheDecision
         if kind == .data, mayBecomeStream { decisions.response = Decision { [self] in try await judge($0) } }
         return decisions
@@ -36,7 +35,6 @@ extension TaskBridge {
             return try await bridge.makeBody(demand)
         }
         decisions.cache = cacheDecision
-        decisions.judgesServers = currentJudgesServers
         return decisions
     }()
 

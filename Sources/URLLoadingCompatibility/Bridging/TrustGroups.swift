@@ -54,9 +54,7 @@ extension TaskBridge {
     }
 
     /// Delegates that are known to have no method for it say nothing about servers.
-    static let currentJudgesServers: @Sendable () -> Bool = { current?.judgesServers ?? true }
-
-    private var judgesServers: Bool {
+    var judgesServers: Bool {
         if let session = sessionDelegate, !AsyncForm.isKnownMissing(session, .connectionChallenge) { return true }
         guard let task = taskDelegate else { return false }
         return !AsyncForm.isKnownMissing(task, .challenge)

@@ -139,7 +139,6 @@ open class URLSession: NSObject, @unchecked Sendable {
         decisions.challenge = Decision { challenge in
             try await TaskBridge.current?.decide(challenge) ?? .performDefaultHandling
         }
-        decisions.judgesServers = TaskBridge.currentJudgesServers
         return decisions
     }()
 
