@@ -9,6 +9,8 @@ import URLLoadingWire
 
 /// Where the classic shape hears of a load. One load calls it from one task at a time.
 package protocol LoadSink: AnyObject, Sendable {
+    /// Whoever answers its challenges may have something to say about servers.
+    var judgesServers: Bool { get }
     /// In order; must not wait.
     func emit(_ event: LoadEvent)
     /// The load reads on when this returns.
@@ -19,13 +21,10 @@ package protocol LoadSink: AnyObject, Sendable {
     func stopped()
     /// Somebody decides what is kept of the response.
     var decidesWhatIsKept: Bool { get }
-    /// Whoever answers its challenges may have something to say about servers.
-    var judgesServers: Bool { get }
 }
 
 extension LoadSink {
     package var decidesWhatIsKept: Bool { true }
-    package var judgesServers: Bool { true }
 }
 
 final class TaskLoad: Load, @unchecked Sendable {
@@ -542,4 +541,8 @@ extension LoadTaskState.Counts {
             .metrics, .completed: break
         }
     }
+}
+
+extension LoadSink {
+    package var judgesServers: Bool { true }
 }
