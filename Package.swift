@@ -71,22 +71,26 @@ let package = Package(
             dependencies: ["URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO"],
             swiftSettings: strict),
 
+        // Tests keep nothing in the home of whoever runs them.
+        .target(name: "URLLoadingCTestHome", path: "Tests/Home"),
         .testTarget(name: "URLLoadingWireTests", dependencies: ["URLLoadingWire"], swiftSettings: strict),
         .testTarget(
             name: "URLLoadingIOTests",
-            dependencies: ["URLLoadingIO", "URLLoadingTesting", "URLLoadingCSystem", "URLLoadingCOpenSSL"],
+            dependencies: ["URLLoadingIO", "URLLoadingTesting", "URLLoadingCSystem", "URLLoadingCOpenSSL", "URLLoadingCTestHome"],
             swiftSettings: strict),
         .testTarget(
             name: "URLLoadingTests",
-            dependencies: ["URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO"],
+            dependencies: ["URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO", "URLLoadingCTestHome"],
             swiftSettings: strict),
         .testTarget(
             name: "URLLoadingCompatibilityTests",
-            dependencies: ["URLLoadingCompatibility", "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO"],
+            dependencies: [
+                "URLLoadingCompatibility", "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO", "URLLoadingCTestHome",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "urlloadTests",
-            dependencies: ["urlload", "URLLoading", "URLLoadingWire", "URLLoadingIO"],
+            dependencies: ["urlload", "URLLoading", "URLLoadingWire", "URLLoadingIO", "URLLoadingCTestHome"],
             swiftSettings: strict),
         // Programs as they were written for FoundationNetworking, in the language they were written in.
         .executableTarget(
@@ -96,7 +100,9 @@ let package = Package(
             swiftSettings: [.swiftLanguageMode(.v5), .define("CLASSIC_LAYER")]),
         .testTarget(
             name: "IntegrationTests",
-            dependencies: ["ClassicPrograms", "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO"],
+            dependencies: [
+                "ClassicPrograms", "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO", "URLLoadingCTestHome",
+            ],
             swiftSettings: strict),
     ] + (shim ? [
         .target(

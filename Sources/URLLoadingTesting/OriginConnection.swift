@@ -101,7 +101,7 @@ final class OriginConnection: ServedConnection, @unchecked Sendable {
         faults += route.faults
         try await meet(.requestHead)
         if let takeover = route.takeover {
-            origin.change { $0.record(request) }
+            origin.change { $0.requests.append(request) }
             try await takeover(request, self)
             throw .close
         }
@@ -112,7 +112,7 @@ final class OriginConnection: ServedConnection, @unchecked Sendable {
             try await expectation(request)
             try await readBody(&request)
         }
-        origin.change { $0.record(request) }
+        origin.change { $0.requests.append(request) }
         // A request that did not wait for its turn.
         let isPipelined = !input.isEmpty
         if answer == nil { answer = await self.answer(to: request, route) }

@@ -82,7 +82,7 @@ extension TestOrigin {
 
     /// The requests read completely or answered, oldest first, the newest
     /// ``Configuration/recordedRequests`` of them.
-    public var requests: [RecordedRequest] { state.withLock { Array($0.requests) } }
+    public var requests: [RecordedRequest] { state.withLock { Array($0.requests.all) } }
 
     /// Waits until the counts are as they should be: for tests that must not guess how long things take.
     ///
@@ -93,22 +93,8 @@ extension TestOrigin {
     /// ```
     /// - Throws: `CancellationError` if the calling task is cancelled first.
     public nonisolated(nonsending) func wait(until condition: @Sendable (Counts) -> Bool) async throws {
-        let token = StopToken()
-        let slot = Poller.shared.borrowSlot()
-        token.attach(slot)
-        state.withLock { $0.watchers.append(slot) }
-        defer {
-            state.withLock { $0.watchers.removeAll { $0 === slot } }
-            token.detach(slot)
-            Poller.shared.returnSlot(slot)
-        }
-        try await withTaskCancellationHandler {
-            while !condition(counts) {
-                guard token.stopReason == nil else { throw CancellationError() }
-                await Poller.shared.park(slot, until: token)
-            }
-        } onCancel: {
-            token.stop(.cancelled)
-        }
+        try await waitFor { condition($0.counts) ? () : nil }
     }
 }
+
+extension TestOrigin.Counts: ConnectionCounts {}

@@ -71,20 +71,15 @@ public final class TestOrigin: Sendable {
     @concurrent public func run() async { await serveAll() }
 
     func closed(_ connection: OriginConnection) {
-        change { $0.close(connection) }
-    }
-
-    /// Changes the state and tells whoever waits for it to change.
-    @discardableResult
-    func change<R: Sendable>(_ change: (inout OriginState) -> R) -> R {
-        let (result, watchers) = state.withLock { state in (change(&state), state.watchers) }
-        for watcher in watchers { watcher.wake() }
-        return result
+        change { $0.close(connection.number) }
     }
 }
 
-extension TestOrigin: ServingTests {
-    func open(_ socket: SocketTransport) -> OriginConnection? { change { $0.open(socket, self) } }
+extension TestOrigin: ServingTests, WatchedServer {
+    func withState<R: Sendable>(_ use: (inout OriginState) -> R) -> R { state.withLock { use(&$0) } }
+    func open(_ socket: SocketTransport) -> OriginConnection? {
+        change { $0.open { OriginConnection(socket, number: $0, self) } }
+    }
     func stopOpening() -> [OriginConnection] { state.withLock { $0.stop() } }
 }
 

@@ -27,9 +27,12 @@ extension CacheLine {
                 cache.storage.remove(stored)
                 return try await load(hop, shared)
             }
-            // Whoever is no more than waved through says nothing for others.
+            // Whoever is no more than waved through says nothing for others, and a server with another certificate nothing
+            // for those who believe the first: what both have said is kept for nobody.
+            let isSame = isServer(of: stored, exchange)
+            if !isSame { cache.storage.remove(stored) }
             let updated = stored.updated(by: head, requestTime: begun.time, responseTime: cache.now())
-            let isKept = !exchange.isForced && renew(stored, updated)
+            let isKept = isSame && !exchange.isForced && renew(stored, updated)
             shared?.settle(isKept ? .stored : .unstorable)
             return serve(updated, body)
         }
@@ -92,7 +95,7 @@ extension CacheLine {
         switch head.status {
         case .partialContent:
             let updated = stored.updated(by: head, requestTime: begun.time, responseTime: cache.now())
-            guard !exchange.isForced, let whole = stored.completed(by: head, at: body.length),
+            guard !exchange.isForced, isServer(of: stored, exchange), let whole = stored.completed(by: head, at: body.length),
                 let writer = cache.storage.append(to: updated)
             else { break }
             var complete = stored
@@ -135,7 +138,7 @@ extension CacheLine {
     private func headed(_ exchange: any NetworkExchange, _ stored: StoredResponse, _ begun: SessionCache.Beginning) -> any Exchange {
         guard let head = exchange.head, head.status == .ok, !query.isConditional, !exchange.isForced else { return exchange }
         let length = head.headers[.contentLength]
-        let isSame = stored.isMeant(by: head) && (length == nil || length == stored.headers[.contentLength])
+        let isSame = isServer(of: stored, exchange) && stored.isMeant(by: head) && (length == nil || length == stored.headers[.contentLength])
             && (!stored.headers.contains(.etag) || head.headers.contains(.etag))
             && (!stored.headers.contains(.lastModified) || head.headers.contains(.lastModified))
         if isSame {

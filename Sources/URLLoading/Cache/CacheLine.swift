@@ -70,10 +70,19 @@ struct CacheLine: Sendable {
 
     func open(_ stored: StoredResponse) async throws(LoadError) -> (any StoredBody)? {
         if cache.storage.isInMemory(stored) { return cache.storage.body(stored) }
-        let opened = await BlockingThreads.files.call(load) { [storage = cache.storage] in Opened(body: storage.body(stored)) }
+        let start = query.isHead ? nil : stored.part(hop.request.headers)?.lowerBound ?? 0
+        let most = load.collects ? Self.mostOfCollected : 0
+        let opened = await BlockingThreads.files.call(load) { [storage = cache.storage] in
+            let body = storage.body(stored)
+            guard let start else { return Opened(body: body) }
+            return Opened(body: body?.begun(at: start, wholeUpTo: most))
+        }
         guard let opened else { throw stopped }
         return opened.body
     }
+
+    /// Of what the library collects, so much is read before anything is answered: what is damaged anywhere in it is loaded anew.
+    private static let mostOfCollected: Int64 = 16 << 20
 
     private struct Opened: Sendable { let body: (any StoredBody)? }
 
@@ -160,11 +169,21 @@ struct CacheLine: Sendable {
             && !head.headers.contains(.contentLength) && !head.headers.contains(.transferEncoding)
     }
 
+    /// By which certificate the answer of an https server was believed.
+    func server(of exchange: any NetworkExchange) -> String? { key.text.hasPrefix("https:") ? exchange.serverDigest : nil }
+
+    /// What a program has stored itself is of no server.
+    func isServer(of stored: StoredResponse, _ exchange: any NetworkExchange) -> Bool {
+        guard let known = stored.varying[CacheOwner.server] ?? nil else { return true }
+        return known == server(of: exchange)
+    }
+
     private func tee(_ exchange: any NetworkExchange, _ begun: SessionCache.Beginning, _ shared: SharedFetch?) -> CacheTee? {
         // What was made worthless while it was on its way stays away.
         guard let head = exchange.head, !exchange.isForced, !mayBeCut(head, exchange), begun.removals == cache.storage.removals.count(key) else { return nil }
         var shown = load.shown
         shown.hasCertificate = exchange.isIdentified
+        shown.server = server(of: exchange)
         let facts = StoringPlan.Facts(
             requestTime: begun.time, responseTime: cache.now(), isDecoded: exchange.isDecoding,
             shown: shown)

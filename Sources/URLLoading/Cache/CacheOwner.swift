@@ -13,13 +13,18 @@ enum CacheOwner {
         var hasCertificate = false
         /// The server that answered is trusted by a decision alone.
         var isForced = false
+        /// The certificate by which the server was believed.
+        var server: String?
     }
 
     /// The store whose cookies were sent: what they opened is for those alone who have them.
     static let cookies = "(cookies)"
     /// Other checks than the usual: whoever believes a server by these has nothing for those who would not.
     static let trust = "(trust)"
-    static let names: Set<String> = [Varying.identity, cookies, trust]
+    /// The certificate of the server that answered: who decides himself whom to trust is given nothing of servers that he has
+    /// not let pass.
+    static let server = "(server)"
+    static let names: Set<String> = [Varying.identity, cookies, trust, server]
 
     /// Whether nobody can have the marks after this session and its stores.
     static func isPassing(_ varying: [String: String?]) -> Bool {
@@ -52,6 +57,7 @@ extension CacheQuery {
     /// Marks what is to be stored as its owner's; `false` if it is for nobody but this load.
     func mark(_ varying: inout [String: String?], _ shown: CacheOwner.Shown) -> Bool {
         if let trust { varying[CacheOwner.trust] = .some(trust) }
+        if let server = shown.server { varying[CacheOwner.server] = .some(server) }
         if shown.hasCookies {
             guard let cookies else { return false }
             varying[CacheOwner.cookies] = .some(cookies)
@@ -69,6 +75,7 @@ extension CacheQuery {
         if !isPartial {
             if (kept[CacheOwner.trust] ?? nil) != trust { return CacheOwner.trust }
             if let store = kept[CacheOwner.cookies] ?? nil, store != cookies { return CacheOwner.cookies }
+            if let believed, let server = kept[CacheOwner.server] ?? nil, !believed.contains(server) { return CacheOwner.server }
         }
         let owner = kept[Varying.identity] ?? nil
         return owner == identity || isMark(owner) ? nil : Varying.identity

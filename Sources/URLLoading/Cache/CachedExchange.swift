@@ -28,6 +28,10 @@ final class CachedExchange: Exchange, @unchecked Sendable {
                 storage: bytes.storage,
                 range: bytes.range.lowerBound + Int(part.lowerBound)..<bytes.range.lowerBound + Int(part.upperBound))
             rest = part.upperBound..<part.upperBound
+        } else if !part.isEmpty, let ahead = body.ahead(from: part.lowerBound) {
+            let count = min(ahead.count, Int(clamping: part.count))
+            pending.chunk = Chunk(storage: ahead.storage, range: ahead.range.lowerBound..<ahead.range.lowerBound + count)
+            rest = part.lowerBound + Int64(count)..<part.upperBound
         }
         guard let emission = load.emission else { return }
         record = emission.beginCached(request)

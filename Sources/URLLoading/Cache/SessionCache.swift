@@ -17,6 +17,14 @@ final class SessionCache: Sendable {
     private let refreshing = Lock(Set<CacheKey>())
     private let fetches = Lock([SharedFetch.Question: SharedFetch]())
 
+    /// Which certificates of which servers the session's decisions have let pass.
+    private let passed = Lock([Judged: Set<String>]())
+    private struct Judged: Hashable, Sendable {
+        let group: Int
+        let name: TLSPeerName
+        let port: UInt16
+    }
+
     /// The session's own, and gone with it.
     private let isOwn: Bool
 
@@ -66,6 +74,17 @@ final class SessionCache: Sendable {
     }
 
     func begin(_ key: CacheKey) -> Beginning { Beginning(time: now(), removals: storage.removals.count(key)) }
+
+    // MARK: Servers that a decision is about
+
+    func believe(_ certificate: String, of peer: TLSPeer, by group: Int) {
+        passed.withLock { _ = $0[Judged(group: group, name: peer.name, port: peer.port), default: []].insert(certificate) }
+    }
+
+    func believed(by group: Int, _ origin: Origin) -> Set<String> {
+        let judged = Judged(group: group, name: TLSPeerName(origin.host), port: origin.port)
+        return passed.withLock { $0[judged] ?? [] }
+    }
 
     /// The session is over.
     func invalidate() {

@@ -60,6 +60,9 @@ struct CacheQuery: Sendable {
     /// The store whose cookies may go with it, and by which checks its server will be believed.
     var cookies: String?
     var trust: String?
+    /// The certificates of this server that the decision about it has let pass; `nil` if nobody decides, or nobody could be
+    /// asked because the network is not to be used.
+    var believed: Set<String>?
     /// The Cookie that will be sent is the one the request has: no store adds to it. Where one does, what varies by
     /// cookies is not kept.
     var knowsCookies = true
@@ -84,9 +87,17 @@ struct CacheQuery: Sendable {
         policy = hop.request.cachePolicy ?? core.configuration.cachePolicy
         trust = core.cache?.trust
         identity = Self.identity(hop.request, hop.isForeign ? nil : core.configuration.headers)
+        if policy != .storedOnly, !control.flags.contains(.onlyIfCached) { believed = Self.believed(hop, load) }
         // What the store of cookies will add is known when the request is sent, and may be another's by then.
         guard let jar = core.cookies, jar.mayAttach(to: hop.request) else { return }
         (knowsCookies, cookies) = (false, jar.store.mark)
+    }
+
+    private static func believed(_ hop: Load.Hop, _ load: Load) -> Set<String>? {
+        guard let decision = load.handshakeDecision, case .success(let destination) = hop.request.destination,
+            destination.target.origin.isSecure, load.judgesServers
+        else { return nil }
+        return load.core.cache?.believed(by: decision.group, destination.target.origin)
     }
 
     private static func identity(_ request: Request, _ configured: Headers?) -> String? {

@@ -24,10 +24,12 @@ struct HandshakeAsking {
         switch try await control.ask(asking.decision, challenge) {
         case .accept(trust):
             if !trust.isTrusted, peer.role != .proxy, await control.forbidsTrust(in: trust.host) { throw strictRefusal(found) }
+            control.passed(found, peer)
             transport.answer(trusts: true, isForced: !trust.isTrusted)
         // A password proves nothing of a server.
         case .performDefaultHandling, .use:
             guard trust.isTrusted || !trust.isResumed else { throw refusal(found) }
+            if trust.isTrusted { control.passed(found, peer) }
             transport.answer(trusts: trust.isTrusted)
         case .rejectProtectionSpace, .goOnWithout:
             throw LoadError(

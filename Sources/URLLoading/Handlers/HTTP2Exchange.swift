@@ -67,6 +67,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     var isShared: Bool { true }
     var isForced: Bool { (connection.transport as? TLSTransport)?.isForced ?? false }
     var isIdentified: Bool { (connection.transport as? TLSTransport)?.isIdentified ?? false }
+    var serverDigest: String? { (connection.transport as? TLSTransport)?.peerDigest }
     func leaveConnection() { owner.core.pool.leave(connection, for: route) }
     func note(_ error: LoadError) { record?.error = error }
 

@@ -46,6 +46,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     func leaveConnection() {}
     var isForced: Bool { (connection.transport as? TLSTransport)?.isForced ?? false }
     var isIdentified: Bool { (connection.transport as? TLSTransport)?.isIdentified ?? false }
+    var serverDigest: String? { (connection.transport as? TLSTransport)?.peerDigest }
     func note(_ error: LoadError) { record?.error = error }
 
     /// Sends the request and waits for the head of the answer.

@@ -84,13 +84,28 @@ struct HTTPHandler: DirectHandler {
         _ body: RequestBody, _ hop: Load.Hop, for load: Load, _ retries: RetryPlan
     ) async throws(LoadError) -> PreparedRequest {
         var body = body
-        if case .demanded = body.content { body = try await load.demandBody(hop, retries.cause) }
+        if case .demanded = body.content {
+            try await connect(hop, for: load)
+            body = try await load.demandBody(hop, retries.cause)
+        }
         var prepared = try PreparedRequest(
             hop.request, load.core.defaultFields, isForeign: hop.isForeign, contentType: body.contentType)
         if retries.dropsExpectation { prepared.dropExpectation() }
         prepared.body = try await OutgoingBody.open(body, load)
         try load.willSend(&prepared)
         return prepared
+    }
+
+    /// Whom to trust is asked before what to send (checklist 45): the connection is made first, and lies in the pool meanwhile.
+    private static func connect(_ hop: Load.Hop, for load: Load) async throws(LoadError) {
+        guard load.handshakeDecision != nil, !load.takesUpgrade,
+            case .success(let destination) = hop.request.destination, destination.target.origin.isSecure
+        else { return }
+        var request = hop.request
+        request.body = nil
+        let prepared = try PreparedRequest(request, load.core.defaultFields, isForeign: hop.isForeign)
+        var talk = load.core.authenticator.isInUse ? try await talk(hop, for: load, prepared) : nil
+        try await lease(prepared, for: load, fresh: false, nil, hop, &talk).release()
     }
 
     @inline(never)

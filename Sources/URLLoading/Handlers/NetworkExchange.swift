@@ -19,6 +19,8 @@ protocol NetworkExchange: Exchange {
     var isForced: Bool { get }
     /// The server knows by a certificate who asks.
     var isIdentified: Bool { get }
+    /// The certificate that the server, or a proxy that gets the requests themselves, has shown.
+    var serverDigest: String? { get }
     /// What became of it, for the metrics.
     func note(_ error: LoadError)
     /// It went over a connection that had been opened by a proof, and its server does not remember.

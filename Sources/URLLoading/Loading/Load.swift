@@ -21,7 +21,11 @@ class Load: LoadControl, @unchecked Sendable {
     final var shown = CacheOwner.Shown()
     /// The library itself reads its body, to the end, and waits for nobody meanwhile.
     var readsToEnd: Bool { isCollecting }
+    /// Nobody is given a byte of its body before the last is here.
+    final var collects: Bool { isCollecting }
     final private var isCollecting = false
+    /// Whether a decision about its challenges may have something to say about servers.
+    var judgesServers: Bool { true }
     /// Others wait for what it fetches.
     func lead(_ fetch: SharedFetch) {}
 
@@ -332,6 +336,11 @@ class Load: LoadControl, @unchecked Sendable {
     final override func setResting(_ isResting: Bool, _ route: Route) { core.pool.setResting(isResting, route) }
 
     final override var handshakeDecision: HandshakeDecision? { HandshakeDecision(session: core.decisions, load: decisions) }
+
+    final override func passed(_ trust: TLSTrust, _ peer: TLSPeer) {
+        guard peer.role == .origin, let leaf = trust.shown.first, let group = handshakeDecision?.group else { return }
+        core.cache?.believe(Digest.hex(leaf.der), of: peer, by: group)
+    }
 
     final override func forbidsTrust(in host: String) async -> Bool {
         await core.strictTransport?.forbidsTrust(in: host, self) ?? false

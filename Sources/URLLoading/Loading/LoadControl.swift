@@ -37,6 +37,9 @@ class LoadControl: StopToken, @unchecked Sendable {
     /// Who decides about the peers of the connections it makes; `nil` for nobody.
     var handshakeDecision: HandshakeDecision? { nil }
 
+    /// The decision has let a server pass.
+    func passed(_ trust: TLSTrust, _ peer: TLSPeer) {}
+
     /// A decision is about to be asked.
     func challenged(_ challenge: Challenge) {}
 

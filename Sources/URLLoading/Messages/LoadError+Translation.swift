@@ -1,7 +1,7 @@
 // The one place where failures of the floors below become what callers see.
 
 import URLLoadingIO
-import URLLoadingWire
+package import URLLoadingWire
 
 extension LoadError {
     init(_ reason: StopReason, phase: Phase) {
@@ -55,7 +55,7 @@ extension LoadError {
             underlying: failure.trust.map { TrustFailure(trust: ServerTrust($0)) })
     }
 
-    init(_ violation: WireViolation, _ phase: Phase) {
+    package init(_ violation: WireViolation, _ phase: Phase) {
         self.init(
             Reason(violation), phase: phase, party: violation.party == .local ? .local : .peer,
             detail: violation.description)

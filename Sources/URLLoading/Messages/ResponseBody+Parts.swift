@@ -95,10 +95,12 @@ public struct ResponsePart: Sendable {
 
     /// The part as a response: URL, status and version of the whole, and its fields as far as they say
     /// nothing of its body, with those of the part in their place. Made anew at each call.
-    public var response: Response {
+    public var response: Response { Self.response(with: headers, of: whole) }
+
+    package static func response(with headers: Headers, of whole: Response) -> Response {
         let type = headers[.contentType].flatMap { MediaType($0) }
         let length = headers[.contentLength].flatMap { ByteLength.parse($0) }
-        let http = whole.http.map { HTTPHead(status: $0.status, version: $0.version, headers: merged($0.headers)) }
+        let http = whole.http.map { HTTPHead(status: $0.status, version: $0.version, headers: merged($0.headers, headers)) }
         return Response(url: whole.url, mediaType: type, expectedLength: length, http: http)
     }
 
@@ -107,9 +109,9 @@ public struct ResponsePart: Sendable {
         "Content-MD5", "Content-Digest",
     ]
 
-    private func merged(_ fields: Headers) -> Headers {
+    private static func merged(_ fields: Headers, _ headers: Headers) -> Headers {
         var merged = fields
-        for name in Self.ofTheWholeBody { merged.remove(name) }
+        for name in ofTheWholeBody { merged.remove(name) }
         for field in headers { merged.remove(field.name) }
         for field in headers { merged.append(field.name, field.value) }
         return merged

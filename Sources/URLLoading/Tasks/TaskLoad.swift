@@ -9,6 +9,8 @@ import URLLoadingWire
 
 /// Where the classic shape hears of a load. One load calls it from one task at a time.
 package protocol LoadSink: AnyObject, Sendable {
+    /// Whoever answers its challenges may have something to say about servers.
+    var judgesServers: Bool { get }
     /// In order; must not wait.
     func emit(_ event: LoadEvent)
     /// The load reads on when this returns.
@@ -79,6 +81,8 @@ final class TaskLoad: Load, @unchecked Sendable {
 
     /// Nobody but the library reads it.
     override var readsToEnd: Bool { download != nil || sink != nil }
+
+    override var judgesServers: Bool { sink?.judgesServers ?? true }
 
     /// Who waits for it does not wait until somebody resumes it.
     private let leading = Lock<SharedFetch?>(nil)
@@ -568,4 +572,8 @@ extension LoadTaskState.Counts {
             .metrics, .completed: break
         }
     }
+}
+
+extension LoadSink {
+    package var judgesServers: Bool { true }
 }

@@ -139,6 +139,13 @@ struct Mailbox: Sendable {
         return body.count + chunk.count <= Self.capacity
     }
 
+    /// The same of a part of the body, which is heard before the next.
+    mutating func put(_ data: Data) -> Bool {
+        guard isHeard, failure == nil else { return true }
+        body.append(data)
+        return !isHeld && response == nil && body.count <= Self.capacity
+    }
+
     /// The load has.
     var hasEnded: Bool { outcome != nil }
 
@@ -225,6 +232,13 @@ struct Mailbox: Sendable {
         guard case .data = call else { return (call, nil) }
         defer { waiter = nil }
         return (call, waiter)
+    }
+
+    /// Whom to wake when there is nothing to hear: he waited for an answer, and no data behind it.
+    mutating func takeIdle() -> UnsafeContinuation<Void, Never>? {
+        guard !isHeld, response == nil, body.isEmpty else { return nil }
+        defer { waiter = nil }
+        return waiter
     }
 
     private mutating func nextCall() -> Call? {

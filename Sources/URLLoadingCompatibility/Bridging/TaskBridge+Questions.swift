@@ -167,7 +167,7 @@ extension TaskBridge {
             switch fate {
             case .given(.allow): allow()
             case .given(.cancel): if isHeld { cancel() }
-            case .given(.becomeDownload): becomeDownload()
+            case .given(.becomeDownload): if state.withLock({ $0.parts?.hasBegun == true }) { refusePart(response) } else { becomeDownload() }
             case .given(.becomeStream): refuseStream(response)
             case .givenAgain: task.report(.completionHandlerCalledAgain, "didReceive response")
             case .dropped:
@@ -178,6 +178,11 @@ extension TaskBridge {
             }
         }
         delegate.urlSession(session, dataTask: task, didReceive: response) { answer.give($0) }
+    }
+
+    /// What is several bodies is no file from its middle on.
+    private func refusePart(_ response: URLResponse) {
+        cancel(LoadError(.badDecision, phase: .deciding, party: .local, url: response.url, detail: "a part cannot become a download"))
     }
 
     var isHeld: Bool { state.withLock { $0.mailbox.isHeld } }

@@ -49,6 +49,8 @@ final class TaskBridge: LoadSink, Sendable {
         var response: URLResponse?
         /// The same, as the core has it.
         var head: Response?
+        /// Its body is several, one in the place of the other.
+        var parts: MixedParts?
         /// The delegate was asked about it before any of its body was read.
         var isJudged = false
         /// Of a data task that became a download.
@@ -229,6 +231,7 @@ final class TaskBridge: LoadSink, Sendable {
             (state.response, state.head) = (known, response)
             state.mailbox.put(known, isHeard: isHeard, isAsked: !state.isJudged)
             if state.isToBecomeDownload { state.mailbox.hold() }
+            if isHeard, !hasHandler { state.parts = MixedParts(response) }
             return state.isToBecomeDownload
         }
         if becomesDownload { becomeDownload() }
@@ -237,7 +240,9 @@ final class TaskBridge: LoadSink, Sendable {
 
     func receive(_ chunk: Chunk) async {
         if let pipe { return await pipe.put(chunk) }
-        if let spool = state.withLock({ $0.isSpooling ? $0.spool : nil }) { return await write(Data(chunk), to: spool) }
+        let (spool, hasParts) = state.withLock { ($0.isSpooling ? $0.spool : nil, $0.parts != nil) }
+        if let spool { return await write(Data(chunk), to: spool) }
+        if hasParts { return await receiveParts(chunk) }
         let (goesOn, count) = state.withLock { ($0.mailbox.put(chunk), $0.mailbox.collectedCount) }
         if count > limit { cancel(LoadError(.bodyTooLarge, phase: .receiving, party: .local, url: original.url)) }
         guard !goesOn else { return }
@@ -264,7 +269,11 @@ final class TaskBridge: LoadSink, Sendable {
     /// On the lane.
     func makeCalls() {
         for _ in 0..<Self.callsPerTurn {
-            guard let (call, waiter) = state.withLock({ $0.mailbox.next() }) else { return }
+            let (next, idle) = state.withLock { state in
+                let next = state.mailbox.next()
+                return (next, next == nil ? state.mailbox.takeIdle() : nil)
+            }
+            guard let (call, waiter) = next else { return idle?.resume() ?? () }
             make(call)
             waiter?.resume()
         }

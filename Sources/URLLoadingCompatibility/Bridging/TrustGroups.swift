@@ -48,7 +48,16 @@ extension TaskBridge {
     func challengeDecision() -> Decision<Challenge, ChallengeDecision>? {
         let trustee = trustee
         state.withLock { $0.trustee = trustee.map { ObjectIdentifier($0) } }
-        return trustee.map { TrustGroups.decision(of: $0) } ?? URLSession.decisions.challenge
+        if let trustee { return TrustGroups.decision(of: trustee) }
+        // Nobody to ask is as if there were no decision: nothing waits for one.
+        return sessionDelegate == nil && taskDelegate == nil ? nil : URLSession.decisions.challenge
+    }
+
+    /// Delegates that are known to have no method for it say nothing about servers.
+    var judgesServers: Bool {
+        if let session = sessionDelegate, !AsyncForm.isKnownMissing(session, .connectionChallenge) { return true }
+        guard let task = taskDelegate else { return false }
+        return !AsyncForm.isKnownMissing(task, .challenge)
     }
 
     /// Before its load begins: whether that was made when the task had another delegate.

@@ -1,3 +1,4 @@
+import Synchronization
 import URLLoadingCOpenSSL
 
 extension TLSTransport {
@@ -6,6 +7,15 @@ extension TLSTransport {
     package var endPointBinding: [UInt8]? {
         guard let certificate = peerChain.first else { return nil }
         return Self.endPointBinding(of: certificate)
+    }
+
+    /// The SHA-256 of the certificate that the peer showed, on this connection or on the one whose session it goes on with,
+    /// in hexadecimal digits; `nil` before the end of the handshake.
+    package var peerDigest: String? {
+        if let known = knownDigest.withLock({ $0 }) { return known }
+        let digest = certificateDigest()
+        knownDigest.withLock { $0 = digest }
+        return digest
     }
 
     /// - Parameter certificate: in DER.

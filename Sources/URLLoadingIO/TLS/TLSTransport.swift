@@ -378,6 +378,16 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     /// What the peer showed, its own certificate first, in DER; for a client.
     package var peerChain: [[UInt8]] { lock.withLock { _ in PEM.der(stack: SSL_get_peer_cert_chain(ssl)) } }
 
+    /// See `peerDigest`.
+    let knownDigest = Lock<String?>(nil)
+    func certificateDigest() -> String? {
+        let der: [UInt8]? = lock.withLock { _ in
+            guard agreed != nil, !isClosed, let certificate = SSL_get0_peer_certificate(ssl) else { return nil }
+            return PEM.der(certificate)
+        }
+        return der.map { Digest.hex($0) }
+    }
+
     package var remoteAddress: SocketAddress? { link.inner.remoteAddress }
     package var localAddress: SocketAddress? { link.inner.localAddress }
 

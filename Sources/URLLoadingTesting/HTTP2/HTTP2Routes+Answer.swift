@@ -14,7 +14,7 @@ extension HTTP2Routes {
         }
         if let stream {
             let request = request(of: stream)
-            peer.server.change { $0.record(request) }
+            peer.server.change { $0.requests.append(request) }
             do throws(Gone) {
                 if stream.isTunnel, let server = webSocket(for: request) {
                     try await serve(server, request, number, slot)

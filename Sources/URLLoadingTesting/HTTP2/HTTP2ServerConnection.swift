@@ -30,7 +30,7 @@ final class HTTP2ServerConnection: ServedConnection {
         let transport = await serveSecured()
         token.detach(socket.slot)
         transport.close()
-        server.change { $0.close(self) }
+        server.change { $0.close(number) }
     }
 
     /// Returns what is to be closed.

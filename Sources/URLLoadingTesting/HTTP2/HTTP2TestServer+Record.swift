@@ -44,10 +44,10 @@ extension HTTP2TestServer {
 
     /// The requests that routes have read, oldest first, the newest ``Configuration/recordedRequests`` of them. Their
     /// `:authority` is the field Host, their `exchange` the number of the request on its connection.
-    public var requests: [TestOrigin.RecordedRequest] { state.withLock { Array($0.requests) } }
+    public var requests: [TestOrigin.RecordedRequest] { state.withLock { Array($0.requests.all) } }
 
     /// The frames that were received, oldest first, the newest ``Configuration/recordedRequests`` of them.
-    public var frames: [RecordedFrame] { state.withLock { Array($0.frames) } }
+    public var frames: [RecordedFrame] { state.withLock { Array($0.frames.all) } }
 
     /// What clients did that RFC 9113 forbids, and what scripts waited for in vain.
     public var complaints: [String] { state.withLock { $0.complaints } }
@@ -61,7 +61,7 @@ extension HTTP2TestServer {
     /// ```
     /// - Throws: `CancellationError` if the calling task is cancelled first.
     public func wait(until condition: @Sendable (Counts) -> Bool) async throws {
-        _ = try await waitFor { condition($0.counts) ? true : nil }
+        try await waitFor { condition($0.counts) ? () : nil }
     }
 
     /// Waits for a frame of a client; one that has come already counts.
@@ -73,28 +73,7 @@ extension HTTP2TestServer {
     /// - Throws: `CancellationError` if the calling task is cancelled first.
     public func wait(for kind: HTTP2Frame.Kind, onConnection connection: Int? = nil) async throws -> RecordedFrame {
         try await waitFor { state in
-            state.frames.first { $0.frame.kind == kind && connection ?? $0.connection == $0.connection }
-        }
-    }
-
-    private func waitFor<R: Sendable>(_ look: @Sendable (HTTP2ServerState) -> R?) async throws -> R {
-        let token = StopToken()
-        let slot = Poller.shared.borrowSlot()
-        token.attach(slot)
-        state.withLock { $0.watchers.append(slot) }
-        defer {
-            state.withLock { $0.watchers.removeAll { $0 === slot } }
-            token.detach(slot)
-            Poller.shared.returnSlot(slot)
-        }
-        return try await withTaskCancellationHandler {
-            while true {
-                if let found = state.withLock({ look($0) }) { return found }
-                guard token.stopReason == nil else { throw CancellationError() }
-                await Poller.shared.park(slot, until: token)
-            }
-        } onCancel: {
-            token.stop(.cancelled)
+            state.frames.all.first { $0.frame.kind == kind && connection ?? $0.connection == $0.connection }
         }
     }
 
@@ -105,3 +84,5 @@ extension HTTP2TestServer {
         }
     }
 }
+
+extension HTTP2TestServer.Counts: ConnectionCounts {}

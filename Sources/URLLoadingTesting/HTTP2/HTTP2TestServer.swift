@@ -74,18 +74,13 @@ public final class HTTP2TestServer: Sendable {
     /// Serves until ``stop()``, or until the calling task is cancelled; every connection is a child of that task.
     /// Returns when all are closed. It can run once.
     @concurrent public func run() async { await serveAll() }
-
-    /// Changes the state and tells whoever waits for it to change.
-    @discardableResult
-    func change<R: Sendable>(_ change: (inout HTTP2ServerState) -> R) -> R {
-        let (result, watchers) = state.withLock { state in (change(&state), state.watchers) }
-        for watcher in watchers { watcher.wake() }
-        return result
-    }
 }
 
-extension HTTP2TestServer: ServingTests {
-    func open(_ socket: SocketTransport) -> HTTP2ServerConnection? { change { $0.open(socket, self) } }
+extension HTTP2TestServer: ServingTests, WatchedServer {
+    func withState<R: Sendable>(_ use: (inout HTTP2ServerState) -> R) -> R { state.withLock { use(&$0) } }
+    func open(_ socket: SocketTransport) -> HTTP2ServerConnection? {
+        change { $0.open { HTTP2ServerConnection(socket, number: $0, self) } }
+    }
     func stopOpening() -> [HTTP2ServerConnection] { state.withLock { $0.stop() } }
 }
 

@@ -21,7 +21,7 @@ package enum CookieScope {
     }
 
     /// The path of a cookie that says none: the request's up to its last slash, without it.
-    /// - Parameter target: path and query, as in a request line.
+    /// - Parameter target: path and query, as in a request line: ASCII.
     package static func defaultPath(of target: some BidirectionalCollection<UInt8>) -> String {
         let path = path(of: target)
         guard path.first == UInt8(ascii: "/"), let slash = path.lastIndex(of: UInt8(ascii: "/")), slash != path.startIndex

@@ -16,7 +16,9 @@ func fuzzCookies(_ bytes: [UInt8]) {
         promise(line.text.flatMap { CookieFileLine($0) } == line, "a line reads as itself")
         promise(line.text?.utf8.contains { $0 == 0x0A || $0 == 0x0D } == false, "a line is one")
     }
-    let path = CookieScope.defaultPath(of: bytes)
-    promise(CookieScope.matches(path: path, requestPath: CookieScope.path(of: bytes)) || bytes.first != UInt8(ascii: "/"), "a default path is one of its own")
+    // What goes into a request line is ASCII (RFC 3986 §2).
+    let target = bytes.map { $0 & 0x7F }
+    let path = CookieScope.defaultPath(of: target)
+    promise(CookieScope.matches(path: path, requestPath: CookieScope.path(of: target)) || target.first != UInt8(ascii: "/"), "a default path is one of its own")
     promise(String(validating: path.utf8, as: UTF8.self) != nil, "a path is text")
 }

@@ -28,6 +28,16 @@ struct ClassicProgramTests {
         for name in Self.names { try await holds(program, name) }
     }
 
+    @Test("target by target: one loads by FoundationNetworking, the other by the layer")
+    func mixed() async throws {
+        let folder = try TemporaryFolder()
+        let program = try await Compiled.targetByTarget(folder)
+        let origin = try ClassicOrigin()
+        let result = try await Running.command(program, [origin.origin.url("").absoluteString])
+        await origin.stop()
+        #expect(result.code == 0 && result.text.hasPrefix("ok"), "\(result.text)\(result.errors)")
+    }
+
     /// What it does there is not ours to demand: the sources must build, so that they are legacy code indeed.
     @Test("the same sources build against FoundationNetworking")
     func incumbent() async throws {

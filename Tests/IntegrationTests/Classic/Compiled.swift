@@ -28,6 +28,17 @@ enum Compiled {
         return try await compile(try unchanged(in: folder) + ["-I", folder.path, folder.path + "/shim.o"] + layer() + linking(), to: folder.path + "/shimmed")
     }
 
+    /// Two targets of one program (Tests/MixedTargets): one loads by the toolchain's module, the other by the layer.
+    static func targetByTarget(_ folder: TemporaryFolder) async throws -> String {
+        let library = ["-swift-version", "6", "-parse-as-library", "-emit-module", "-emit-object"]
+        for (name, flags) in [("Older", []), ("Newer", layer())] {
+            let module = ["-module-name", name, "-emit-module-path", "\(folder.path)/\(name).swiftmodule", "-o", "\(folder.path)/\(name).o"]
+            try await run(library + module + flags + ["\(root)/Tests/MixedTargets/\(name).swift"])
+        }
+        let main = ["\(root)/Tests/MixedTargets/main.swift", "-I", folder.path, folder.path + "/Older.o", folder.path + "/Newer.o"]
+        return try await compile(main + layer() + linking(), to: folder.path + "/mixed")
+    }
+
     /// The sources as they were before they moved: with the old import alone.
     private static func unchanged(in folder: TemporaryFolder) throws -> [String] {
         let programs = root + "/Tests/ClassicPrograms"

@@ -150,7 +150,7 @@ struct ConnectionRows {
         }
     }
 
-    @Test("checklist 153 to 155: who may be asked, the sender's answers, cancel and going on without", arguments: ["use", "without", "cancel", "reject"])
+    @Test("checklist 153, 154, 155: who may be asked, the sender's answers, cancel and going on without", arguments: ["use", "without", "cancel", "reject"])
     func challenges(_ answer: String) async throws {
         try await withTestOrigin { origin in
             Self.routes(origin)

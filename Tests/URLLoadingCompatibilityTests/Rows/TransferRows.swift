@@ -50,7 +50,7 @@ struct TransferRows {
         }
     }
 
-    @Test("checklist 42: a streamed upload asks for its stream, and again when a redirect sends it once more")
+    @Test("checklist 125: a streamed upload asks for its stream, and again when a redirect sends it once more")
     func streamed() async throws {
         try await withTestOrigin { origin in
             count(origin)
@@ -87,7 +87,7 @@ struct TransferRows {
 
     // MARK: Downloads
 
-    @Test("checklist 56: a download writes a file, which is gone when the delegate returns")
+    @Test("checklist 38, 53: a download writes a file, and counts its bytes; it is gone when the delegate returns")
     func download() async throws {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok(.bytes([UInt8](Self.content))) }
@@ -131,7 +131,7 @@ struct TransferRows {
         }
     }
 
-    @Test("checklist 130-135: a download that was cancelled goes on where it was")
+    @Test("checklist 56, 130-135: a download that was cancelled ends as cancelled, and goes on where it was")
     func resumes() async throws {
         try await withTestOrigin { origin in
             origin.route("/", faults: [.init(.responseBody(after: 300_000), .stall)]) { request in

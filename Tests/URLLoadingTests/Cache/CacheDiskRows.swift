@@ -1,5 +1,8 @@
 import FoundationEssentials
+import Glibc
+import Synchronization
 import Testing
+import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -43,6 +46,99 @@ struct CacheDiskRows {
             #expect(origin.counts.requests == 3)
             second.invalidateAndCancel()
             await second.invalidated()
+        }
+    }
+
+    // MARK: Damage
+
+    /// A session whose cache has no memory, with a body of 3 MB in a file, one bit of which is then another.
+    private func withDamage(at offset: Int, _ use: (Session, TestOrigin, [UInt8]) async throws -> Void) async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "cache-damage-rows-\(UInt64.random(in: 0 ... .max))")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try await withTestOrigin { origin in
+            let large = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
+            origin.route("/") { _ in .ok(.bytes(large), headers: [.cacheControl: "max-age=60", .etag: "\"1\""]) }
+            var configuration = Configuration.ephemeral
+            let cache = ResponseCache(memoryCapacity: 0, directory: folder)
+            configuration.cache = cache
+            try await withSession(configuration) { session in
+                _ = try await session.data(from: origin.url())
+                cache.flush()
+                let body = try #require(filesUnder(folder).first { $0.value == large.count }?.key)
+                let file = try #require(fopen(folder.appending(path: body).plainPath, "r+"))
+                fseek(file, offset, SEEK_SET)
+                fputc(Int32(large[offset] ^ 1), file)
+                fclose(file)
+                try await use(session, origin, large)
+            }
+        }
+    }
+
+    @Test("RFC 9111 4: a body that is damaged anywhere is loaded anew for who has been given nothing of it", arguments: [0, 1_500_000, 2_999_999])
+    func damaged(_ offset: Int) async throws {
+        try await withDamage(at: offset) { session, origin, large in
+            for _ in 0..<2 {
+                let (data, _) = try await session.data(from: origin.url())
+                let isRight = [UInt8](data) == large
+                #expect(isRight && origin.counts.requests == 2)
+            }
+        }
+    }
+
+    @Test("a piece at a time: damage in the first is not noticed, damage behind it ends the load, once", arguments: [0, 2_999_999])
+    func damagedPieces(_ offset: Int) async throws {
+        try await withDamage(at: offset) { session, origin, large in
+            func read() async throws -> Bool {
+                try await session.load(Request(url: origin.url())) { _, body in
+                    var count = 0, isRight = true
+                    for try await chunk in body {
+                        let bytes = [UInt8](chunk)
+                        isRight = isRight && bytes == Array(large[count..<count + bytes.count])
+                        count += bytes.count
+                    }
+                    return isRight && count == large.count
+                }
+            }
+            if offset > 0 {
+                await expectFailure(.cannotReadFile, .system, .receiving) { try await read() }
+                #expect(origin.counts.requests == 1)
+            }
+            for _ in 0..<2 {
+                let isRight = try await read()
+                #expect(isRight && origin.counts.requests == 2)
+            }
+        }
+    }
+
+    // MARK: A disk that is slow
+
+    @Test("storing keeps a reader back while the disk is behind, and lets him go on, or end, when it is not")
+    func behind() async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "cache-behind-rows-\(UInt64.random(in: 0 ... .max))")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok(.repeated(count: 20_000_000), headers: [.cacheControl: "max-age=60"]) }
+            var configuration = Configuration.ephemeral
+            let cache = ResponseCache(memoryCapacity: 0, diskCapacity: 1 << 30, directory: folder)
+            configuration.cache = cache
+            try await withSession(configuration) { session in
+                let disk = try #require(cache.disk), gate = ThreadSignal()
+                cache.flush()
+                // The one thread that writes.
+                disk.thread.run { while !gate.wait(nanoseconds: 1_000_000_000) {} }
+                let left = session.downloadTask(Request(url: origin.url())), whole = session.downloadTask(Request(url: origin.url()))
+                for task in [left, whole] { task.resume() }
+                while !disk.isBehind { try await Task.sleep(for: .microseconds(200)) }
+                try await Task.sleep(for: .milliseconds(20))
+                #expect(left.snapshot.received < 10_000_000 && whole.snapshot.received < 10_000_000)
+                left.cancel()
+                await expectFailure(.cancelled) { try await left.value }
+                gate.raise()
+                let file = try await whole.value
+                #expect(file.size == 20_000_000)
+                cache.flush()
+                #expect(!disk.isBehind && origin.counts.requests == 2)
+            }
         }
     }
 }

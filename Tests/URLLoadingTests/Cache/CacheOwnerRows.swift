@@ -50,6 +50,93 @@ struct CacheOwnerRows {
         }
     }
 
+    @Test("security 72: who decides about servers is given nothing of one that he would refuse, however it was believed before")
+    func judged() async throws {
+        try await withTrust { rig in
+            rig.origin.route("/*") { .ok($0.path, headers: [.cacheControl: "max-age=600"]) }
+            let cache = ResponseCache()
+            try await withSession(with(cache, rig.trusting)) { session in
+                for path in ["/a", "/b"] { try await session.expect(rig.origin.url(path), path) }
+            }
+            #expect(rig.origin.counts.requests == 2)
+            let refusing = rig.decision { _ in .rejectProtectionSpace }
+            try await withSession(with(cache, rig.trusting), decisions: refusing) { session in
+                for _ in 0..<2 { await expectFailure(.certificateRefused) { try await session.text(rig.origin.url("/a")) } }
+            }
+            // One load's own decision, beside loads that ask nobody.
+            try await withSession(with(cache, rig.trusting)) { session in
+                await expectFailure(.certificateRefused) {
+                    try await session.data(for: Request(url: rig.origin.url("/a")), decisions: refusing)
+                }
+                try await session.expect(rig.origin.url("/a"), "/a")
+            }
+            #expect(rig.origin.counts.requests == 2)
+            // Let pass, the server is believed from then on, as is what others had of it by the same certificate.
+            for (decision, count) in [(rig.accepting, 3), (rig.decision { _ in .performDefaultHandling }, 4)] {
+                try await withSession(with(cache, rig.trusting), decisions: decision) { session in
+                    for path in ["/a", "/a", "/b"] { try await session.expect(rig.origin.url(path), path) }
+                }
+                #expect(rig.origin.counts.requests == count)
+            }
+        }
+    }
+
+    @Test("what is stored answers who wants no network: nobody can be asked about its server then")
+    func judgedOffline() async throws {
+        try await withTrust { rig in
+            rig.origin.route("/") { _ in .ok("kept", headers: [.cacheControl: "max-age=600"]) }
+            let cache = ResponseCache()
+            try await withSession(with(cache, rig.trusting)) { try await $0.expect(rig.origin.url(), "kept") }
+            try await withSession(with(cache, rig.trusting), decisions: rig.accepting) { session in
+                var request = Request(url: rig.origin.url())
+                request.cachePolicy = .storedOnly
+                try await session.expect(request, "kept")
+            }
+            #expect(rig.origin.counts.requests == 1)
+        }
+    }
+
+    /// As if it had been answered by a server with another certificate.
+    private func exchangeServer(_ cache: ResponseCache, _ url: URL) throws {
+        let key = try #require(CacheKey(Request(url: url)))
+        var stored = try #require(cache.storage.variants(key).first)
+        #expect((stored.varying[CacheOwner.server] ?? nil)?.utf8.count == 64)
+        let body = try #require(cache.storage.body(stored)?.whole)
+        cache.storage.remove(stored)
+        stored.varying[CacheOwner.server] = .some("another")
+        let isStored = cache.storage.store(stored, body: [UInt8](body))
+        #expect(isStored)
+    }
+
+    @Test("security 72: what another certificate of the same host was believed for is not given to who decides; what both say is not kept")
+    func exchanged() async throws {
+        try await withTrust { rig in
+            rig.origin.route("/") { _ in .ok("true", headers: [.cacheControl: "max-age=600"]) }
+            rig.origin.route("/old") { request in
+                guard request.headers[.ifNoneMatch] == nil else { return .status(.notModified, headers: [.etag: "\"1\""]) }
+                return .ok("old", headers: [.cacheControl: "max-age=0", .etag: "\"1\""])
+            }
+            let cache = ResponseCache(), url = rig.origin.url()
+            try await withSession(with(cache, rig.trusting), decisions: rig.accepting) { session in
+                try await session.expect(url, "true")
+                try exchangeServer(cache, url)
+                try await session.expect(url, "true")
+                try await session.expect(url, "true")
+            }
+            #expect(rig.origin.counts.requests == 2)
+            // Who asks nobody takes either; but the word of the one about the other's is not kept.
+            let old = rig.origin.url("/old")
+            try await withSession(with(cache, rig.trusting)) { session in
+                try await session.expect(old, "old")
+                try exchangeServer(cache, old)
+                try await session.expect(old, "old")
+                try await session.expect(old, "old")
+            }
+            let conditional = rig.origin.requests.filter { $0.path == "/old" }.map { $0.headers.contains(.ifNoneMatch) }
+            #expect(conditional == [false, true, false])
+        }
+    }
+
     @Test("security 15, 72: what a client certificate opened is for no other session, and no other decision")
     func certificates() async throws {
         try await withTrust(server: { tls, authority, _ in

@@ -26,6 +26,30 @@ struct CacheGuideTests {
         }
     }
 
+    /// The guide's is of another program: made, and not used.
+    private static var crawler: Configuration {
+        var configuration = Configuration.default
+        configuration.storageDirectory = URL(filePath: "/var/lib/crawler")
+        return configuration
+    }
+
+    @Test func directory() async throws {
+        #expect(Self.crawler.storageDirectory?.path() == "/var/lib/crawler")
+        let folder = FileManager.default.temporaryDirectory.appending(path: "kept-\(UInt64.random(in: 0 ... .max))")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try await origin { origin, url in
+            for _ in 0..<2 {
+                var configuration = Self.crawler
+                configuration.storageDirectory = folder
+                // Programs that name the same one share it.
+                try await withSession(configuration) { session in
+                    _ = try await session.data(from: url)
+                }
+            }
+            #expect(origin.counts.requests == 1)
+        }
+    }
+
     @Test func policies() async throws {
         try await origin { origin, url in
             let session = Session(.ephemeral)

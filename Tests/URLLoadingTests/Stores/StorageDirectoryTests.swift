@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Testing
+import URLLoadingCTestHome
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
@@ -13,6 +14,13 @@ struct StorageDirectoryTests {
         let folder = FileManager.default.temporaryDirectory.appending(path: "kept-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
         defer { try? FileManager.default.removeItem(at: folder) }
         try await use(folder)
+    }
+
+    @Test("what a default session keeps is in no home but that of the tests")
+    func home() throws {
+        let home = try #require(urlloading_test_home().map { String(cString: $0) })
+        for folder in [StorageFolders.cache, StorageFolders.state] { #expect(folder.hasPrefix(home + "/")) }
+        #expect(Configuration.default.cache?.directory?.path().hasPrefix(home + "/") == true)
     }
 
     private func configuration(_ folder: URL) -> Configuration {

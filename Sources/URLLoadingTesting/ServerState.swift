@@ -1,0 +1,109 @@
+// What servers of HTTP for tests share of their states: who is connected, which requests came, and who waits for a change.
+
+import Synchronization
+import URLLoadingIO
+
+/// What counts of connections there are.
+protocol ConnectionCounts: Sendable {
+    var accepted: Int { get set }
+    var open: Int { get set }
+    var mostOpen: Int { get set }
+}
+
+/// A value under a lock.
+protocol ServerState: Sendable {
+    associatedtype Counts: ConnectionCounts
+    associatedtype Connection: Sendable
+    var routes: [String: TestOrigin.Route] { get }
+    var counts: Counts { get set }
+    var requests: Newest<TestOrigin.RecordedRequest> { get set }
+    /// By their number, from 1 in order of acceptance.
+    var connections: [Int: Connection] { get set }
+    var isStopped: Bool { get set }
+    /// Woken by every change.
+    var watchers: [PollSlot] { get set }
+}
+
+extension ServerState {
+    /// `nil` once the server has stopped.
+    mutating func open(_ make: (Int) -> Connection) -> Connection? {
+        guard !isStopped else { return nil }
+        counts.accepted += 1
+        let connection = make(counts.accepted)
+        connections[counts.accepted] = connection
+        counts.open += 1
+        counts.mostOpen = max(counts.mostOpen, counts.open)
+        return connection
+    }
+
+    mutating func close(_ number: Int) {
+        connections[number] = nil
+        counts.open -= 1
+    }
+
+    /// Returns the connections to be ended.
+    mutating func stop() -> [Connection] {
+        isStopped = true
+        return Array(connections.values)
+    }
+
+    /// By the path itself, or by the longest beginning with a `*` behind it.
+    func route(for path: String) -> TestOrigin.Route {
+        if let exact = routes[path] { return exact }
+        let fitting = routes.keys.filter { $0.hasSuffix("*") && path.hasPrefix($0.dropLast()) }
+        return fitting.max { $0.utf8.count < $1.utf8.count }.flatMap { routes[$0] } ?? .missing
+    }
+}
+
+/// The newest of what came, oldest first.
+struct Newest<Element: Sendable>: Sendable {
+    private(set) var all: ArraySlice<Element> = []
+    private let limit: Int
+
+    init(_ limit: Int) { self.limit = max(0, limit) }
+
+    mutating func append(_ element: Element) {
+        guard limit > 0 else { return }
+        if all.count == limit { all.removeFirst() }
+        all.append(element)
+    }
+}
+
+/// A server whose state can be waited for.
+protocol WatchedServer: AnyObject, Sendable {
+    associatedtype State: ServerState
+    func withState<R: Sendable>(_ use: (inout State) -> R) -> R
+}
+
+extension WatchedServer {
+    /// Changes the state and tells whoever waits for it to change.
+    @discardableResult
+    func change<R: Sendable>(_ change: (inout State) -> R) -> R {
+        let (result, watchers) = withState { state in (change(&state), state.watchers) }
+        for watcher in watchers { watcher.wake() }
+        return result
+    }
+
+    /// Returns what is found, once it is.
+    /// - Throws: `CancellationError` if the calling task is cancelled first.
+    nonisolated(nonsending) func waitFor<R: Sendable>(_ look: @Sendable (State) -> R?) async throws -> R {
+        let token = StopToken()
+        let slot = Poller.shared.borrowSlot()
+        token.attach(slot)
+        withState { $0.watchers.append(slot) }
+        defer {
+            withState { $0.watchers.removeAll { $0 === slot } }
+            token.detach(slot)
+            Poller.shared.returnSlot(slot)
+        }
+        return try await withTaskCancellationHandler {
+            while true {
+                if let found = withState({ look($0) }) { return found }
+                guard token.stopReason == nil else { throw CancellationError() }
+                await Poller.shared.park(slot, until: token)
+            }
+        } onCancel: {
+            token.stop(.cancelled)
+        }
+    }
+}

@@ -1,0 +1,124 @@
+import Foundation
+import Testing
+import URLLoadingCompatibility
+import URLLoadingTesting
+import URLLoadingWire
+
+/// What delegates are told of bytes on their way, and of downloads that fail.
+@Suite(.timeLimit(.minutes(1)))
+struct CountRows {
+    /// Writes down every count.
+    final class Counting: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, @unchecked Sendable {
+        let sent = Box<[Int64]>(), written = Box<[Int64]>(), errors = Box<URLError?>(), done = Counter()
+        let onDisk = Box<Int64>()
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
+            totalBytesExpectedToSend: Int64
+        ) { sent.add([bytesSent, totalBytesSent, totalBytesExpectedToSend]) }
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
+        ) { completionHandler(InputStream(data: Data(count: 30_000_000))) }
+        func urlSession(
+            _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64,
+            totalBytesWritten: Int64, totalBytesExpectedToWrite: Int64
+        ) { written.add([bytesWritten, totalBytesWritten, totalBytesExpectedToWrite]) }
+        func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {
+            let size = try? location.resourceValues(forKeys: [.fileSizeKey]).fileSize
+            onDisk.add(Int64(size ?? -1))
+        }
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+            errors.add(error as? URLError)
+            done.add()
+        }
+
+        /// They add up, and only grow.
+        static func isSum(_ counts: [[Int64]], to total: Int64, expected: Int64) -> Bool {
+            var sum: Int64 = 0
+            for count in counts {
+                sum += count[0]
+                if count[0] <= 0 || count[1] != sum || count[2] != expected { return false }
+            }
+            return sum == total
+        }
+    }
+
+    private func session(_ delegate: Counting) -> URLSession {
+        URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
+    }
+
+    @Test("checklist 52: whatever the body is, its bytes are counted while it goes out, each once, and the last count is its length",
+        arguments: ["data", "file", "stream", "handler"])
+    func sent(_ kind: String) async throws {
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent("counted-\(UUID().uuidString)")
+        try Data(count: 30_000_000).write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        try await withTestOrigin { origin in
+            origin.route("/") { .ok("\($0.bodyCount)") }
+            let delegate = Counting(), session = session(delegate)
+            var request = URLRequest(url: origin.url())
+            request.httpMethod = "PUT"
+            let ended = Counter()
+            let task = switch kind {
+            case "data": session.uploadTask(with: request, from: Data(count: 30_000_000))
+            case "file": session.uploadTask(with: request, fromFile: file)
+            case "stream": session.uploadTask(withStreamedRequest: request)
+            default: session.uploadTask(with: request, from: Data(count: 30_000_000)) { _, _, _ in ended.add() }
+            }
+            task.resume()
+            await (kind == "handler" ? ended : delegate.done).reaches(1)
+            #expect(delegate.sent.all.count > 1 && task.countOfBytesSent == 30_000_000)
+            #expect(Counting.isSum(delegate.sent.all, to: 30_000_000, expected: kind == "stream" ? -1 : 30_000_000))
+            session.invalidateAndCancel()
+        }
+    }
+
+    @Test("checklist 53, 128: a download counts what is in its file; it may send a body, from memory or a stream", arguments: [false, true])
+    func written(_ streams: Bool) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { .ok(.repeated(count: Int64($0.bodyCount) * 10_000_000)) }
+            let delegate = Counting(), session = session(delegate)
+            var request = URLRequest(url: origin.url())
+            request.httpMethod = "POST"
+            if streams { request.httpBodyStream = InputStream(data: Data(count: 3)) } else { request.httpBody = Data(count: 3) }
+            session.downloadTask(with: request).resume()
+            await delegate.done.reaches(1)
+            #expect(delegate.written.all.count > 1 && Counting.isSum(delegate.written.all, to: 30_000_000, expected: 30_000_000))
+            #expect(delegate.onDisk.all == [30_000_000] && delegate.errors.all == [nil])
+            session.invalidateAndCancel()
+        }
+    }
+
+    @Test("checklist 133, 134: a download that fails has resume data among its error's words, if its server lets it go on",
+        arguments: [false, true])
+    func failed(_ hasTag: Bool) async throws {
+        try await withTestOrigin { origin in
+            let content = [UInt8]((0..<200_000).map { UInt8(truncatingIfNeeded: $0 / 3) })
+            let tag: Headers = hasTag ? [.etag: "\"one\""] : [:]
+            origin.route("/", faults: [.init(.responseBody(after: 100_000), .cut)]) { request in
+                guard let range = request.headers[.range], let first = Int(range.dropFirst(6).dropLast()) else {
+                    return .ok(.bytes(content), headers: tag)
+                }
+                return .status(
+                    .partialContent, headers: [.etag: "\"one\"", .contentRange: "bytes \(first)-199999/200000"],
+                    body: .bytes(Array(content[first...])))
+            }
+            let delegate = Counting(), session = session(delegate)
+            session.downloadTask(with: origin.url()).resume()
+            await delegate.done.reaches(1)
+            let error = try #require(delegate.errors.all.first ?? nil)
+            #expect(error.code == .networkConnectionLost)
+            let data = error.userInfo[NSURLSessionDownloadTaskResumeData] as? Data
+            #expect((data != nil) == hasTag)
+            if let data {
+                origin.removeFaults()
+                session.downloadTask(withResumeData: data).resume()
+                await delegate.done.reaches(2)
+                #expect(delegate.errors.all.last == .some(nil) && delegate.onDisk.all == [200_000])
+                // No byte that is here comes again.
+                let first = origin.requests.last?.headers[.range]
+                #expect(first.map { $0 != "bytes=0-" } == true && origin.requests.count == 2)
+            }
+            session.invalidateAndCancel()
+        }
+    }
+}

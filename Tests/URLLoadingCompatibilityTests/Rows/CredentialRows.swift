@@ -1,0 +1,185 @@
+import Foundation
+import Testing
+import URLLoading
+import URLLoadingCompatibility
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// More of checklist 66 to 88 in the delegate shape: who we are to servers, proxies, Digest, and how long a credential is kept.
+@Suite(.timeLimit(.minutes(1)))
+struct CredentialRows {
+    /// Answers everything, and writes down what was asked.
+    final class Answering: NSObject, URLSessionDataDelegate, @unchecked Sendable {
+        let asked = Box<URLProtectionSpace>()
+        let answer: @Sendable (URLAuthenticationChallenge) -> URLCredential?
+        init(_ answer: @escaping @Sendable (URLAuthenticationChallenge) -> URLCredential?) { self.answer = answer }
+
+        var methods: [String] { asked.all.map(\.authenticationMethod) }
+
+        private func reply(_ challenge: URLAuthenticationChallenge) -> (URLSession.AuthChallengeDisposition, URLCredential?) {
+            asked.add(challenge.protectionSpace)
+            if let trust = challenge.protectionSpace.serverTrust { return (.useCredential, URLCredential(trust: trust)) }
+            let credential = answer(challenge)
+            return (credential == nil ? .performDefaultHandling : .useCredential, credential)
+        }
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge
+        ) async -> (URLSession.AuthChallengeDisposition, URLCredential?) { reply(challenge) }
+    }
+
+    private func text(
+        _ url: URL, _ delegate: Answering, _ change: (URLSessionConfiguration) -> Void = { _ in }
+    ) async -> (String, Int) {
+        let configuration = URLSessionConfiguration.ephemeral
+        change(configuration)
+        let session = URLLoadingCompatibility.URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
+        defer { session.invalidateAndCancel() }
+        let result = await session.result(URLRequest(url: url))
+        return (String(decoding: result.data ?? Data(), as: UTF8.self), (result.response as? HTTPURLResponse)?.statusCode ?? 0)
+    }
+
+    @Test("checklist 80: a delegate shows who we are to a server that asks, or nothing", arguments: [true, false])
+    func identity(_ shows: Bool) async throws {
+        let authority = try TestCertificateAuthority(commonName: "Nobody's root")
+        let ada = try authority.issue(.init(names: [], commonName: "ada", isForServers: false))
+        var tls = TestOrigin.TLS(try authority.issue())
+        tls.clientRootsPEM = authority.pem
+        tls.requiresClientCertificate = false
+        let identity = try ClientIdentity(certificatePEM: ada.certificatePEM, keyPEM: ada.keyPEM)
+        try await withTestOrigin(.init(tls: tls)) { origin in
+            origin.route("/") { .ok($0.tls?.clientSubject ?? "nobody") }
+            let delegate = Answering { _ in shows ? URLCredential(identity: identity) : nil }
+            let found = await text(origin.url(), delegate)
+            #expect(found == (shows ? "CN=ada" : "nobody", 200))
+            #expect(delegate.methods.sorted() == [NSURLAuthenticationMethodClientCertificate, NSURLAuthenticationMethodServerTrust].sorted())
+            let space = delegate.asked.all.first { $0.authenticationMethod == NSURLAuthenticationMethodClientCertificate }
+            #expect(space?.distinguishedNames?.isEmpty == false && space?.host == origin.url().host)
+        }
+    }
+
+    @Test("checklist 88, 71: a proxy that asks has a space of its own; for a request, and for a tunnel", arguments: [false, true])
+    func proxy(_ tunnels: Bool) async throws {
+        let identity = try TestCertificateAuthority(commonName: "Nobody's root").issue(.init(names: ["origin.test"]))
+        try await withTestOrigin(tunnels ? .init(tls: .init(identity)) : .init()) { origin in
+            origin.route("/") { _ in .ok("here") }
+            try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
+                let way: [AnyHashable: Any] = [
+                    "HTTPEnable": 1, "HTTPProxy": "127.0.0.1", "HTTPPort": Int(proxy.port),
+                    "HTTPSEnable": 1, "HTTPSProxy": "127.0.0.1", "HTTPSPort": Int(proxy.port),
+                ]
+                let delegate = Answering { _ in URLCredential(user: "u", password: "pw", persistence: .none) }
+                let target = try url("\(tunnels ? "https" : "http")://origin.test:\(origin.port)/")
+                let found = await text(target, delegate) { $0.connectionProxyDictionary = way }
+                #expect(found == ("here", 200))
+                let space = try #require(delegate.asked.all.first { $0.isProxy() })
+                #expect(space.host == "127.0.0.1" && space.port == Int(proxy.port) && space.authenticationMethod == NSURLAuthenticationMethodHTTPBasic)
+                #expect(delegate.asked.all.count == (tunnels ? 2 : 1))
+            }
+        }
+    }
+
+    private static func digest(_ origin: TestOrigin) {
+        @Sendable func md5(_ text: String) -> String { DigestHash.md5.hex(Array(text.utf8)) ?? "" }
+        origin.route("/digest") { request in
+            if let field = request.headers[.authorization], let given = AuthenticationChallenge.parse([field]).first, given.isOf("Digest") {
+                let proof = md5("ada:door:secret") + ":n1:\(given["nc"] ?? ""):\(given["cnonce"] ?? ""):auth:" + md5("GET:/digest")
+                if given["response"] == md5(proof) { return .ok("in") }
+            }
+            return .status(.unauthorized, headers: [.wwwAuthenticate: "Digest realm=\"door\", nonce=\"n1\", qop=\"auth\""])
+        }
+    }
+
+    @Test("checklist 79: the credential that Basic takes opens Digest as well; the library makes the proof")
+    func digest() async throws {
+        try await withTestOrigin { origin in
+            Self.digest(origin)
+            let delegate = Answering { _ in URLCredential(user: "ada", password: "secret", persistence: .none) }
+            let found = await text(origin.url("/digest"), delegate)
+            #expect(found == ("in", 200) && delegate.methods == [NSURLAuthenticationMethodHTTPDigest])
+        }
+    }
+
+    @Test("checklist 86, 73: none is kept nowhere, for the session in memory, permanent in the user's file",
+        arguments: [URLCredential.Persistence.none, .forSession, .permanent])
+    func persistence(_ persistence: URLCredential.Persistence) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { request in
+                guard request.headers[.authorization] != nil else {
+                    return .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"kept\""])
+                }
+                return .ok("in")
+            }
+            let storage = URLCredentialStorage.shared
+            // What is there is proposed, and is what is used by default.
+            let proposed = Box<String?>()
+            let delegate = Answering { challenge in
+                proposed.add(challenge.proposedCredential?.user)
+                if challenge.proposedCredential != nil { return nil }
+                return URLCredential(user: "ada", password: "secret", persistence: persistence)
+            }
+            for _ in 0..<2 {
+                let found = await text(origin.url(), delegate) { $0.urlCredentialStorage = storage }
+                #expect(found == ("in", 200))
+            }
+            #expect(proposed.all == [nil, persistence == .none ? nil : "ada"])
+            let space = try #require(delegate.asked.all.first)
+            #expect((storage.credentials(for: space)?.keys.sorted() ?? []) == (persistence == .none ? [] : ["ada"]))
+            // As another process of this user's would find it.
+            let again = CredentialStore(file: URL(filePath: StorageFolders.state + "/credentials.json"))
+            #expect(again.all.contains { $0.key.port == Int(origin.port) } == (persistence == .permanent))
+            storage.remove(URLCredential(user: "ada", password: "secret", persistence: persistence), for: space)
+        }
+    }
+
+    // MARK: Schemes
+
+    @Test("checklist 119: files, data URLs and ftp load through the same tasks", arguments: ["file", "data", "ftp"])
+    func schemes(_ scheme: String) async throws {
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent("scheme-\(UUID().uuidString).txt")
+        try Data("content".utf8).write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        try await withFTPTestServer { server in
+            server.put("file.txt", Data("content".utf8))
+            let url = switch scheme {
+            case "file": file
+            case "data": try url("data:text/plain,content")
+            default: server.url("/file.txt")
+            }
+            let recorder = Recorder(), contents = Box<Data>()
+            recorder.onFile = { _, url in if let data = try? Data(contentsOf: url) { contents.add(data) } }
+            let session = recorder.session()
+            let data = session.dataTask(with: url), download = session.downloadTask(with: url)
+            for (number, task) in [data, download].enumerated() {
+                task.resume()
+                await recorder.completed.reaches(number + 1)
+                #expect(task.error == nil && !(task.response is HTTPURLResponse))
+            }
+            #expect(recorder.record(data).data == Data("content".utf8) && contents.all == [Data("content".utf8)])
+            #expect(recorder.words(data) == "response data complete" && data.response?.mimeType == "text/plain")
+            let result = await session.result(URLRequest(url: url))
+            #expect(result.data == Data("content".utf8) && result.error == nil)
+            await recorder.expectOrder(session)
+        }
+    }
+
+    @Test("checklist 23: the versions of TLS that a configuration allows")
+    func versions() async throws {
+        var tls = TestOrigin.TLS(try TestCertificateAuthority(commonName: "Nobody's root").issue())
+        tls.maximumVersion = .tls12
+        try await withTestOrigin(.init(tls: tls)) { origin in
+            origin.route("/") { .ok($0.tls?.version ?? "-") }
+            let delegate = Answering { _ in nil }
+            let old = await text(origin.url(), delegate) { $0.tlsMaximumSupportedProtocolVersion = .TLSv12 }
+            #expect(old == ("TLSv1.2", 200))
+            let session = URLLoadingCompatibility.URLSession(configuration: {
+                let configuration = URLSessionConfiguration.ephemeral
+                configuration.tlsMinimumSupportedProtocolVersion = .TLSv13
+                return configuration
+            }(), delegate: delegate, delegateQueue: nil)
+            let result = await session.result(URLRequest(url: origin.url()))
+            #expect(result.error?.code == .secureConnectionFailed)
+            session.invalidateAndCancel()
+        }
+    }
+}

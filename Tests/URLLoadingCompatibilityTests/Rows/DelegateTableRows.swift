@@ -1,0 +1,265 @@
+import Foundation
+import Testing
+import URLLoading
+@testable import URLLoadingCompatibility
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Every method of every delegate of sessions, called where it was promised, in the order of checklist 45.
+@Suite(.timeLimit(.minutes(1)))
+struct DelegateTableRows {
+    /// What `EveryEvent` and its kin note, and what was called then.
+    static let methods: [String: String] = [
+        "invalid": "URLSessionDelegate.urlSession(_:didBecomeInvalidWithError:)",
+        "session challenge": "URLSessionDelegate.urlSession(_:didReceive:completionHandler:)",
+        "async session challenge": "URLSessionDelegate.urlSession(_:didReceive:)",
+        "created": "URLSessionTaskDelegate.urlSession(_:didCreateTask:)",
+        "delayed": "URLSessionTaskDelegate.urlSession(_:task:willBeginDelayedRequest:completionHandler:)",
+        "async delayed": "URLSessionTaskDelegate.urlSession(_:task:willBeginDelayedRequest:)",
+        "redirect": "URLSessionTaskDelegate.urlSession(_:task:willPerformHTTPRedirection:newRequest:completionHandler:)",
+        "async redirect": "URLSessionTaskDelegate.urlSession(_:task:willPerformHTTPRedirection:newRequest:)",
+        "challenge": "URLSessionTaskDelegate.urlSession(_:task:didReceive:completionHandler:)",
+        "async challenge": "URLSessionTaskDelegate.urlSession(_:task:didReceive:)",
+        "body": "URLSessionTaskDelegate.urlSession(_:task:needNewBodyStream:)",
+        "async body": "URLSessionTaskDelegate.urlSession(_:needNewBodyStreamForTask:)",
+        "sent": "URLSessionTaskDelegate.urlSession(_:task:didSendBodyData:totalBytesSent:totalBytesExpectedToSend:)",
+        "informational": "URLSessionTaskDelegate.urlSession(_:task:didReceiveInformationalResponse:)",
+        "waiting": "URLSessionTaskDelegate.urlSession(_:taskIsWaitingForConnectivity:)",
+        "metrics": "URLSessionTaskDelegate.urlSession(_:task:didFinishCollecting:)",
+        "complete": "URLSessionTaskDelegate.urlSession(_:task:didCompleteWithError:)",
+        "response": "URLSessionDataDelegate.urlSession(_:dataTask:didReceive:completionHandler:)",
+        "async response": "URLSessionDataDelegate.urlSession(_:dataTask:didReceive:)",
+        "became download": "URLSessionDataDelegate.urlSession(_:dataTask:didBecome:)",
+        "became stream": "URLSessionDataDelegate.urlSession(_:dataTask:didBecome:)",
+        "data": "URLSessionDataDelegate.urlSession(_:dataTask:didReceive:)",
+        "cache": "URLSessionDataDelegate.urlSession(_:dataTask:willCacheResponse:completionHandler:)",
+        "async cache": "URLSessionDataDelegate.urlSession(_:dataTask:willCacheResponse:)",
+        "file": "URLSessionDownloadDelegate.urlSession(_:downloadTask:didFinishDownloadingTo:)",
+        "written":
+            "URLSessionDownloadDelegate.urlSession(_:downloadTask:didWriteData:totalBytesWritten:totalBytesExpectedToWrite:)",
+        "resumed": "URLSessionDownloadDelegate.urlSession(_:downloadTask:didResumeAtOffset:expectedTotalBytes:)",
+        "read closed": "URLSessionStreamDelegate.urlSession(_:readClosedFor:)",
+        "write closed": "URLSessionStreamDelegate.urlSession(_:writeClosedFor:)",
+        "streams": "URLSessionStreamDelegate.urlSession(_:streamTask:didBecome:outputStream:)",
+        "opened": "URLSessionWebSocketDelegate.urlSession(_:webSocketTask:didOpenWithProtocol:)",
+        "closed": "URLSessionWebSocketDelegate.urlSession(_:webSocketTask:didCloseWith:reason:)",
+    ]
+    /// Nobody here looks for better routes.
+    static let neverCalled = ["URLSessionStreamDelegate.urlSession(_:betterRouteDiscoveredFor:)"]
+
+    @Test("the table has every method that a delegate of sessions can have")
+    func isWhole() throws {
+        let surface = try PublicSurface(of: "URLLoadingCompatibility")
+        let declared = surface.delegateMethods { $0.hasPrefix("URLSession") }
+        #expect(declared.count > 30)
+        #expect((Array(Self.methods.values) + Self.neverCalled).sorted() == declared)
+    }
+
+    @Test("checklist 45, 170: each of them is called, on its queue, in its place; whatever thread an answer comes from (169)",
+        arguments: Form.allCases)
+    func everyMethod(_ form: Form) async throws {
+        let isAsync = form == .async
+        var heard: Set<String> = []
+        func expect(_ words: [String], _ delegate: any EveryDelegate, sourceLocation: SourceLocation = #_sourceLocation) {
+            // Before anybody can resume the task, and so where the task is made.
+            let words = ["created elsewhere"] + words + ["invalid"]
+            #expect(delegate.heard.all == words, sourceLocation: sourceLocation)
+            heard.formUnion(delegate.heard.all)
+        }
+        func delegate() -> any EveryDelegate { isAsync ? EveryAsyncQuestion() : EveryQuestion(answersElsewhere: form == .handlerElsewhere) }
+        let a = isAsync ? "async " : ""
+
+        try await Self.upload(delegate()) {
+            expect([
+                a + "delayed", a + "session challenge", a + "body", "sent", a + "redirect", a + "body", "sent", a + "challenge",
+                a + "body", "sent", "informational", a + "response", "data", "metrics", "complete",
+            ], $0)
+        }
+        try await Self.waiting(delegate()) {
+            expect(["waiting", a + "response", "data", a + "cache", "metrics", "complete"], $0)
+        }
+        try await Self.turning(delegate()) {
+            expect([a + "response", "became download", "written", "file", "metrics", "complete"], $0)
+        }
+        try await Self.resuming(delegate()) {
+            expect([
+                "written", "metrics", "complete -999", "created elsewhere", "resumed", "written", "file", "metrics", "complete",
+            ], $0)
+        }
+        try await Self.upgrading(delegate()) { expect([a + "response", "created elsewhere", "became stream", "complete -999"], $0) }
+        try await Self.webSocket(delegate()) { expect(["opened", "closed", "metrics", "complete"], $0) }
+        try await Self.stream(delegate()) { expect(["write closed", "read closed", "complete"], $0) }
+        try await Self.capturing(delegate()) { expect(["streams"], $0) }
+
+        let heardWords = Set(heard.map { $0.replacing(" elsewhere", with: "") })
+        // A delegate with the one form of a question is not asked in the other.
+        let questions = Set(Self.methods.keys.filter { $0.hasPrefix("async ") })
+        let others = isAsync ? Set(questions.map { String($0.dropFirst("async ".count)) }) : questions
+        let missing = Set(Self.methods.keys).subtracting(others).subtracting(heardWords)
+        #expect(missing.isEmpty)
+    }
+
+    /// How questions are answered.
+    enum Form: CaseIterable, Sendable { case handler, handlerElsewhere, async }
+}
+
+// MARK: Loads
+
+extension DelegateTableRows {
+    /// Over TLS that a delegate must trust, later, with a streamed body, through a redirect and a login, each of which has it
+    /// made anew (checklist 85, 125).
+    private static func upload(_ delegate: any EveryDelegate, _ check: (any EveryDelegate) -> Void) async throws {
+        let identity = try TestCertificateAuthority(commonName: "Nobody's root").issue()
+        try await withTestOrigin(.init(tls: .init(identity))) { origin in
+            let hints = try #require(Status(103))
+            origin.route("/from") { _ in .redirect("/to", status: .temporaryRedirect) }
+            origin.route("/to") { request in
+                guard request.headers[.authorization] != nil else {
+                    return .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"r\""])
+                }
+                return .ok("in").after(.init(hints))
+            }
+            let session = session(delegate)
+            var request = URLRequest(url: origin.url("/from"))
+            request.httpMethod = "PUT"
+            let task = session.uploadTask(withStreamedRequest: request)
+            task.earliestBeginDate = Date()
+            await run(task, delegate, session)
+            #expect(origin.counts.accepted == 1)
+            check(delegate)
+        }
+    }
+
+    /// Without a network first, then of what may be kept.
+    private static func waiting(_ delegate: any EveryDelegate, _ check: (any EveryDelegate) -> Void) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("kept", headers: ["Cache-Control": "max-age=60"]) }
+            let session = session(delegate)
+            let task = session.dataTask(with: origin.url())
+            // As the core says it of a load; its own waiting has rows of its own.
+            task.bridge?.emit(.waitingForConnectivity)
+            try await eventually { delegate.heard.all.count == 2 }
+            await run(task, delegate, session)
+            check(delegate)
+        }
+    }
+
+    private static func turning(_ delegate: any EveryDelegate, _ check: (any EveryDelegate) -> Void) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/to-file") { _ in .ok(.repeated(count: 100_000)) }
+            let session = session(delegate)
+            await run(session.dataTask(with: origin.url("/to-file")), delegate, session)
+            check(delegate)
+        }
+    }
+
+    /// A download that is cut, and gone on with.
+    private static func resuming(_ delegate: any EveryDelegate, _ check: (any EveryDelegate) -> Void) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/", faults: [.init(.responseBody(after: 1000), .stall)]) { request in
+                guard request.headers[.range] != nil else { return .ok(.repeated(count: 2000), headers: [.etag: "\"one\""]) }
+                return .status(
+                    .partialContent, headers: [.etag: "\"one\"", .contentRange: "bytes 1000-1999/2000"], body: .repeated(count: 1000))
+            }
+            let session = session(delegate)
+            let first = session.downloadTask(with: origin.url())
+            first.resume()
+            try await eventually { delegate.heard.all.last == "written" && first.countOfBytesReceived == 1000 }
+            let data = try #require(await first.cancelByProducingResumeData())
+            await delegate.heard.done.reaches(1)
+            origin.removeFaults()
+            origin.releaseStalls()
+            await run(session.downloadTask(withResumeData: data), delegate, session, ends: 2)
+            check(delegate)
+        }
+    }
+
+    private static func upgrading(_ delegate: any EveryDelegate, _ check: (any EveryDelegate) -> Void) async throws {
+        let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
+        defer { listener.close() }
+        let session = session(delegate)
+        var request = URLRequest(url: try url("http://127.0.0.1:\(listener.address.port)/to-stream"))
+        request.setValue("raw", forHTTPHeaderField: "Upgrade")
+        request.setValue("Upgrade", forHTTPHeaderField: "Connection")
+        session.dataTask(with: request).resume()
+        let peer = try await StreamPeer(listener)
+        defer { peer.close() }
+        while try await peer.text(1) != "\n" {}
+        try await peer.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: raw\r\nConnection: Upgrade\r\n\r\n")
+        await delegate.heard.done.reaches(1)
+        session.invalidateAndCancel()
+        await delegate.heard.invalidated.reaches(1)
+        check(delegate)
+    }
+
+    private static func webSocket(_ delegate: any EveryDelegate, _ check: (any EveryDelegate) -> Void) async throws {
+        try await withTestOrigin { origin in
+            origin.webSocket("/", .echo)
+            let session = session(delegate)
+            let task = session.webSocketTask(with: origin.url())
+            task.resume()
+            try await task.send(.string("hello"))
+            _ = try await task.receive()
+            task.cancel(with: .goingAway, reason: nil)
+            await run(task, delegate, session)
+            check(delegate)
+        }
+    }
+
+    private static func stream(_ delegate: any EveryDelegate, _ check: (any EveryDelegate) -> Void) async throws {
+        let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
+        defer { listener.close() }
+        let session = session(delegate)
+        let task = session.streamTask(withHostName: "127.0.0.1", port: Int(listener.address.port))
+        task.resume()
+        task.closeWrite()
+        let peer = try await StreamPeer(listener)
+        defer { peer.close() }
+        let text = try await peer.text()
+        #expect(text.isEmpty)
+        peer.finish()
+        _ = try await task.readData(ofMinLength: 1, maxLength: 1, timeout: 5)
+        await run(task, delegate, session)
+        check(delegate)
+    }
+
+    private static func capturing(_ delegate: any EveryDelegate, _ check: (any EveryDelegate) -> Void) async throws {
+        let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
+        defer { listener.close() }
+        let session = session(delegate)
+        let task = session.streamTask(withHostName: "127.0.0.1", port: Int(listener.address.port))
+        task.captureStreams()
+        task.resume()
+        let peer = try await StreamPeer(listener)
+        defer { peer.close() }
+        try await eventually { delegate.heard.all.contains("streams") }
+        session.finishTasksAndInvalidate()
+        await delegate.heard.invalidated.reaches(1)
+        check(delegate)
+    }
+
+    private static func session(_ delegate: any EveryDelegate) -> URLSession {
+        URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
+    }
+
+    /// To the end, and the session's.
+    private static func run(_ task: URLSessionTask, _ delegate: any EveryDelegate, _ session: URLSession, ends: Int = 1) async {
+        task.resume()
+        session.finishTasksAndInvalidate()
+        await delegate.heard.done.reaches(ends)
+        await delegate.heard.invalidated.reaches(1)
+    }
+}
+
+extension PublicSurface {
+    /// The methods of the protocols with these names that are delegates', each as often as it is overloaded.
+    func delegateMethods(_ isMeant: (String) -> Bool) -> [String] {
+        declarations.flatMap { path, declarations -> [String] in
+            let parts = path.split(separator: " ")
+            let name = String(parts[0].prefix { $0 != "." })
+            guard parts[1] == "swift.method", name.hasSuffix("Delegate"), isMeant(name) else { return [] }
+            return declarations.map { _ in String(parts[0]) }
+        }.sorted()
+    }
+}

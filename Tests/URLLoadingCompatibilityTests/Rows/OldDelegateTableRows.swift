@@ -1,0 +1,179 @@
+import Foundation
+import Testing
+import URLLoadingCompatibility
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Every method of the delegates of connections and of downloads, called where it was promised, in its place.
+@Suite(.timeLimit(.minutes(1)))
+struct OldDelegateTableRows {
+    static let methods: [String: String] = [
+        "fail": "NSURLConnectionDelegate.connection(_:didFailWithError:)",
+        "storage": "NSURLConnectionDelegate.connectionShouldUseCredentialStorage(_:)",
+        "any challenge": "NSURLConnectionDelegate.connection(_:willSendRequestFor:)",
+        "can": "NSURLConnectionDelegate.connection(_:canAuthenticateAgainstProtectionSpace:)",
+        "challenge": "NSURLConnectionDelegate.connection(_:didReceive:)",
+        "cancelled": "NSURLConnectionDelegate.connection(_:didCancel:)",
+        "will send": "NSURLConnectionDataDelegate.connection(_:willSend:redirectResponse:)",
+        "response": "NSURLConnectionDataDelegate.connection(_:didReceive:)",
+        "data": "NSURLConnectionDataDelegate.connection(_:didReceive:)",
+        "body": "NSURLConnectionDataDelegate.connection(_:needNewBodyStream:)",
+        "sent": "NSURLConnectionDataDelegate.connection(_:didSendBodyData:totalBytesWritten:totalBytesExpectedToWrite:)",
+        "cache": "NSURLConnectionDataDelegate.connection(_:willCacheResponse:)",
+        "finish": "NSURLConnectionDataDelegate.connectionDidFinishLoading(_:)",
+        "written": "NSURLConnectionDownloadDelegate.connection(_:didWriteData:totalBytesWritten:expectedTotalBytes:)",
+        "file": "NSURLConnectionDownloadDelegate.connectionDidFinishDownloading(_:destinationURL:)",
+    ]
+    static let ofDownloads: [String: String] = [
+        "begin": "NSURLDownloadDelegate.downloadDidBegin(_:)",
+        "will send": "NSURLDownloadDelegate.download(_:willSend:redirectResponse:)",
+        "can": "NSURLDownloadDelegate.download(_:canAuthenticateAgainstProtectionSpace:)",
+        "challenge": "NSURLDownloadDelegate.download(_:didReceive:)",
+        "cancelled": "NSURLDownloadDelegate.download(_:didCancel:)",
+        "storage": "NSURLDownloadDelegate.downloadShouldUseCredentialStorage(_:)",
+        "response": "NSURLDownloadDelegate.download(_:didReceive:)",
+        "resume": "NSURLDownloadDelegate.download(_:willResumeWith:fromByte:)",
+        "data": "NSURLDownloadDelegate.download(_:didReceiveDataOfLength:)",
+        "destination": "NSURLDownloadDelegate.download(_:decideDestinationWithSuggestedFilename:)",
+        "created": "NSURLDownloadDelegate.download(_:didCreateDestination:)",
+        "finish": "NSURLDownloadDelegate.downloadDidFinish(_:)",
+        "fail": "NSURLDownloadDelegate.download(_:didFailWithError:)",
+    ]
+    /// A connection is not made of resume data, so it goes on with nothing.
+    static let neverCalled = [
+        "NSURLConnectionDownloadDelegate.connectionDidResumeDownloading(_:totalBytesWritten:expectedTotalBytes:)"
+    ]
+
+    @Test("the tables have every method that a delegate of connections and downloads can have")
+    func isWhole() throws {
+        let surface = try PublicSurface(of: "URLLoadingCompatibility")
+        let declared = surface.delegateMethods { $0.hasPrefix("NSURL") }
+        #expect(declared.count > 25)
+        #expect((Array(Self.methods.values) + Array(Self.ofDownloads.values) + Self.neverCalled).sorted() == declared)
+    }
+
+    private static func routes(_ origin: TestOrigin) {
+        origin.route("/from") { _ in .redirect("/to", status: .temporaryRedirect) }
+        for path in ["/to", "/cancel"] {
+            origin.route(path) { request in
+                guard request.headers[.authorization] != nil else {
+                    return .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"r\""])
+                }
+                return .ok("in")
+            }
+        }
+        origin.route("/kept") { _ in .ok("kept", headers: ["Cache-Control": "max-age=60"]) }
+        origin.route("/file") { request in
+            guard request.headers[.range] == nil else {
+                return .status(
+                    .partialContent, headers: [.etag: "\"one\"", .contentRange: "bytes 1000-1999/2000"], body: .repeated(count: 1000))
+            }
+            return .ok(.repeated(count: 2000), headers: [.etag: "\"one\""])
+        }
+    }
+
+    // MARK: Connections
+
+    @Test("checklist 151-156, 169, 170: each method of a connection's delegate is called, on its queue, in its place")
+    func connections() async throws {
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            var heard: Set<String> = []
+            func run(_ request: URLRequest, _ delegate: EveryConnectionCall, _ words: [String]) async throws {
+                try await Self.run(request, delegate, delegate.queue, delegate.heard)
+                #expect(delegate.heard.all == words)
+                heard.formUnion(delegate.heard.all)
+            }
+            var streamed = URLRequest(url: origin.url("/from"))
+            streamed.httpMethod = "PUT"
+            streamed.httpBodyStream = Answers.body
+            try await run(streamed, EveryDataCall(), [
+                "storage elsewhere", "will send", "sent", "will send again", "body", "sent", "can", "challenge", "body", "sent",
+                "response", "data", "finish",
+            ])
+            try await run(URLRequest(url: origin.url("/kept")), EveryDataCall(), [
+                "storage elsewhere", "will send", "response", "data", "cache", "finish",
+            ])
+            try await run(URLRequest(url: origin.url("/cancel")), EveryDataCall(), [
+                "storage elsewhere", "will send", "can", "challenge", "cancelled", "fail -999",
+            ])
+            try await run(URLRequest(url: origin.url("/file")), EveryFileCall(), ["storage elsewhere", "written", "file"])
+            let one = OneChallengeCall()
+            try await Self.run(URLRequest(url: origin.url("/to")), one, one.queue, one.heard)
+            #expect(one.heard.all == ["any challenge", "finish"])
+            Self.expectAll(Self.methods, heard.union(one.heard.all))
+        }
+    }
+
+    private static func run(
+        _ request: URLRequest, _ delegate: any NSURLConnectionDelegate, _ queue: OperationQueue, _ heard: Heard
+    ) async throws {
+        let connection = try #require(NSURLConnection(request: request, delegate: delegate, startImmediately: false))
+        connection.setDelegateQueue(queue)
+        connection.start()
+        await heard.done.reaches(1)
+    }
+
+    private static func expectAll(_ table: [String: String], _ heard: Set<String>, sourceLocation: SourceLocation = #_sourceLocation) {
+        let missing = table.keys.filter { word in !heard.contains { $0 == word || $0.hasPrefix(word + " ") } }
+        #expect(missing.isEmpty, sourceLocation: sourceLocation)
+    }
+
+    // MARK: Downloads
+
+    @Test("checklist 154, 155, 158, 169: each method of a download's delegate is called, on its thread, in its place")
+    func downloads() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try await withTestOrigin { origin in
+            Self.routes(origin)
+            var heard: Set<String> = []
+            func load(_ path: String, _ words: [String]) async {
+                let delegate = EveryDownloadCall(folder)
+                let request = URLRequest(url: origin.url(path))
+                await Self.onRunLoop(delegate) { NSURLDownload(request: request, delegate: delegate) }
+                #expect(delegate.heard.all == words)
+                heard.formUnion(delegate.heard.all)
+            }
+            let beginning = ["storage", "begin", "will send"]
+            await load("/from", beginning + ["will send again", "can", "challenge", "response", "destination", "data", "created", "finish"])
+            await load("/cancel", beginning + ["can", "challenge", "cancelled", "fail -999"])
+            let data = try await Self.resumeData(origin)
+            let delegate = EveryDownloadCall(folder), path = folder.appendingPathComponent("whole").path
+            await Self.onRunLoop(delegate) { NSURLDownload(resumeData: data, delegate: delegate, path: path) }
+            #expect(delegate.heard.all == ["storage", "begin", "resume", "data", "created", "finish"])
+            Self.expectAll(Self.ofDownloads, heard.union(delegate.heard.all))
+        }
+    }
+
+    /// Of a download that was cut in its middle.
+    private static func resumeData(_ origin: TestOrigin) async throws -> Data {
+        origin.route("/file", faults: [.init(.responseBody(after: 1000), .stall)]) { _ in
+            .ok(.repeated(count: 2000), headers: [.etag: "\"one\""])
+        }
+        let session = URLSession(configuration: .ephemeral)
+        let task = session.downloadTask(with: origin.url("/file"))
+        task.resume()
+        try await eventually { task.countOfBytesReceived == 1000 }
+        let data = await task.cancelByProducingResumeData()
+        session.invalidateAndCancel()
+        origin.removeFaults()
+        origin.releaseStalls()
+        routes(origin)
+        return try #require(data)
+    }
+
+    private static func onRunLoop(_ delegate: EveryDownloadCall, _ make: @escaping @Sendable () -> NSURLDownload) async {
+        let done = delegate.heard.done
+        Thread.detachNewThread {
+            delegate.begins()
+            let download = make()
+            while done.value == 0 {
+                if !RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 0.01)) { Thread.sleep(forTimeInterval: 0.001) }
+            }
+            withExtendedLifetime(download) {}
+        }
+        await done.reaches(1)
+    }
+}

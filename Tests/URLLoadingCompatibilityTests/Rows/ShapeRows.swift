@@ -1,0 +1,264 @@
+import Foundation
+import Testing
+import URLLoadingCompatibility
+import URLLoadingTesting
+import URLLoadingWire
+
+/// What the kinds of delegates are for, and what the kinds of tasks have in common.
+@Suite(.timeLimit(.minutes(1)))
+struct ShapeRows {
+    // MARK: Checklist 44
+
+    private static func asTask(_ delegate: any URLSessionDataDelegate) -> any URLSessionTaskDelegate { delegate }
+    private static func asTask(_ delegate: any URLSessionDownloadDelegate) -> any URLSessionTaskDelegate { delegate }
+    private static func asTask(_ delegate: any URLSessionStreamDelegate) -> any URLSessionTaskDelegate { delegate }
+    private static func asTask(_ delegate: any URLSessionWebSocketDelegate) -> any URLSessionTaskDelegate { delegate }
+    private static func asSession(_ delegate: any URLSessionTaskDelegate) -> any URLSessionDelegate { delegate }
+
+    /// Is told of a session's end, and of no task.
+    final class OfSession: NSObject, URLSessionDelegate, @unchecked Sendable {
+        let invalidated = Counter()
+        func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) { invalidated.add() }
+    }
+    /// Is told of ends, and of nothing that only data tasks have.
+    final class OfTasks: NSObject, URLSessionTaskDelegate, @unchecked Sendable {
+        let ended = Counter(), invalidated = Counter()
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+            if error == nil { ended.add() }
+        }
+        func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) { invalidated.add() }
+    }
+
+    @Test("checklist 44: data, download, stream and WebSocket delegates are task delegates, and these are session delegates")
+    func nesting() async throws {
+        // That these compile is the row; one object may be all of them.
+        let all = EveryQuestion(answersElsewhere: false)
+        let narrowed = [Self.asTask(all as any URLSessionDataDelegate), Self.asTask(all as any URLSessionDownloadDelegate),
+            Self.asTask(all as any URLSessionStreamDelegate), Self.asTask(all as any URLSessionWebSocketDelegate)]
+        #expect(narrowed.allSatisfy { $0 === all && Self.asSession($0) === all })
+
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("hello") }
+            let narrow = OfSession(), wide = OfTasks()
+            let quiet = URLSession(configuration: .ephemeral, delegate: narrow, delegateQueue: nil)
+            let task = quiet.dataTask(with: origin.url())
+            task.resume()
+            quiet.finishTasksAndInvalidate()
+            await narrow.invalidated.reaches(1)
+            #expect(task.state == .completed && task.error == nil && task.countOfBytesReceived == 5)
+            let session = URLSession(configuration: .ephemeral, delegate: wide, delegateQueue: nil)
+            session.dataTask(with: origin.url()).resume()
+            session.downloadTask(with: origin.url()).resume()
+            session.finishTasksAndInvalidate()
+            await wide.invalidated.reaches(1)
+            #expect(wide.ended.value == 2)
+        }
+    }
+
+    // MARK: Checklist 12
+
+    private static func hooks(_ origin: TestOrigin) {
+        origin.route("/locked") { request in
+            guard request.headers[.authorization] != nil else {
+                return .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"r\""], body: .bytes(Array("no".utf8)))
+            }
+            return .ok("in")
+        }
+        origin.route("/image") { _ in .ok("png", headers: [.contentType: "image/png"]) }
+        origin.route("/page") { _ in .ok("html", headers: [.contentType: "text/html"]) }
+        origin.route("/count") { .ok("\($0.bodyCount)") }
+        origin.route("/kept") { _ in .ok("kept", headers: [.cacheControl: "max-age=60"]) }
+        origin.route("/from") { _ in .redirect("/page") }
+    }
+
+    /// Restricts, and answers, as the six hooks allow.
+    private static func restricting() -> Recorder {
+        let recorder = Recorder()
+        recorder.onChallenge = { _, answer in
+            let (disposition, credential) = Answers.credential
+            answer(disposition, credential)
+        }
+        recorder.onResponse = { _, response, answer in answer(response.mimeType == "image/png" ? .becomeDownload : .allow) }
+        recorder.onBody = { _, answer in answer(Answers.body) }
+        recorder.onCache = { _, _, answer in answer(nil) }
+        recorder.onRedirect = { _, _, _, answer in answer(nil) }
+        return recorder
+    }
+
+    @Test("checklist 12: a delegate alone can log in, choose a file by type, give a stream, refuse to keep and to follow")
+    func delegated() async throws {
+        try await withTestOrigin { origin in
+            Self.hooks(origin)
+            let recorder = Self.restricting(), files = Box<Data>()
+            recorder.onFile = { _, url in if let data = try? Data(contentsOf: url) { files.add(data) } }
+            let session = recorder.session()
+            var ended = 0
+            func load(_ task: URLSessionTask) async -> String {
+                task.resume()
+                ended += 1
+                await recorder.completed.reaches(ended)
+                return String(decoding: recorder.record(task).data, as: UTF8.self)
+            }
+            func data(_ path: String) -> URLSessionTask { session.dataTask(with: origin.url(path)) }
+            #expect(await load(data("/locked")) == "in")
+            #expect(await load(data("/page")) == "html" && files.all.isEmpty)
+            #expect(await load(data("/image")) == "" && files.all == [Data("png".utf8)])
+            var request = URLRequest(url: origin.url("/count"))
+            request.httpMethod = "POST"
+            #expect(await load(session.uploadTask(withStreamedRequest: request)) == "5")
+            let first = await load(data("/kept")), second = await load(data("/kept"))
+            #expect(first == "kept" && second == "kept" && origin.requests.count { $0.path == "/kept" } == 2)
+            let redirected = data("/from")
+            _ = await load(redirected)
+            #expect((redirected.response as? HTTPURLResponse)?.statusCode == 302)
+            session.invalidateAndCancel()
+        }
+    }
+
+    @Test("checklist 12, 11: without one each of these is as the library does it by itself")
+    func undelegated() async throws {
+        try await withTestOrigin { origin in
+            Self.hooks(origin)
+            let session = URLSession(configuration: .ephemeral)
+            func load(_ path: String) async -> (String, Int) {
+                let result = await session.result(URLRequest(url: origin.url(path)))
+                return (String(decoding: result.data ?? Data(), as: UTF8.self), (result.response as? HTTPURLResponse)?.statusCode ?? 0)
+            }
+            let locked = await load("/locked"), image = await load("/image"), from = await load("/from")
+            #expect(locked == ("no", 401) && image == ("png", 200) && from == ("html", 200))
+            _ = await load("/kept")
+            let kept = await load("/kept")
+            #expect(kept == ("kept", 200) && origin.requests.count { $0.path == "/kept" } == 1)
+            // Checklist 126: nobody is there to give the stream.
+            var request = URLRequest(url: origin.url("/count"))
+            request.httpMethod = "POST"
+            let task = session.uploadTask(withStreamedRequest: request)
+            task.resume()
+            try await eventually { task.state == .completed }
+            #expect(task.error != nil && !origin.requests.contains { $0.path == "/count" })
+            session.invalidateAndCancel()
+        }
+    }
+
+    @Test("checklist 12: a delegate alone can trust what the system does not")
+    func trusted() async throws {
+        let identity = try TestCertificateAuthority(commonName: "Nobody's root").issue()
+        try await withTestOrigin(.init(tls: .init(identity))) { origin in
+            origin.route("/") { _ in .ok("in") }
+            let delegate = EveryQuestion(answersElsewhere: false)
+            let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
+            let result = await session.result(URLRequest(url: origin.url()))
+            #expect(result.data == Data("in".utf8))
+            session.invalidateAndCancel()
+            let plain = URLSession(configuration: .ephemeral)
+            let refused = await plain.result(URLRequest(url: origin.url()))
+            #expect(refused.data == nil && refused.error != nil)
+            plain.invalidateAndCancel()
+        }
+    }
+
+    // MARK: Checklist 37
+
+    @Test("checklist 37: an upload sends its body, and then delivers its response as a data task does, to delegate and handler")
+    func uploads() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { request in .ok(.bytes(Array(request.body.reversed()))) }
+            let recorder = Recorder()
+            let session = recorder.session()
+            var request = URLRequest(url: origin.url())
+            request.httpMethod = "PUT"
+            let sent = Data((0..<50_000).map { UInt8(truncatingIfNeeded: $0) }), back = Data(sent.reversed())
+            let upload = session.uploadTask(with: request, from: sent)
+            upload.resume()
+            await recorder.completed.reaches(1)
+            #expect(recorder.words(upload) == "sent response data complete" && recorder.record(upload).data == back)
+            #expect(upload.countOfBytesSent == 50_000 && upload.countOfBytesReceived == 50_000)
+            #expect((upload.response as? HTTPURLResponse)?.statusCode == 200)
+            let got: Data? = await withCheckedContinuation { continuation in
+                session.uploadTask(with: request, from: sent) { data, response, error in
+                    continuation.resume(returning: error == nil && response != nil ? data : nil)
+                }.resume()
+            }
+            #expect(got == back)
+            await recorder.expectOrder(session)
+        }
+    }
+
+    // MARK: Checklist 118
+
+    @Test("checklist 118: there are no background sessions, so none has a protocol of the program's")
+    func noBackground() throws {
+        // With them comes a test that a class in `protocolClasses` is not asked.
+        let surface = try PublicSurface(of: "URLLoadingCompatibility")
+        #expect(!surface.declarations.keys.contains { $0.hasPrefix("URLSessionConfiguration.background(") })
+        let core = try PublicSurface(of: "URLLoading")
+        #expect(core.declarations.count > 300 && !core.declarations.keys.contains { $0.hasPrefix("Configuration.background") })
+    }
+
+    // MARK: Checklist 129
+
+    @Test("checklist 129: a finished download's file is gone with its callback, unless it was moved; opened, it can still be read")
+    func finished() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/*") { .ok("content of \($0.path)") }
+            let recorder = Recorder(), paths = Box<URL>(), opened = Box<FileHandle>()
+            let place = FileManager.default.temporaryDirectory.appendingPathComponent("moved-\(UUID().uuidString)")
+            defer { try? FileManager.default.removeItem(at: place) }
+            recorder.onFile = { task, url in
+                paths.add(url)
+                switch task.originalRequest?.url?.path {
+                case "/opened": if let handle = try? FileHandle(forReadingFrom: url) { opened.add(handle) }
+                case "/moved": try? FileManager.default.moveItem(at: url, to: place)
+                default: break
+                }
+            }
+            let session = recorder.session()
+            for (number, path) in ["/left", "/opened", "/moved"].enumerated() {
+                let task = session.downloadTask(with: origin.url(path))
+                task.resume()
+                await recorder.completed.reaches(number + 1)
+                #expect(recorder.words(task) == "written file complete")
+            }
+            await recorder.expectOrder(session)
+            #expect(paths.all.count == 3 && paths.all.allSatisfy { $0.isFileURL && !FileManager.default.fileExists(atPath: $0.path) })
+            let read = try opened.all.first?.readToEnd(), moved = try Data(contentsOf: place)
+            #expect(read == Data("content of /opened".utf8) && moved == Data("content of /moved".utf8))
+        }
+    }
+
+    // MARK: Checklist 169
+
+    @Test("checklist 169: an answer may come from any thread, while the queue is busy too; what follows waits for the queue")
+    func anyThread() async throws {
+        try await withTestOrigin { origin in
+            Self.hooks(origin)
+            let recorder = Recorder(), answers = Box<@Sendable (URLSession.ResponseDisposition) -> Void>(), asked = Counter()
+            recorder.onResponse = { _, _, answer in
+                answers.add(answer)
+                asked.add()
+            }
+            let session = recorder.session()
+            let task = session.dataTask(with: origin.url("/page"))
+            task.resume()
+            await asked.reaches(1)
+            let busy = DispatchSemaphore(value: 0), began = Counter()
+            session.delegateQueue.addOperation {
+                began.add()
+                busy.wait()
+            }
+            await began.reaches(1)
+            let answered = Counter()
+            Thread.detachNewThread {
+                answers.all.first?(.allow)
+                answered.add()
+            }
+            await answered.reaches(1)
+            try await eventually { task.countOfBytesReceived == 4 }
+            #expect(recorder.words(task) == "response")
+            busy.signal()
+            await recorder.completed.reaches(1)
+            #expect(recorder.words(task) == "response data complete" && recorder.record(task).data == Data("html".utf8))
+            await recorder.expectOrder(session)
+        }
+    }
+}

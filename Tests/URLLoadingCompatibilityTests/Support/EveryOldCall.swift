@@ -1,0 +1,135 @@
+import Foundation
+import URLLoadingCompatibility
+
+/// Hears all that connections call their delegates with.
+class EveryConnectionCall: NSObject, NSURLConnectionDelegate, @unchecked Sendable {
+    let heard = Heard(), queue = OperationQueue()
+
+    func note(_ word: String) { heard.note(word, OperationQueue.current === queue) }
+
+    func connection(_ connection: NSURLConnection, didFailWithError error: any Error) {
+        note("fail \((error as? URLError)?.code.rawValue ?? 0)")
+        heard.done.add()
+    }
+    func connectionShouldUseCredentialStorage(_ connection: NSURLConnection) -> Bool {
+        note("storage")
+        return false
+    }
+    func connection(
+        _ connection: NSURLConnection, canAuthenticateAgainstProtectionSpace protectionSpace: URLProtectionSpace
+    ) -> Bool {
+        note("can")
+        return true
+    }
+    func connection(_ connection: NSURLConnection, didReceive challenge: URLAuthenticationChallenge) {
+        note("challenge")
+        guard connection.originalRequest.url?.path != "/cancel" else { return challenge.sender?.cancel(challenge) ?? () }
+        let (_, credential) = Answers.credential
+        // Answered elsewhere: what follows comes on the queue all the same.
+        Thread.detachNewThread { if let credential { challenge.sender?.use(credential, for: challenge) } }
+    }
+    func connection(_ connection: NSURLConnection, didCancel challenge: URLAuthenticationChallenge) { note("cancelled") }
+}
+
+final class EveryDataCall: EveryConnectionCall, NSURLConnectionDataDelegate, @unchecked Sendable {
+    func connection(
+        _ connection: NSURLConnection, willSend request: URLRequest, redirectResponse response: URLResponse?
+    ) -> URLRequest? {
+        note(response == nil ? "will send" : "will send again")
+        return request
+    }
+    func connection(_ connection: NSURLConnection, didReceive response: URLResponse) { note("response") }
+    func connection(_ connection: NSURLConnection, didReceive data: Data) { note("data") }
+    func connection(_ connection: NSURLConnection, needNewBodyStream request: URLRequest) -> InputStream? {
+        note("body")
+        return Answers.body
+    }
+    func connection(
+        _ connection: NSURLConnection, didSendBodyData bytesWritten: Int, totalBytesWritten: Int, totalBytesExpectedToWrite: Int
+    ) { note("sent") }
+    func connection(_ connection: NSURLConnection, willCacheResponse cachedResponse: CachedURLResponse) -> CachedURLResponse? {
+        note("cache")
+        return nil
+    }
+    func connectionDidFinishLoading(_ connection: NSURLConnection) {
+        note("finish")
+        heard.done.add()
+    }
+}
+
+/// Takes every challenge by one method.
+final class OneChallengeCall: NSObject, NSURLConnectionDataDelegate, @unchecked Sendable {
+    let heard = Heard(), queue = OperationQueue()
+    private func note(_ word: String) { heard.note(word, OperationQueue.current === queue) }
+
+    func connection(_ connection: NSURLConnection, willSendRequestFor challenge: URLAuthenticationChallenge) {
+        note("any challenge")
+        if let credential = Answers.credential.1 { challenge.sender?.use(credential, for: challenge) }
+    }
+    func connectionDidFinishLoading(_ connection: NSURLConnection) {
+        note("finish")
+        heard.done.add()
+    }
+}
+
+final class EveryFileCall: EveryConnectionCall, NSURLConnectionDownloadDelegate, @unchecked Sendable {
+    func connection(
+        _ connection: NSURLConnection, didWriteData bytesWritten: Int64, totalBytesWritten: Int64, expectedTotalBytes: Int64
+    ) { note("written") }
+    func connectionDidFinishDownloading(_ connection: NSURLConnection, destinationURL: URL) {
+        note("file")
+        heard.done.add()
+    }
+}
+
+/// Hears all that downloads call their delegates with, on the thread that made them.
+final class EveryDownloadCall: NSObject, NSURLDownloadDelegate, @unchecked Sendable {
+    let heard = Heard(), folder: URL
+    private let thread = Box<ObjectIdentifier>()
+
+    init(_ folder: URL) { self.folder = folder }
+
+    /// From the thread that makes the download.
+    func begins() { thread.add(ObjectIdentifier(Thread.current)) }
+    private func note(_ word: String) { heard.note(word, thread.all.first == ObjectIdentifier(Thread.current)) }
+
+    func downloadDidBegin(_ download: NSURLDownload) { note("begin") }
+    func download(_ download: NSURLDownload, willSend request: URLRequest, redirectResponse: URLResponse?) -> URLRequest? {
+        note(redirectResponse == nil ? "will send" : "will send again")
+        return request
+    }
+    func download(_ connection: NSURLDownload, canAuthenticateAgainstProtectionSpace protectionSpace: URLProtectionSpace) -> Bool {
+        note("can")
+        return true
+    }
+    func download(_ download: NSURLDownload, didReceive challenge: URLAuthenticationChallenge) {
+        note("challenge")
+        guard download.request.url?.path != "/cancel" else { return challenge.sender?.cancel(challenge) ?? () }
+        let credential = Answers.credential.1
+        Thread.detachNewThread { if let credential { challenge.sender?.use(credential, for: challenge) } }
+    }
+    func download(_ download: NSURLDownload, didCancel challenge: URLAuthenticationChallenge) { note("cancelled") }
+    func downloadShouldUseCredentialStorage(_ download: NSURLDownload) -> Bool {
+        note("storage")
+        return false
+    }
+    func download(_ download: NSURLDownload, didReceive response: URLResponse) { note("response") }
+    func download(_ download: NSURLDownload, willResumeWith response: URLResponse, fromByte startingByte: Int64) { note("resume") }
+    func download(_ download: NSURLDownload, didReceiveDataOfLength length: Int) {
+        note("data")
+        heard.invalidated.add()
+    }
+    func download(_ download: NSURLDownload, decideDestinationWithSuggestedFilename filename: String) {
+        note("destination")
+        download.setDestination(folder.appendingPathComponent(filename).path, allowOverwrite: true)
+    }
+    func download(_ download: NSURLDownload, didCreateDestination path: String) { note("created") }
+    func downloadDidFinish(_ download: NSURLDownload) {
+        note("finish")
+        heard.done.add()
+    }
+    func download(_ download: NSURLDownload, didFailWithError error: any Error) {
+        note("fail \((error as? URLError)?.code.rawValue ?? 0)")
+        heard.done.add()
+    }
+}
