@@ -34,6 +34,11 @@ class LoadControl: StopToken, @unchecked Sendable {
     /// Who decides about the peers of the connections it makes; `nil` for nobody.
     var handshakeDecision: HandshakeDecision? { nil }
 
+    /// What to do with a challenge: whoever decides is asked, if somebody does.
+    func decide(_ challenge: Challenge) async throws(LoadError) -> ChallengeDecision { .performDefaultHandling }
+    /// Whether somebody does.
+    var decidesChallenges: Bool { false }
+
     /// A decision is about to be asked.
     func challenged(_ challenge: Challenge) {}
 

@@ -35,7 +35,9 @@ final class Core: Sendable {
         self.isShared = isShared
         defaultFields = DefaultFields(configuration)
         handlers = HandlerLine(configuration)
-        proxies = ProxyPlan(configuration.proxies, configuration.addressOverrides)
+        proxies = ProxyPlan(
+            configuration.proxies, configuration.addressOverrides,
+            waitsForQuestions: configuration.authentication.methods(isProxy: true)?.contains(.basic) == false)
         authenticator = Authenticator(configuration)
         cache = SessionCache.make(configuration)
         let cookies = CookieJar(configuration), strictTransport = StrictTransportRules(configuration)

@@ -94,15 +94,23 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
     /// A stream has no decisions of its own.
     override var handshakeDecision: HandshakeDecision? { HandshakeDecision(session: core.decisions, load: nil) }
 
+    override var decidesChallenges: Bool { core.decisions?.challenge != nil }
+
+    override func decide(_ challenge: Challenge) async throws(LoadError) -> ChallengeDecision {
+        guard let decision = core.decisions?.challenge else { return .performDefaultHandling }
+        return try await ask(decision, challenge)
+    }
+
     override func didStop() { settle() }
 
     private func open(_ origin: Origin) async {
         let result: Result<any Transport, LoadError>
         do throws(LoadError) {
+            let talk = ProxyTalk(origin, self, core)
             let transport = try await core.proxies.first(to: origin, url, for: self) { (way) throws(LoadError) in
-                // A stream asks nobody: it says what the session's loads have found out.
-                let way = core.authenticator.isInUse ? core.authenticator.opened(way) : way
-                return try await core.pool.connector.stream(to: origin, through: way, isSecure: wantsSecurity, self)
+                try await talk.open(way) { (way) throws(LoadError) in
+                    try await core.pool.connector.stream(to: origin, through: way, isSecure: wantsSecurity, self)
+                }
             }
             attach(transport.slot)
             result = .success(transport)
