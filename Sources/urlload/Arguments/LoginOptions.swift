@@ -66,7 +66,10 @@ extension OptionTable {
         },
         OptionRule(.login, nil, "ftp-account", "TEXT", "for ftp servers that ask for an account besides a password") { $0.ftp.account = $1 },
         OptionRule(.login, "n", flag: "netrc", "users and passwords from ~/.netrc, or the file that NETRC names") { $0.login.netrc = .standard },
-        OptionRule(.login, nil, "netrc-file", "FILE", "the same from FILE") { $0.login.netrc = .file(URL(filePath: $1)) },
+        OptionRule(.login, nil, "netrc-file", "FILE", "the same from FILE") { (options, path) throws(UsageError) in
+            try OptionValue.readable(path, "--netrc-file")
+            options.login.netrc = .file(URL(filePath: path))
+        },
         OptionRule(.login, nil, flag: "proxy-basic", "proxies get --proxy-user with Basic alone") { $0.login.allowProxy(.basic) },
         OptionRule(.login, nil, flag: "proxy-digest", "with Digest alone; the password is not sent before the proxy asks") { $0.login.allowProxy(.digest) },
         OptionRule(.login, nil, flag: "proxy-negotiate", "with a Kerberos ticket alone") { $0.login.allowProxy(.negotiate) },
@@ -76,6 +79,11 @@ extension OptionTable {
 }
 
 extension OptionValue {
+    /// A file that was named is meant: to go on without it would fail elsewhere, and later.
+    static func readable(_ path: String, _ option: String) throws(UsageError) {
+        guard FileManager.default.isReadableFile(atPath: path) else { throw UsageError("\(option): \(path) cannot be read") }
+    }
+
     /// The words leave it out: it is a secret.
     static func token(_ text: String) throws(UsageError) -> String {
         // Only what can be said: another would be sent by nobody.
