@@ -3,7 +3,7 @@ import URLLoading
 
 extension OptionTable {
     static let trust: [OptionRule] = [
-        OptionRule(.security, "E", "cert", "FILE", "who we are to servers that ask: PEM, with those that vouch for it, or PKCS#12 (.p12, .pfx)") {
+        OptionRule(.security, "E", "cert", "FILE", "who we are to servers that ask: PEM, with those that vouch for it, or PKCS#12") {
             $0.trust.certificateFile = $1
         },
         OptionRule(.security, nil, "key", "FILE", "its private key in PEM, if FILE of --cert does not hold it") { $0.trust.keyFile = $1 },

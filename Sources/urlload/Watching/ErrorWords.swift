@@ -88,7 +88,7 @@ enum ErrorWords {
         "clientCertificateRequired": "the server wants a client certificate; --cert gives one",
         "clientCertificateRefused": "the server refused the certificate of --cert",
         "badClientIdentity": "--cert and --key are no certificate with its key",
-        "wrongPassphrase": "the key of --cert is encrypted, and not opened by what --pass says",
+        "wrongPassphrase": "the key of --cert is encrypted, and --pass does not say with what",
         "trustRootsUnavailable": "the trusted certificates cannot be read",
         "tooManyRedirects": "too many redirects; --max-redirects allows more",
         "badRedirect": "the redirect leads to no URL",
