@@ -79,6 +79,13 @@ final class Authenticator: Sendable {
         permanent?.remove(ObjectIdentifier(self))
     }
 
+    /// The session has: who it was is kept no longer than the store that it was given, or what is permanent.
+    func end() {
+        forgetAll()
+        known.withLock { $0.logins = [:] }
+        if settings.credentials == nil { memory.removeAll() }
+    }
+
     // MARK: Logins
 
     /// What a request gets unasked: of the logins that cover its path the one that covers it most closely.

@@ -44,9 +44,10 @@ final class Core: Sendable {
         (self.cookies, self.strictTransport) = (cookies, strictTransport)
         let pool = ConnectionPool(configuration)
         self.pool = pool
-        registry = LoadRegistry(configuration.clock) { [cache] in
+        registry = LoadRegistry(configuration.clock) { [cache, authenticator] in
             cache?.invalidate()
             pool.drain()
+            authenticator.end()
             // What an ephemeral session knew ends with it (checklist 4).
             if let cookies, cookies.isOwn { cookies.store.removeAll() }
             if let strictTransport, strictTransport.isOwn { strictTransport.store.removeAll() }
