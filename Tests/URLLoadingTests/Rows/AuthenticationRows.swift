@@ -335,6 +335,36 @@ import URLLoadingWire
         }
     }
 
+    /// Where nothing was said and refused, it is the memory of the stronger way alone that forbids the weaker one.
+    @Test func `security 65: what has proved itself once says no password, in no other part of the server either`() async throws {
+        let strong = Gate([.digest("SHA-256", qop: "auth")]), weak = Gate([.basic])
+        strong.extraText.withLock { $0 = ", domain=\"/a\"" }
+        try await withTestOrigin { origin in
+            origin.route("/*") { $0.path.hasPrefix("/a") ? strong.answer($0) : weak.answer($0) }
+            let space = ProtectionSpace(host: "127.0.0.1", port: Int(origin.port), scheme: "http", method: .any)
+            for isOfURL in [true, false] {
+                var configuration = Configuration.ephemeral
+                let store = CredentialStore()
+                if !isOfURL { store.set(Self.right, for: space) }
+                configuration.authentication.credentials = store
+                let session = Session(configuration), user = isOfURL ? "ada:s3cret@" : ""
+                try await session.expect(try url("http://\(user)127.0.0.1:\(origin.port)/a/1"), "in")
+                try await session.expect(try url("http://\(user)127.0.0.1:\(origin.port)/b"), "refused")
+                await expectEmpty(session)
+            }
+            #expect(weak.seen == ["-", "-"])
+        }
+    }
+
+    @Test func `security 8: domain names paths of its own server alone`() throws {
+        let text = "Digest realm=r, nonce=n, domain=\"/a http://a.test/b http://b.test/c https://a.test/d http://a.test:81/e //b.test/f\""
+        let challenge = try #require(AuthenticationChallenge.parse([text]).first.flatMap { DigestChallenge($0) })
+        let space = ProtectionSpace(host: "a.test", port: 80, scheme: "http", realm: "r", method: .digest)
+        let login = try #require(Login(.digest(challenge), space, Self.right, isOfURL: false, path: "/"))
+        #expect(["/a", "/a/1", "/b/2"].allSatisfy { login.coverage(of: $0) != nil })
+        #expect(["/", "/ab", "/c", "/d", "/e", "/f", "/b.test/f"].allSatisfy { login.coverage(of: $0) == nil })
+    }
+
     @Test func `allowed methods alone`() async throws {
         try await withGate(Gate([.basic, .bearer])) { origin in
             var configuration = Configuration.ephemeral
