@@ -29,3 +29,13 @@ extension Configuration.FTP: CustomReflectable {
     /// Without the account, which is a second password.
     public var customMirror: Mirror { Mirror(self, children: ["security": security]) }
 }
+
+// What sessions and tasks lead to, in a mirror that follows every reference.
+
+extension Core: CustomReflectable {
+    var customMirror: Mirror { Mirror(self, children: ["connections": pool.description]) }
+}
+
+extension Login: CustomReflectable {
+    var customMirror: Mirror { Mirror(self, children: ["space": space]) }
+}

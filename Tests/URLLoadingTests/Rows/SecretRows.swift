@@ -60,6 +60,9 @@ import URLLoadingWire
         let session = Session(try configuration())
         check(session.configuration, "configuration of a session")
         #expect(!"\(session)".contains(Self.secret) && !session.connectionsDescription.contains(Self.secret))
+        check(session, "session")
+        check(session.dataTask(from: try url("http://ada:\(Self.secret)@127.0.0.1:1/")), "task")
+        session.invalidateAndCancel()
         try await withTestOrigin { origin in
             origin.route("/*") { _ in .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=x"]) }
             var events: [String] = []
