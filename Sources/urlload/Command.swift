@@ -20,6 +20,9 @@ enum Command {
             guard let password = PasswordPrompt.ask("Password of \(user): ") else { return usage("-u needs a password, and there is no terminal to ask for it") }
             options.login.password = password
         }
+        if let user = options.way.proxyUser, !user.contains(":"), let password = PasswordPrompt.ask("Password of \(user) at the proxy: ") {
+            options.way.proxyUser = "\(user):\(password)"
+        }
         return await load(options)
     }
 
@@ -33,7 +36,7 @@ enum Command {
         do throws(LoadError) {
             try options.trust.apply(try await options.trust.identity(), to: &configuration.tls)
         } catch {
-            screen.message(ErrorWords.sentence(error.reason).map { "\($0): \(error.detail ?? "")" } ?? "\(error)")
+            screen.message(ErrorWords.identity(error))
             return ExitCode(error)
         }
         let memory: Memory

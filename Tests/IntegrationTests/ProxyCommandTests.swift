@@ -91,7 +91,7 @@ struct ProxyCommandTests {
                 let again = try await Self.withEnvironment(["NO_PROXY=127.0.0.1"], ["-x", address, "-U", "u:pw", "--noproxy", "", here])
                 #expect(again.text == "here" && proxy.asked.count == 3, "\(again.errors)")
                 let refused = try await Self.withEnvironment([], ["-x", address, "https://origin.test/"])
-                #expect(refused.code == 56 && refused.errors.contains("at the proxy \(address): it wants to know who asks"), "\(refused.errors)")
+                #expect(refused.code == 56 && refused.errors.contains("at the proxy \(address): it did not let us in"), "\(refused.errors)")
             }
             // Before the environment's; and where that has none.
             try await withTestProxy(.init(.socks)) { first in

@@ -39,11 +39,12 @@ struct TLSRig {
     /// Both ends after their handshake; throws what the client met.
     func connect(
         _ name: TLSPeerName = .dns("localhost"), port: UInt16 = 443, role: TLSPeer.Role = .origin,
-        offering protocols: [String]? = nil, with context: TLSContext? = nil,
+        offering protocols: [String]? = nil, with context: TLSContext? = nil, zone: String? = nil,
         through wrap: (SocketTransport) -> any Transport = { $0 }
     ) async throws -> Pair {
         let (near, far) = try await socketPair()
-        let peer = TLSPeer(name, port: port, role: role, applicationProtocols: protocols)
+        var peer = TLSPeer(name, port: port, role: role, applicationProtocols: protocols)
+        peer.zone = zone
         let client = try TLSTransport(client: context ?? self.client, peer: peer, over: wrap(near))
         let server = try TLSTransport(server: server, over: far)
         async let accepted: Void = shakeOrClose(server)

@@ -28,9 +28,22 @@ import URLLoading
         #expect(try parse("--ntlm", "-u", "D\\ada:pw").methods == [.ntlm])
         #expect(try parse("--digest", "--anyauth").methods == nil)
         #expect(try parse("-n").netrc == .standard)
-        #expect(try parse("--netrc-file", "/x").netrc == .file(URL(filePath: "/x")))
+        #expect(try parse("--netrc-file", "/dev/null").netrc == .file(URL(filePath: "/dev/null")))
+        // A file that was named is meant.
+        #expect(throws: UsageError.self) { try parse("--netrc-file", "/nowhere/netrc") }
         #expect(try parse("--oauth2-bearer", "abc").token == "abc" && parse("--bearer=t").token == "t")
+        for bad in ["a!b", "a b", ""] { #expect(throws: UsageError.self) { try parse("--bearer", bad) } }
         let error = #expect(throws: UsageError.self) { try parse("--bearer", "SECRET\n") }
         #expect(error?.words.contains("SECRET") == false)
+    }
+
+    /// What is said of servers is not said of proxies, as with curl.
+    @Test func proxies() throws {
+        #expect(try parse("--proxy-user", "a:b").settings([]).proxyMethods == nil)
+        let digest = try parse("--digest").settings([])
+        #expect(digest.methods == [.digest] && digest.proxyMethods == [.negotiate, .digest, .ntlm, .basic])
+        let proxy = try parse("--proxy-digest", "--proxy-ntlm").settings([])
+        #expect(proxy.methods == nil && proxy.proxyMethods == [.digest, .ntlm])
+        #expect(try parse("--proxy-digest", "--proxy-anyauth").settings([]).proxyMethods == nil)
     }
 }

@@ -17,9 +17,20 @@ struct TrustOptionsTests {
     }
 
     @Test func targets() {
-        for (text, authority) in [("a.example", "a.example:443"), ("a.example:8443", "a.example:8443"), ("https://a.example/", "a.example:443"), ("[::1]:4", "[::1]:4")] {
+        for (text, authority) in [("a.example", "a.example:443"), ("a.example:8443", "a.example:8443"), ("https://a.example/", "a.example:443"), ("[::1]:4", "[::1]:4"), ("https://a.example/path?q", "a.example:443")] {
             #expect(TLSCommand.Target(text)?.authority == authority)
         }
-        for text in ["", "http://a.example", "a.example/path", ":443"] { #expect(TLSCommand.Target(text) == nil, "\(text)") }
+        for text in ["", "http://a.example", "ftp://a.example/", ":443"] { #expect(TLSCommand.Target(text) == nil, "\(text)") }
+    }
+
+    @Test func `a passphrase's file must be there, and what a certificate file is its content says`() async throws {
+        #expect(throws: UsageError.self) { try ArgumentParser.parse(["--cert", "x", "--pass", "@/nowhere", "https://a.example/"]) }
+        let path = FileManager.default.temporaryDirectory.path + "/urlload-\(UUID()).p12"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        // PEM, whatever its name says; and no key in it.
+        try Data(TestCertificateAuthority(commonName: "Test root").pem).write(to: URL(filePath: path))
+        let options = TrustOptions(certificateFile: path, passphrase: "x")
+        let error = await #expect(throws: LoadError.self) { try await options.identity() }
+        #expect(error?.reason == .badClientIdentity && error?.detail == "there is no private key")
     }
 }

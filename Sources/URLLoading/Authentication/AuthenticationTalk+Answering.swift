@@ -11,7 +11,7 @@ extension AuthenticationTalk {
         guard !origin.hasRenewedToken else { return false }
         origin.hasRenewedToken = true
         let next = try await bearer.token(after: issue, refusal: response, for: load)
-        take(next)
+        try take(next)
         return next != nil
     }
 
@@ -21,15 +21,9 @@ extension AuthenticationTalk {
     ) async throws(LoadError) -> Login? {
         guard rounds < Self.mostRounds else { return nil }
         rounds += 1
-        let known = AuthenticationOffer.make(head, isProxy: place.isProxy, allowed: authenticator.settings.methods)
+        let offers = AuthenticationOffer.make(head, isProxy: place.isProxy, allowed: authenticator.settings.methods(isProxy: place.isProxy))
             .filter { mayTake($0, at: place) }
-        let offers = known.filter { !$0.needsBody || (place.isProxy ? knowsBytes : knowsBody) }
-        guard !offers.isEmpty else {
-            // Whoever has something to say is told why it is not said.
-            guard !known.isEmpty, given != nil || load.decisions?.challenge != nil || load.core.decisions?.challenge != nil else { return nil }
-            throw LoadError(
-                .authenticationFailed, phase: .deciding, party: .local, detail: "auth-int needs the whole body before it is sent, and a stream's is not known")
-        }
+        guard !offers.isEmpty else { return nil }
         var side = before
         defer { if place.isProxy { proxies[place] = side } else { origin = side } }
         if let used = side.login {
@@ -61,7 +55,7 @@ extension AuthenticationTalk {
         switch offer {
         case .basic, .digest, .bearer: true
         case .negotiate: channel.mayBeOpened && TicketLibrary.shared != nil && place.isNamed
-        case .ntlm: channel.mayBeOpened && (place.isProxy || load.core.configuration.httpVersions != .http2PriorKnowledge)
+        case .ntlm: channel.mayBeOpened && (place.isProxy || core.configuration.httpVersions != .http2PriorKnowledge)
         }
     }
 
@@ -70,10 +64,11 @@ extension AuthenticationTalk {
         _ given: Credential?
     ) async throws(LoadError) -> Login? {
         var asks = true
+        let own = place.isProxy ? given : nil
         for offer in offers {
             let space = place.space(offer)
             if case .negotiate = offer {
-                if let login = try await negotiate(space, &side, response, asks) { return noted(login) }
+                if let login = try await negotiate(space, &side, response, asks, instead: own) { return noted(login) }
                 if side.goesOnWithout { return nil }
                 continue
             }
@@ -97,10 +92,10 @@ extension AuthenticationTalk {
                     asks = false
                     guard let proposed else { break asking }
                     guard !isRefused, !authenticator.isWeaker(offer, at: place) else { return nil }
-                    if let login = Login(offer, space, proposed, isOfURL: proposed == given, path: path) { return noted(login) }
+                    if let login = Login(offer, space, proposed, isOfURL: proposed == given, path: path, instead: own) { return noted(login) }
                     break asking
                 case .use(let credential):
-                    if let login = Login(offer, space, credential, isOfURL: false, path: path, isAnswer: true) { return noted(login) }
+                    if let login = Login(offer, space, credential, isOfURL: false, path: path, isAnswer: true, instead: own) { return noted(login) }
                     rounds += 1
                     guard rounds < Self.mostRounds else { return nil }
                     side.failures += 1

@@ -8,11 +8,11 @@ import URLLoadingWire
 extension AuthenticationTalk {
     /// `nil` if the next way is to be gone.
     func negotiate(
-        _ space: ProtectionSpace, _ side: inout Side, _ response: Response, _ asks: Bool
+        _ space: ProtectionSpace, _ side: inout Side, _ response: Response, _ asks: Bool, instead own: Credential?
     ) async throws(LoadError) -> Login? {
         if !side.hasTriedTicket {
             side.hasTriedTicket = true
-            if let login = try await ticket(Login(.negotiate, space, Credential(user: "", password: ""), isOfURL: false, path: path)) {
+            if let login = try await ticket(Login(.negotiate, space, Credential(user: "", password: ""), isOfURL: false, path: path, instead: own)) {
                 return login
             }
         }
@@ -30,18 +30,18 @@ extension AuthenticationTalk {
             side.goesOnWithout = true
             return nil
         // Without a decision the next way would follow, and so it does: with a question of its own.
-        case .performDefaultHandling: return try await ticket(stored, space, &side, isAnswer: false)
-        case .use(let credential): return try await ticket(credential, space, &side, isAnswer: true)
+        case .performDefaultHandling: return try await ticket(stored, space, &side, isAnswer: false, instead: own)
+        case .use(let credential): return try await ticket(credential, space, &side, isAnswer: true, instead: own)
         }
     }
 
     private func ticket(
-        _ credential: Credential?, _ space: ProtectionSpace, _ side: inout Side, isAnswer: Bool
+        _ credential: Credential?, _ space: ProtectionSpace, _ side: inout Side, isAnswer: Bool, instead own: Credential?
     ) async throws(LoadError) -> Login? {
         // Only who names his realm: the system's own is often nobody's choice, and would hear of every user.
         guard let credential, credential.user.contains("@"), !side.unknownUsers.contains(where: { $0.proves(sameAs: credential) })
         else { return nil }
-        let login = Login(.negotiate, space, credential, isOfURL: false, path: path, isAnswer: isAnswer)
+        let login = Login(.negotiate, space, credential, isOfURL: false, path: path, isAnswer: isAnswer, instead: own)
         if let login = try await ticket(login) { return login }
         // Whoever asks has heard nothing of it: no failure there.
         side.unknownUsers.append(credential)

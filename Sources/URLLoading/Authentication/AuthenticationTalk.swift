@@ -28,7 +28,10 @@ final class AuthenticationTalk: @unchecked Sendable {
     var origin = Side()
     /// Each proxy on the way may ask.
     var proxies: [Authenticator.Place: Side] = [:]
-    let load: Load
+    let load: LoadControl
+    let core: Core
+    /// What the load is for.
+    private let url: URL
     let authenticator: Authenticator
     /// The request has an Authorization of its caller's.
     private let isCallers: Bool
@@ -55,16 +58,27 @@ final class AuthenticationTalk: @unchecked Sendable {
     /// up comes to.
     static let mostRounds = 12
 
-    init(_ hop: Load.Hop, _ load: Load, _ destination: Destination) {
+    convenience init(_ hop: Load.Hop, _ load: Load, _ destination: Destination) {
+        let isCallers = hop.request.headers.contains(.authorization)
+            || (!hop.isForeign && load.core.configuration.headers.contains(.authorization))
+        self.init(
+            load, load.core, load.original.url, destination, isCallers: isCallers, given: Self.credential(of: hop, load, destination))
+    }
+
+    /// - Parameters:
+    ///   - isCallers: the request has an Authorization of its caller's.
+    ///   - given: what its URL says.
+    init(_ load: LoadControl, _ core: Core, _ url: URL, _ destination: Destination, isCallers: Bool = false, given: Credential? = nil) {
         self.load = load
+        self.core = core
+        self.url = url
         self.destination = destination
-        authenticator = load.core.authenticator
+        authenticator = core.authenticator
         removals = authenticator.removals
         place = Authenticator.Place(destination.route.origin)
         path = String(decoding: destination.target.originForm.prefix { $0 != UInt8(ascii: "?") }, as: UTF8.self)
-        isCallers = hop.request.headers.contains(.authorization)
-            || (!hop.isForeign && load.core.configuration.headers.contains(.authorization))
-        given = Self.credential(of: hop, load, destination)
+        self.isCallers = isCallers
+        self.given = given
     }
 
     /// `user:password@` of the caller's URL; of one that led elsewhere, or came from a server elsewhere, nothing.
@@ -83,28 +97,30 @@ final class AuthenticationTalk: @unchecked Sendable {
     func begin() async throws(LoadError) {
         guard !isCallers else { return }
         if let bearer = authenticator.bearer, bearer.serves(destination.route.origin) {
-            take(try await bearer.token(for: load))
+            try take(try await bearer.token(for: load))
         } else {
             origin.login = authenticator.login(at: place, path: path, url: given)
         }
     }
 
-    func take(_ issue: BearerKeeper.Issue?) {
+    func take(_ issue: BearerKeeper.Issue?) throws(LoadError) {
         guard let issue else { return }
         origin.login = Login(
             .bearer(realm: nil), place.space(.bearer(realm: nil)), .bearer(issue.token, persistence: .none), isOfURL: false, path: path)
+        // To go on as if there were no token would say less than the caller means.
+        guard origin.login != nil else { throw LoadError(.badDecision, phase: .deciding, party: .local, detail: BearerTokens.grammar) }
         origin.issue = issue.generation
     }
 
     /// Says who asks, in the words of this sending.
-    func authorize(_ request: inout PreparedRequest) async {
+    func authorize(_ request: inout PreparedRequest, _ load: Load) async throws(LoadError) {
         guard !isCallers else { return }
         (request.identity, request.legs, legs, digest) = (nil, nil, nil, nil)
         guard let login = origin.login, login.opensConnections else {
             guard let login = origin.login, let digest = login.digestAuthorization() else {
                 return request.setAuthorization(origin.login?.authorization(request.request.method.rawValue, [], body: nil))
             }
-            let bodyHash = digest.challenge.needsBody ? await request.bodyHash(Login.kind(digest.challenge.hash), load) : nil
+            let bodyHash = digest.challenge.needsBody ? try await request.bodyHash(Login.kind(digest.challenge.hash), load) : nil
             self.digest = digest
             return request.setAuthorization(digest.value(
                 method: request.request.method.rawValue, target: destination.target.originForm, bodyHash: bodyHash))
@@ -131,14 +147,23 @@ final class AuthenticationTalk: @unchecked Sendable {
 
     /// The way with what is known to open its proxies: what this load was told goes before what is remembered.
     func opened(_ way: ProxyChain) -> ProxyChain {
-        authenticator.opened(way) { proxies[$0]?.login }
+        taken = way
+        return authenticator.opened(way) { proxies[$0]?.login }
+    }
+    /// The way that was tried last.
+    private var taken = ProxyChain.direct
+
+    /// The proxies on the way have let something through. Others may have asked before, and have accepted nothing.
+    private func rememberProxies() async {
+        for proxy in taken.proxies where proxy.isHTTP {
+            if let login = proxies[Authenticator.Place(proxy)]?.login { await remember(login) }
+        }
     }
 
     // MARK: After an answer
 
     /// Whether the request is to be sent again, with what is known now.
     func hear(_ exchange: any NetworkExchange, _ head: HTTPHead, _ request: PreparedRequest) async throws(LoadError) -> Bool {
-        (knowsBody, knowsBytes) = (request.knowsBody, request.bodyBytes != nil)
         if let forwarder = exchange.forwarder {
             if head.status == .proxyAuthenticationRequired {
                 if mayGoOn(exchange) { return true }
@@ -148,7 +173,7 @@ final class AuthenticationTalk: @unchecked Sendable {
             forwarder.login?.learn(from: head)
         }
         // Kept: the same request may have to be sent again.
-        for side in proxies.values { if let login = side.login { await remember(login) } }
+        await rememberProxies()
         guard !isCallers else { return false }
         if let legs, try await legs.hear(head, load) { return true }
         guard head.status == .unauthorized else {
@@ -178,17 +203,12 @@ final class AuthenticationTalk: @unchecked Sendable {
         return true
     }
 
-    private(set) var knowsBody = true
-    /// Those in memory: what is said to a proxy is made when it is sent.
-    private(set) var knowsBytes = true
-
     /// A proxy on the way refused to open a tunnel.
     func hear(_ error: LoadError, _ way: ProxyChain) async throws(LoadError) -> Bool {
-        (knowsBody, knowsBytes) = (true, true)
         guard error.reason == .proxyAuthenticationRequired, let failure = error.proxyFailure, let head = failure.head,
             let proxy = way.proxies.first(where: { $0.isHTTP && $0 == failure.proxy })
         else { return false }
-        let response = Response(url: load.original.url, http: head)
+        let response = Response(url: url, http: head)
         channel = Channel(binding: load.refusedTunnel?.binding)
         return try await challenged(by: proxy, head, response) { _ in }
     }
@@ -204,7 +224,7 @@ final class AuthenticationTalk: @unchecked Sendable {
         proxies[place] = side
         let given = proxy.credential
         // Sent unasked as Basic already.
-        if proxy.login == nil, side.refused.isEmpty { basicRefused = given }
+        if proxy.login == nil, !proxy.waitsForQuestion, side.refused.isEmpty { basicRefused = given }
         rest(true)
         defer { rest(false) }
         guard let login = try await answer(side, place, head, response, given) else { return false }
@@ -221,9 +241,7 @@ final class AuthenticationTalk: @unchecked Sendable {
     }
 
     /// A proxy has opened the way to something that is not http.
-    func passedProxy() async {
-        for side in proxies.values { if let login = side.login { await remember(login) } }
-    }
+    func passedProxy() async { await rememberProxies() }
 
     private func remember(_ login: Login) async {
         let persistence = login.credential.persistence

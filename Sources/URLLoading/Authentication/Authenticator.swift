@@ -54,8 +54,13 @@ final class Authenticator: Sendable {
         /// How often a store has forgotten something.
         var removals = 0
     }
-    /// A server that gives every path a realm of its own does not fill the memory.
+    /// A server that gives every path a realm of its own does not fill the memory, nor do many servers. What is left out is
+    /// asked for once more.
     private static let mostPerPlace = 32
+    private static let mostPlaces = 1024
+    /// Without it a way is taken that may be weaker than an earlier one, so there are more of them: some 100 bytes each.
+    private static let mostStrengths = 65536
+    var rememberedPlaces: Int { known.withLock { $0.logins.count } }
 
     init(_ configuration: Configuration) {
         settings = configuration.authentication
@@ -74,17 +79,22 @@ final class Authenticator: Sendable {
         permanent?.remove(ObjectIdentifier(self))
     }
 
+    /// The session has: who it was is kept no longer than the store that it was given, or what is permanent.
+    func end() {
+        forgetAll()
+        known.withLock { $0.logins = [:] }
+        if settings.credentials == nil { memory.removeAll() }
+    }
+
     // MARK: Logins
 
     /// What a request gets unasked: of the logins that cover its path the one that covers it most closely.
-    /// - Parameter url: the credential in the request's URL; with one, no other is good for it.
+    /// - Parameter url: the credential in the request's URL, or a proxy's address; with one, no other is good for it, but
+    ///   what was found in its place.
     func login(at place: Place, path: String, url: Credential?) -> Login? {
         guard isInUse else { return nil }
         return known.withLock { known in
-            let fitting = (known.logins[place] ?? []).filter { login in
-                if let url { return login.isOfURL && login.credential.proves(sameAs: url) }
-                return !login.isOfURL
-            }
+            let fitting = (known.logins[place] ?? []).filter { $0.serves(url) }
             return fitting.compactMap { login in login.coverage(of: path).map { (login, $0) } }.max { $0.1 < $1.1 }?.0
         }
     }
@@ -102,8 +112,7 @@ final class Authenticator: Sendable {
         return ProxyChain(way.proxies.map { proxy in
             guard proxy.isHTTP, proxy.authorization == nil else { return proxy }
             let place = Place(proxy)
-            let given = proxy.credential.flatMap { login(at: place, path: "/", url: $0) }
-            guard let login = own(place) ?? given ?? login(at: place, path: "/", url: nil) else { return proxy }
+            guard let login = own(place) ?? login(at: place, path: "/", url: proxy.credential) else { return proxy }
             var opened = proxy
             opened.login = login
             return opened
@@ -123,9 +132,11 @@ final class Authenticator: Sendable {
             logins.removeAll { old in
                 // Of URLs there may be several users, each with URLs of his own.
                 old.space == login.space && old.paths == login.paths && old.isOfURL == login.isOfURL
-                    && (!login.isOfURL || old.credential.user == login.credential.user)
+                    && old.instead == login.instead && (!login.isOfURL || old.credential.user == login.credential.user)
             }
             if logins.count == Self.mostPerPlace { logins.removeFirst() }
+            if logins.isEmpty, known.logins.count >= Self.mostPlaces { known.logins.removeAll() }
+            if known.strengths.count >= Self.mostStrengths { known.strengths.removeAll() }
             known.logins[place] = logins + [login]
             known.strengths[place] = max(known.strengths[place] ?? 0, login.strength)
             return true
@@ -178,8 +189,9 @@ final class Authenticator: Sendable {
 
     /// Keeps an accepted credential as it wants to be kept. May write a file.
     func keep(_ credential: Credential, for space: ProtectionSpace) {
-        if credential.persistence == .permanent, let permanent { permanent.set(credential, for: space) } else {
-            memory.set(credential, for: space)
-        }
+        let store = credential.persistence == .permanent ? permanent ?? memory : memory
+        let count = store.all.keys.count { $0 != space && Place($0) == Place(space) }
+        guard count < Self.mostPerPlace else { return }
+        store.set(credential, for: space)
     }
 }

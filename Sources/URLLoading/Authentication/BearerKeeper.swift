@@ -31,13 +31,13 @@ final class BearerKeeper: Sendable {
     typealias Issue = (token: String, generation: Int)
 
     /// The token there is, or a new one if there is none.
-    func token(for load: Load) async throws(LoadError) -> Issue? {
+    func token(for load: LoadControl) async throws(LoadError) -> Issue? {
         try await token(after: nil, refusal: nil, for: load)
     }
 
     /// - Parameter refused: the number of a token that is good for nothing any more; `nil` takes the one there is.
     /// - Returns: `nil` if there is none, and no way to get one.
-    func token(after refused: Int?, refusal: Response?, for load: Load) async throws(LoadError) -> Issue? {
+    func token(after refused: Int?, refusal: Response?, for load: LoadControl) async throws(LoadError) -> Issue? {
         let (issue, refresh) = state.withLock { state -> (Issue?, Refresh?) in
             if let token = state.token, state.generation != refused { return ((token, state.generation), nil) }
             guard let work = tokens.refresh else { return (nil, nil) }

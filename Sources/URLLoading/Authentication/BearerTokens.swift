@@ -12,7 +12,9 @@ import URLLoadingWire
 /// in a task of its own; all get what it answers. Each load is sent again once; if the new token is refused too, the
 /// response is the result. A load that ends does not end the closure while others wait; when nobody waits any more it
 /// is cancelled. If it throws, those loads that waited end with ``LoadError/Reason/decisionFailed``.
-public struct BearerTokens: Sendable {
+///
+/// Neither its description nor its reflection shows a token.
+public struct BearerTokens: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     let origins: Set<Origin>
     let token: String?
     let refresh: (@Sendable (Response?) async throws -> String)?
@@ -21,7 +23,9 @@ public struct BearerTokens: Sendable {
     ///   - origins: scheme, host and port, as in `https://api.example.org:8443`; what follows is not looked at.
     ///   - token: the first one; `nil` gets one before the first request.
     ///   - refresh: gets the next token; it is told the response that refused the last. `nil` if there is no next.
-    /// - Throws: ``LoadError/Reason/badURL`` for what is no origin of http or https.
+    /// - Throws: ``LoadError/Reason/badURL`` for what is no origin of http or https; ``LoadError/Reason/badRequest`` for a
+    ///   token that no request can carry, such as one with the end of its line. One that `refresh` answers ends the loads
+    ///   that wait with ``LoadError/Reason/badDecision``.
     public init(
         for origins: [String], token: String? = nil, refresh: (@Sendable (Response?) async throws -> String)? = nil
     ) throws(LoadError) {
@@ -29,8 +33,18 @@ public struct BearerTokens: Sendable {
         for text in origins {
             do throws(WireViolation) { all.insert(try Target(text).origin) } catch { throw LoadError(error, .preparing) }
         }
+        if let token, BearerAuthorization.value(token: token) == nil {
+            throw LoadError(.badRequest, phase: .preparing, party: .local, detail: Self.grammar)
+        }
         self.origins = all
         self.token = token
         self.refresh = refresh
     }
+
+    static let grammar = "a token has letters, digits and -._~+/= in it, and nothing else (RFC 6750 2.1)"
+
+    /// `tokens for https://api.example.org`.
+    public var description: String { "tokens for " + origins.map(\.description).sorted().joined(separator: ", ") }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: ["origins": origins]) }
 }

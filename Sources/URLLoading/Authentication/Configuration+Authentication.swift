@@ -17,6 +17,11 @@ extension Configuration {
         public var credentials: CredentialStore?
         /// The ways that may be gone; `nil` for all that are known.
         public var methods: Set<Challenge.Method>?
+        /// The ways that may be gone with proxies; `nil`, the default, for those of ``methods``.
+        ///
+        /// User and password of a ``Proxy`` are said unasked as ``Challenge/Method/basic``. Where that is not among these they
+        /// are said when the proxy asks, in a way that is. SOCKS has its own, which nothing here changes.
+        public var proxyMethods: Set<Challenge.Method>?
         /// A file of users and passwords, as `ftp` and `curl` read it; `nil`, the default, for none.
         public var netrc: Netrc?
         /// Tokens for some origins, and how to get new ones; `nil` for none.
@@ -29,6 +34,8 @@ extension Configuration {
         public var ticketTimeout: Duration = .seconds(10)
 
         public init() {}
+
+        func methods(isProxy: Bool) -> Set<Challenge.Method>? { isProxy ? proxyMethods ?? methods : methods }
     }
 }
 

@@ -2,6 +2,7 @@
 // processes respect, and replaced in one step.
 
 import FoundationEssentials
+import Glibc
 import URLLoadingIO
 
 final class CredentialFile: Sendable {
@@ -27,13 +28,30 @@ final class CredentialFile: Sendable {
     /// More than any user has.
     private static let mostBytes: Int64 = 4 << 20
 
+    private enum Content {
+        case table(CredentialTable)
+        /// Bytes of ours that are no table.
+        case damaged
+        /// Others may write to it, it is larger than any of ours, or it cannot be read: it is left as it is.
+        case foreign
+    }
+
     /// A file that is not there, not ours alone, or not to be understood is empty.
     func read() -> CredentialTable {
-        var table = CredentialTable()
-        guard let (file, size) = try? FileWriter.reopen(path), size <= Self.mostBytes else { return table }
+        if case .table(let table) = content() { table } else { CredentialTable() }
+    }
+
+    private func content() -> Content {
+        let file: FileWriter, size: Int64
+        do throws(IOFailure) { (file, size) = try FileWriter.reopen(path) } catch {
+            if case .system(ENOENT) = error.code { return .table(CredentialTable()) }
+            return .foreign
+        }
+        guard size <= Self.mostBytes else { return .foreign }
         var bytes = [UInt8](repeating: 0, count: Int(size))
-        let count = bytes.withUnsafeMutableBytes { room in (try? file.read(into: room, at: 0)) ?? 0 }
-        guard let records = try? JSONDecoder().decode([Record].self, from: Data(bytes[..<count])) else { return table }
+        guard let count = bytes.withUnsafeMutableBytes({ room in try? file.read(into: room, at: 0) }) else { return .foreign }
+        guard let records = try? JSONDecoder().decode([Record].self, from: Data(bytes[..<count])) else { return .damaged }
+        var table = CredentialTable()
         for record in records {
             let space = ProtectionSpace(
                 host: record.host, port: record.port, scheme: record.scheme, realm: record.realm,
@@ -42,10 +60,10 @@ final class CredentialFile: Sendable {
                 ?? Credential(user: record.user, password: record.password, persistence: .permanent)
             table.set(credential, for: space)
         }
-        return table
+        return .table(table)
     }
 
-    /// Returns whether it was written.
+    /// Returns whether it was written. What cannot be read is not written over: it is somebody's.
     @discardableResult
     func change(_ change: (inout CredentialTable) -> Void) -> Bool {
         let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
@@ -53,7 +71,12 @@ final class CredentialFile: Sendable {
             atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         guard let lock = FileLock(path + ".lock") else { return false }
         defer { withExtendedLifetime(lock) {} }
-        var table = read()
+        var content = content()
+        if case .damaged = content {
+            PrivateFolder.rename(path, path + ".damaged")
+            content = self.content()
+        }
+        guard case .table(var table) = content else { return false }
         change(&table)
         return (try? write(table, in: folder)) != nil
     }
@@ -69,6 +92,8 @@ final class CredentialFile: Sendable {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .prettyPrinted]
         let data = try encoder.encode(records)
+        // It would not be read again.
+        guard data.count <= Self.mostBytes else { throw IOFailure(.system(EFBIG), .write) }
         let file = try FileWriter.create(in: folder, prefix: ".credentials-")
         try Array(data).withUnsafeBytes { bytes in try file.write(bytes, at: 0) }
         try file.synchronize()

@@ -10,6 +10,8 @@ final class Login: Sendable {
     let credential: Credential
     /// It came with a URL, and goes with those URLs alone.
     let isOfURL: Bool
+    /// Of a proxy: what its address says itself, in whose place this was found. Good for that address alone (security 17).
+    let instead: Credential?
     /// A decision gave it, so it may have to be kept.
     let isAnswer: Bool
     /// Of the method it was accepted by.
@@ -27,7 +29,10 @@ final class Login: Sendable {
     }
 
     /// `nil` if the credential cannot be said in that way.
-    init?(_ offer: AuthenticationOffer, _ space: ProtectionSpace, _ credential: Credential, isOfURL: Bool, path: String, isAnswer: Bool = false) {
+    init?(
+        _ offer: AuthenticationOffer, _ space: ProtectionSpace, _ credential: Credential, isOfURL: Bool, path: String, isAnswer: Bool = false,
+        instead: Credential? = nil
+    ) {
         switch offer {
         case .basic:
             guard credential.token == nil, let value = BasicAuthorization.value(user: credential.user, password: credential.password)
@@ -63,6 +68,7 @@ final class Login: Sendable {
         self.credential = credential
         self.isOfURL = isOfURL
         self.isAnswer = isAnswer
+        self.instead = instead
         strength = offer.strength
     }
 
@@ -77,6 +83,12 @@ final class Login: Sendable {
             else { return nil }
             return String(decoding: target.originForm, as: UTF8.self)
         }
+    }
+
+    /// Whether it may be said where this is what the URL, or a proxy's address, says.
+    func serves(_ own: Credential?) -> Bool {
+        guard let expected = isOfURL ? credential : instead else { return own == nil && !isOfURL }
+        return own.map { $0.proves(sameAs: expected) } ?? false
     }
 
     /// Its token is made for each request, by whoever may block.
@@ -126,6 +138,9 @@ final class Login: Sendable {
         return digest.value(method: method, target: target, body: digest.challenge.needsBody ? body() : nil)
     }
 
+    /// What Digest was asked for last; `nil` if it is another way.
+    var digestChallenge: DigestChallenge? { digest.withLock { $0?.challenge } }
+
     /// What Digest says for one request; `nil` if it is another way.
     func digestAuthorization() -> DigestAuthorization? {
         let use = digest.withLock { use -> DigestUse? in
@@ -158,7 +173,7 @@ final class Login: Sendable {
     func renew(from offers: [AuthenticationOffer]) -> Bool {
         for case .digest(let challenge) in offers where challenge.isStale && challenge.realm == space.realm {
             let isSame = digest.withLock { use in
-                guard let old = use?.challenge, old.hash == challenge.hash else { return false }
+                guard let old = use?.challenge, old.hash == challenge.hash, !challenge.provesLess(than: old) else { return false }
                 // The same nonce once more is no new one.
                 guard old.nonce != challenge.nonce else { return false }
                 use = DigestUse(challenge: challenge)

@@ -51,7 +51,7 @@ struct Connector: Sendable {
     /// Connections are made by a test's own means, and agree on nothing.
     var isScripted: Bool { configuration.dial != nil }
 
-    /// A connection for bytes that are not HTTP's, so it offers no protocol (RFC 7301).
+    /// A connection for bytes that are not HTTP's, so it offers no protocol (RFC 7301). See `ProxyTalk` for proxies that ask.
     func stream(
         to origin: Origin, through way: ProxyChain, isSecure: Bool, _ control: LoadControl, _ record: TransactionRecord? = nil
     ) async throws(LoadError) -> any Transport {
@@ -59,7 +59,7 @@ struct Connector: Sendable {
             allowsCellular: configuration.allowsCellularAccess,
             allowsExpensive: configuration.allowsExpensiveNetworkAccess,
             allowsConstrained: configuration.allowsConstrainedNetworkAccess, traffic: configuration.trafficClass)
-        return try await transport(to: origin, through: way, isSecure: isSecure, offering: [], control, access, record)
+        return try await transport(to: origin, through: way, keepsRefused: true, isSecure: isSecure, offering: [], control, access, record)
     }
 
     /// TLS over a connection in use. One that was dialed by a test's own means stays in the clear.

@@ -105,7 +105,8 @@ public struct BodyDemand: Sendable {
         case expectationFailed
         /// A try has failed, and ``RetryPolicy`` wants another.
         case retry
-        /// The server or a proxy wanted a credential, and gets one now (RFC 9110 §11).
+        /// The server or a proxy wanted a credential, and gets one now (RFC 9110 §11). One that wants the body proved
+        /// (auth-int) costs a second demand: a sequence is read once for the proof and once to be sent.
         case challenge
     }
     /// The request it is for.

@@ -28,17 +28,10 @@ extension FTPHandler {
     func lease(
         _ plan: FTPPlan, _ request: Request, _ login: FTPLogin, for load: Load, fresh: Bool, _ record: TransactionRecord?
     ) async throws(LoadError) -> FTPTransfer {
-        let talk = FTPProxyTalk(plan.target.origin, load)
+        let talk = ProxyTalk(plan.target.origin, load, load.core)
         return try await load.core.proxies.first(to: plan.target.origin, request.url, for: load) { (way) throws(LoadError) in
-            while true {
-                let way = talk.opened(way)
-                do throws(LoadError) {
-                    let transfer = try await lease(plan, request, login, through: way, for: load, fresh: fresh, record)
-                    await talk.passed()
-                    return transfer
-                } catch {
-                    guard try await talk.answers(error, way) else { throw error }
-                }
+            try await talk.open(way) { (way) throws(LoadError) in
+                try await lease(plan, request, login, through: way, for: load, fresh: fresh, record)
             }
         }
     }
@@ -74,31 +67,5 @@ extension FTPHandler {
                 guard access.needsPath, try await load.waitForConnectivity(after: error, access) else { throw error }
             }
         }
-    }
-}
-
-/// What is said to proxies that want to know who asks before they open a tunnel; made when the first does. The load's own
-/// task uses it.
-private final class FTPProxyTalk {
-    private let origin: Origin
-    private let load: Load
-    private var talk: AuthenticationTalk?
-
-    init(_ origin: Origin, _ load: Load) { (self.origin, self.load) = (origin, load) }
-
-    func opened(_ way: ProxyChain) -> ProxyChain { talk?.opened(way) ?? load.core.authenticator.opened(way) }
-
-    func passed() async { await talk?.passedProxy() }
-
-    /// Whether the way is to be tried again, with what is known now.
-    func answers(_ error: LoadError, _ way: ProxyChain) async throws(LoadError) -> Bool {
-        guard error.reason == .proxyAuthenticationRequired else { return false }
-        // What the tunnel leads to is nobody's business but the proxy's: its host and port.
-        guard let text = URL(string: "http://\(origin.host):\(origin.port)/") else { return false }
-        let asked = Request(url: text)
-        guard case .success(let destination) = asked.destination else { return false }
-        let heard = talk ?? AuthenticationTalk(Load.Hop(request: asked), load, destination)
-        talk = heard
-        return try await heard.hear(error, way)
     }
 }

@@ -77,7 +77,7 @@ struct FTPDialling {
         let configuration = load.core.configuration, identifier = Connector.makeIdentifier()
         let isImplicit = route.origin.scheme == "ftps"
         let transport = try await connector.transport(
-            to: route.origin, through: route.way, isSecure: isImplicit, offering: [], load, access, record,
+            to: route.origin, through: route.way, keepsRefused: true, isSecure: isImplicit, offering: [], load, access, record,
             tap: configuration.wireTap.map { ProxyTap(tell: $0, connection: identifier) })
         record?.mark(.connectEnd)
         configuration.wireTap?(.connected(transport.description, connection: identifier))
@@ -89,8 +89,10 @@ struct FTPDialling {
     func data(beside control: any Transport, _ port: UInt16) async throws(LoadError) -> any Transport {
         if !route.way.isDirect {
             let (host, _) = connector.configuration.addressOverrides.target(of: route.origin)
-            let plan = Connector.TunnelPlan(way: route.way, host: host, port: port, access: access, record: nil, tap: nil)
-            return try await connector.tunnel(plan, load)
+            return try await ProxyTalk(route.origin, load, load.core).open(route.way) { (way) throws(LoadError) in
+                try await connector.tunnel(
+                    Connector.TunnelPlan(way: way, host: host, port: port, keepsRefused: true, access: access, record: nil, tap: nil), load)
+            }
         }
         let origin: Origin
         do throws(WireViolation) { origin = try Origin(scheme: route.origin.scheme, host: route.origin.host, port: port) } catch {

@@ -65,6 +65,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         record?.mark(.requestStart)
         var request = request
         if owner.takesUpgrade { try owner.complete(&request, isHTTP2: false) }
+        if let forwarder = connection.forwarder, forwarder.login != nil { try await request.prove(to: forwarder, owner) }
         if try !connection.begin(request, owner) { try await connection.send(owner) } else { record?.mark(.requestEnd) }
         while true {
             if let head = try connection.bufferedResponse(owner) { return try receive(head, request) }

@@ -26,7 +26,7 @@ struct HTTPHandler: DirectHandler {
             var talk = load.core.authenticator.isInUse ? try await talk(hop, for: load, prepared) : nil
             while true {
                 if let talk {
-                    await talk.authorize(&prepared)
+                    try await talk.authorize(&prepared, load)
                     load.shown.login = talk.origin.login
                 }
                 if let cookies = load.core.cookies {

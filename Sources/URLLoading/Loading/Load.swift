@@ -248,7 +248,9 @@ class Load: LoadControl, @unchecked Sendable {
     /// Somebody may be waited for with the response in hand.
     final var mayWaitForOthers: Bool { decisions?.response != nil || core.decisions?.response != nil || cacheDecision != nil }
 
-    final func decide(_ challenge: Challenge) async throws(LoadError) -> ChallengeDecision {
+    final override var decidesChallenges: Bool { decisions?.challenge != nil || core.decisions?.challenge != nil }
+
+    final override func decide(_ challenge: Challenge) async throws(LoadError) -> ChallengeDecision {
         let (own, shared) = (decisions?.challenge, core.decisions?.challenge)
         guard let decision = challenge.space.method.isForSession ? shared ?? own : own ?? shared
         else { return .performDefaultHandling }

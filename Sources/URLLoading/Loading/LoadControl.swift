@@ -39,6 +39,10 @@ class LoadControl: StopToken, @unchecked Sendable {
 
     /// The decision has let a server pass.
     func passed(_ trust: TLSTrust, _ peer: TLSPeer) {}
+    /// What to do with a challenge: whoever decides is asked, if somebody does.
+    func decide(_ challenge: Challenge) async throws(LoadError) -> ChallengeDecision { .performDefaultHandling }
+    /// Whether somebody does.
+    var decidesChallenges: Bool { false }
 
     /// A decision is about to be asked.
     func challenged(_ challenge: Challenge) {}

@@ -58,8 +58,9 @@ struct PreparedRequest: Sendable {
         let (method, target) = (self.request.method.rawValue, destination.target.absoluteForm)
         let digest = proxy.authorization == nil ? proxy.login?.digestAuthorization() : nil
         request.proxyProof = digest.map { DigestProof($0, target, isProxy: true) }
-        let said = proxyWords ?? digest.map { $0.value(method: method, target: target, body: $0.challenge.needsBody ? bodyBytes : nil) }
-            ?? proxy.authorizationField(method, target)
+        let said = if let digest { digest.value(method: method, target: target, bodyHash: digest.challenge.needsBody ? provedBody : nil) } else {
+            proxyWords ?? proxy.authorizationField(method, target)
+        }
         guard let authorization = said else { return request }
         var headers = headers
         headers.append(.proxyAuthorization, authorization)
@@ -123,29 +124,35 @@ struct PreparedRequest: Sendable {
         }
     }
 
-    /// The body, if it can be known before it is sent.
-    var bodyBytes: [UInt8]? {
-        guard let body else { return [] }
-        if case .data(let data) = body { return Array(data) } else { return nil }
-    }
-    /// A sequence can be asked for once more; what a decision gave was asked for as it was needed.
-    var knowsBody: Bool {
-        guard case .stream? = body else { return true }
-        if case .stream? = request.body?.content { return true } else { return false }
+    /// Digits of its body, where the proxy that gets it wants that proved; worked out before it is sent.
+    private var provedBody: String?
+
+    mutating func prove(to proxy: Proxy, _ load: Load) async throws(LoadError) {
+        guard proxy.authorization == nil, let challenge = proxy.login?.digestChallenge, challenge.needsBody else { return }
+        provedBody = try await bodyHash(Login.kind(challenge.hash), load)
     }
 
-    /// Digits; `nil` if the body is not known before it is sent, or could not be read. Files are read once more for it, and
-    /// a sequence is asked for once more.
-    func bodyHash(_ kind: DigestHash, _ load: Load) async -> String? {
+    /// Digits; `nil` if the body could not be read. Files are read once more for it, a sequence is asked for once more, and
+    /// so is a decision that gave one.
+    func bodyHash(_ kind: DigestHash, _ load: Load) async throws(LoadError) -> String? {
         switch body {
         case nil: return kind.hex([])
         case .data(let data)?: return kind.hex(Array(data))
         case .stream?:
-            guard case .stream(_, _, let make)? = request.body?.content else { return nil }
-            return await OutgoingBody.hash(of: make, kind, load)
+            guard let content = request.body?.content else { return nil }
+            if case .stream(_, _, let make) = content { return await OutgoingBody.hash(of: make, kind, load) }
+            return try await hashOfAnother(kind, load)
         case .parts(let parts)?:
             return await BlockingThreads.files.call(load) { OutgoingBody.hash(of: parts, kind, load) } ?? nil
         }
+    }
+
+    /// What a decision gave may be good for one reading.
+    private func hashOfAnother(_ kind: DigestHash, _ load: Load) async throws(LoadError) -> String? {
+        var other = self
+        other.body = try await OutgoingBody.open(try await load.demandBody(Load.Hop(request: request), .challenge), load)
+        guard case .stream(_, _, let pieces)? = other.body else { return try await other.bodyHash(kind, load) }
+        return await OutgoingBody.hash(of: { pieces }, kind, load)
     }
 
     /// What its request line asks for.

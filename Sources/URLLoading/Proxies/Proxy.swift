@@ -137,6 +137,9 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
     /// Whether requests are said to it in HTTP.
     var isHTTP: Bool { kind == .http || kind == .https }
 
+    /// User and password are not said unasked.
+    var waitsForQuestion = false
+
     /// What a challenge of its has led to, in place of user and password. Told apart in the pool.
     var login: Login?
 
@@ -152,7 +155,7 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
     /// The same without a challenge.
     var authorizationField: String? {
         if let authorization { return authorization }
-        guard isHTTP, user != nil || password != nil else { return nil }
+        guard isHTTP, !waitsForQuestion, user != nil || password != nil else { return nil }
         return "Basic " + Data("\(user ?? ""):\(password ?? "")".utf8).base64EncodedString()
     }
 

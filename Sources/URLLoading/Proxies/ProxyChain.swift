@@ -20,6 +20,15 @@ public struct ProxyChain: Sendable, Hashable, ExpressibleByArrayLiteral, CustomS
     /// Whether requests for `http` are said to its last proxy, in HTTP (RFC 9112 §3.2.2), and not carried through.
     var forwards: Bool { proxies.last?.isHTTP == true }
 
+    /// Whose proxies are told user and password when they ask.
+    var waitingForQuestions: ProxyChain {
+        ProxyChain(proxies.map { proxy in
+            var proxy = proxy
+            proxy.waitsForQuestion = true
+            return proxy
+        })
+    }
+
     /// With a Proxy-Authorization of the caller's for the last proxy, if it would understand.
     func authorized(by field: String?) -> ProxyChain {
         guard let field, forwards, var last = proxies.last else { return self }

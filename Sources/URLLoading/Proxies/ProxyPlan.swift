@@ -19,10 +19,15 @@ final class ProxyPlan: Sendable {
 
     private let overrides: AddressOverrides
 
+    private let waitsForQuestions: Bool
+
+    /// - Parameter waitsForQuestions: nothing is said to proxies unasked.
     init(
-        _ policy: ProxyPolicy, _ overrides: AddressOverrides = [], _ environment: @autoclosure () -> ProxyEnvironment = .current
+        _ policy: ProxyPolicy, _ overrides: AddressOverrides = [], _ environment: @autoclosure () -> ProxyEnvironment = .current,
+        waitsForQuestions: Bool = false
     ) {
         self.overrides = overrides
+        self.waitsForQuestions = waitsForQuestions
         source = switch policy.choice {
         case .none: .direct
         case .fixed(let chain, _) where chain.isDirect: .direct
@@ -81,7 +86,8 @@ extension ProxyPlan {
         _ attempt: (ProxyChain) async throws(LoadError) -> Value
     ) async throws(LoadError) -> Value {
         guard !isDirect else { return try await attempt(.direct) }
-        let chains = try await chains(to: origin, url, for: load)
+        var chains = try await chains(to: origin, url, for: load)
+        if waitsForQuestions { chains = chains.map(\.waitingForQuestions) }
         for chain in chains.dropLast() {
             do throws(LoadError) { return try await attempt(chain) } catch {
                 guard error.leavesAnotherWay else { throw error }

@@ -35,16 +35,19 @@ final class Core: Sendable {
         self.isShared = isShared
         defaultFields = DefaultFields(configuration)
         handlers = HandlerLine(configuration)
-        proxies = ProxyPlan(configuration.proxies, configuration.addressOverrides)
+        proxies = ProxyPlan(
+            configuration.proxies, configuration.addressOverrides,
+            waitsForQuestions: configuration.authentication.methods(isProxy: true)?.contains(.basic) == false)
         authenticator = Authenticator(configuration)
         cache = SessionCache.make(configuration)
         let cookies = CookieJar(configuration), strictTransport = StrictTransportRules(configuration)
         (self.cookies, self.strictTransport) = (cookies, strictTransport)
         let pool = ConnectionPool(configuration)
         self.pool = pool
-        registry = LoadRegistry(configuration.clock) { [cache] in
+        registry = LoadRegistry(configuration.clock) { [cache, authenticator] in
             cache?.invalidate()
             pool.drain()
+            authenticator.end()
             // What an ephemeral session knew ends with it (checklist 4).
             if let cookies, cookies.isOwn { cookies.store.removeAll() }
             if let strictTransport, strictTransport.isOwn { strictTransport.store.removeAll() }

@@ -110,15 +110,25 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
             started, end: record[.end], redirectCount: 0, [LoadMetrics.Transaction(record: record, origin: started)])
     }
 
+    override var decidesChallenges: Bool { core.decisions?.challenge != nil || decisions?.challenge != nil }
+
+    override func decide(_ challenge: Challenge) async throws(LoadError) -> ChallengeDecision {
+        let (own, shared) = (decisions?.challenge, core.decisions?.challenge)
+        guard let decision = challenge.space.method.isForSession ? shared ?? own : own ?? shared
+        else { return .performDefaultHandling }
+        return try await ask(decision, challenge)
+    }
+
     override func didStop() { settle() }
 
     private func open(_ origin: Origin) async {
         let result: Result<any Transport, LoadError>
         do throws(LoadError) {
+            let talk = ProxyTalk(origin, self, core)
             let transport = try await core.proxies.first(to: origin, url, for: self) { (way) throws(LoadError) in
-                // A stream asks nobody: it says what the session's loads have found out.
-                let way = core.authenticator.isInUse ? core.authenticator.opened(way) : way
-                return try await core.pool.connector.stream(to: origin, through: way, isSecure: wantsSecurity, self, record)
+                try await talk.open(way) { (way) throws(LoadError) in
+                    try await core.pool.connector.stream(to: origin, through: way, isSecure: wantsSecurity, self, record)
+                }
             }
             record?.connected(transport, throughProxy: !core.proxies.isDirect)
             attach(transport.slot)

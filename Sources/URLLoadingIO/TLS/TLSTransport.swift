@@ -288,8 +288,8 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     }
 
     private func detail(_ words: String) -> String {
-        guard let failure = link.check?.failure else { return words }
-        return "\(failure.words) at depth \(failure.depth): \(words)"
+        // What OpenSSL says besides is that the verification failed.
+        link.check?.failure.map { "\($0.words) at depth \($0.depth)" } ?? words
     }
 
     // MARK: The end

@@ -62,7 +62,10 @@ final class TLSTrustCheck {
             return answer ? 1 : 0
         }
         X509_STORE_CTX_set_verify_cb(store, Self.record)
-        if verification == .full { prove(store) }
+        if verification == .full {
+            prove(store)
+            if asks { noteUnvouched(store) }
+        }
         let isProven = failures.isEmpty && verification == .full
         checkPins(store, isProven)
         if failures.isEmpty { X509_STORE_CTX_set_error(store, X509_V_OK) }
@@ -114,6 +117,19 @@ final class TLSTrustCheck {
         // One lack has several names: an issuer not found leaves a signature that cannot be checked.
         guard !failures.contains(where: { $0.kind == failure.kind && $0.depth == failure.depth }) else { return }
         failures.append(failure)
+    }
+
+    /// OpenSSL 3.0 says of a chain that leads to no root of ours what it has said before, if that was the key of the server's
+    /// own certificate. Whoever decides takes that key for all that is wrong.
+    private func noteUnvouched(_ store: OpaquePointer) {
+        guard !failures.isEmpty, !failures.contains(where: { $0.kind == .selfSigned || $0.kind == .untrustedIssuer }),
+            let chain = X509_STORE_CTX_get0_chain(store), case let count = c_sk_X509_num(chain), count > 0,
+            X509_STORE_CTX_get_num_untrusted(store) >= count, let last = c_sk_X509_value(chain, count - 1)
+        else { return }
+        let error = count == 1 && X509_self_signed(last, 0) == 1
+            ? X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT : X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY
+        let words = X509_verify_cert_error_string(Int(error)).map { String(cString: $0) } ?? ""
+        failures.append(TLSTrust.Failure(TLSFailure.Kind(verifyError: error), depth: Int(count) - 1, words: words))
     }
 
     /// Where somebody decides he is to know of everything that is wrong; otherwise the first ends it.

@@ -39,6 +39,11 @@ package struct DigestChallenge: Sendable, Hashable {
     /// The server takes no answer that leaves the body out.
     package var needsBody: Bool { !protections.isEmpty && !protections.contains(.auth) }
 
+    /// Whether an answer to it proves less than one to another: nothing that the client has chosen, or no body.
+    package func provesLess(than other: DigestChallenge) -> Bool {
+        protections.isEmpty && !other.protections.isEmpty || other.needsBody && !needsBody
+    }
+
     /// `nil` if the challenge cannot be answered: no realm or nonce, an algorithm or a quality of protection that is
     /// not known here.
     package init?(_ challenge: AuthenticationChallenge) {

@@ -10,6 +10,8 @@ struct LoginOptions: Sendable, Hashable {
     var password: String?
     var token: String?
     var methods: Set<Challenge.Method>?
+    /// With proxies: in whichever way they want, unless it is said.
+    var proxyMethods: Set<Challenge.Method>?
     var netrc: Netrc?
 
     var needsPassword: Bool { user != nil && password == nil }
@@ -22,10 +24,14 @@ struct LoginOptions: Sendable, Hashable {
 
     mutating func allow(_ method: Challenge.Method) { methods = (methods ?? []).union([method]) }
 
+    mutating func allowProxy(_ method: Challenge.Method) { proxyMethods = (proxyMethods ?? []).union([method]) }
+
     /// For the servers that the command line names, and for no others that they lead to.
     func settings(_ urls: [URL]) -> Configuration.Authentication {
         var settings = Configuration.Authentication()
         settings.methods = methods
+        // What is said of servers is not said of proxies.
+        settings.proxyMethods = proxyMethods ?? (methods == nil ? nil : [.negotiate, .digest, .ntlm, .basic])
         settings.netrc = netrc
         if let user {
             let store = CredentialStore()
@@ -60,15 +66,28 @@ extension OptionTable {
         },
         OptionRule(.login, nil, "ftp-account", "TEXT", "for ftp servers that ask for an account besides a password") { $0.ftp.account = $1 },
         OptionRule(.login, "n", flag: "netrc", "users and passwords from ~/.netrc, or the file that NETRC names") { $0.login.netrc = .standard },
-        OptionRule(.login, nil, "netrc-file", "FILE", "the same from FILE") { $0.login.netrc = .file(URL(filePath: $1)) },
+        OptionRule(.login, nil, "netrc-file", "FILE", "the same from FILE") { (options, path) throws(UsageError) in
+            try OptionValue.readable(path, "--netrc-file")
+            options.login.netrc = .file(URL(filePath: path))
+        },
+        OptionRule(.login, nil, flag: "proxy-basic", "proxies get --proxy-user with Basic alone") { $0.login.allowProxy(.basic) },
+        OptionRule(.login, nil, flag: "proxy-digest", "with Digest alone; the password is not sent before the proxy asks") { $0.login.allowProxy(.digest) },
+        OptionRule(.login, nil, flag: "proxy-negotiate", "with a Kerberos ticket alone") { $0.login.allowProxy(.negotiate) },
+        OptionRule(.login, nil, flag: "proxy-ntlm", "with NTLM alone") { $0.login.allowProxy(.ntlm) },
+        OptionRule(.login, nil, flag: "proxy-anyauth", "in whichever way a proxy wants (default)") { $0.login.proxyMethods = nil },
     ]
 }
 
 extension OptionValue {
+    /// A file that was named is meant: to go on without it would fail elsewhere, and later.
+    static func readable(_ path: String, _ option: String) throws(UsageError) {
+        guard FileManager.default.isReadableFile(atPath: path) else { throw UsageError("\(option): \(path) cannot be read") }
+    }
+
     /// The words leave it out: it is a secret.
     static func token(_ text: String) throws(UsageError) -> String {
-        let isToken = text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ",") && $0 != UInt8(ascii: "\"") }
-        guard isToken, !text.isEmpty else { throw UsageError("a token has letters, digits and -._~+/= in it, and nothing else") }
+        // Only what can be said: another would be sent by nobody.
+        guard (try? BearerTokens(for: [], token: text)) != nil else { throw UsageError("a token has letters, digits and -._~+/= in it, and nothing else") }
         return text
     }
 }

@@ -3,12 +3,13 @@ import URLLoading
 
 extension OptionTable {
     static let trust: [OptionRule] = [
-        OptionRule(.security, "E", "cert", "FILE", "who we are to servers that ask: PEM, with those that vouch for it, or PKCS#12 (.p12, .pfx)") {
+        OptionRule(.security, "E", "cert", "FILE", "who we are to servers that ask: PEM, with those that vouch for it, or PKCS#12") {
             $0.trust.certificateFile = $1
         },
         OptionRule(.security, nil, "key", "FILE", "its private key in PEM, if FILE of --cert does not hold it") { $0.trust.keyFile = $1 },
-        OptionRule(.security, nil, "pass", "PASSPHRASE", "opens the key; others may see it in the list of processes: @FILE reads it") {
-            $0.trust.passphrase = $1
+        OptionRule(.security, nil, "pass", "PASSPHRASE", "opens the key without a question; any user may see it while we run: @FILE reads it") { (options, text) throws(UsageError) in
+            if text.hasPrefix("@") { try OptionValue.readable(String(text.dropFirst()), "--pass") }
+            options.trust.passphrase = text
         },
         OptionRule(.security, nil, "pin", "sha256//BASE64", "accept only servers whose chain has this public key; several, with ; or again") { (options, text) throws(UsageError) in
             for part in text.split(separator: ";") {
@@ -33,13 +34,27 @@ struct TrustOptions: Sendable {
     /// Our identity, read before anything is loaded; `nil` if there is none.
     func identity() async throws(LoadError) -> ClientIdentity? {
         guard let certificateFile else { return nil }
-        let given = passphrase
-        let words: (@Sendable () async throws -> String)? = if let given { { try Self.read(given) } } else { nil }
-        let name = certificateFile.lowercased()
-        if keyFile == nil, name.hasSuffix(".p12") || name.hasSuffix(".pfx") {
-            return try await .load(pkcs12File: certificateFile, passphrase: words)
+        let (given, file) = (passphrase, keyFile ?? certificateFile)
+        let words: @Sendable () async throws -> String = { try given.map(Self.read) ?? Self.ask(file) }
+        do throws(LoadError) {
+            if keyFile == nil, Self.isPKCS12(certificateFile) { return try await .load(pkcs12File: certificateFile, passphrase: words) }
+            return try await .load(certificateFile: certificateFile, keyFile: keyFile, passphrase: words)
+        } catch {
+            // Nobody is there to be asked.
+            throw (error.underlying as? LoadError) ?? error
         }
-        return try await .load(certificateFile: certificateFile, keyFile: keyFile, passphrase: words)
+    }
+
+    /// PEM is text; PKCS#12 begins as everything in DER does (RFC 7292 §4), whatever the file is called.
+    private static func isPKCS12(_ path: String) -> Bool {
+        (try? Data(contentsOf: URL(filePath: path)))?.first == 0x30
+    }
+
+    private static func ask(_ file: String) throws(LoadError) -> String {
+        guard let answer = PasswordPrompt.ask("Passphrase of \(file): ") else {
+            throw LoadError(.wrongPassphrase, phase: .preparing, party: .local)
+        }
+        return answer
     }
 
     private static func read(_ given: String) throws -> String {

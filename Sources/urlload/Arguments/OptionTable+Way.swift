@@ -21,7 +21,7 @@ extension OptionTable {
         OptionRule(.way, nil, "preproxy", "PROXY", "another proxy before that one, or the environment's") { (options, text) throws(UsageError) in
             options.way.preproxy = try WayOptions.proxy(text, "--preproxy")
         },
-        OptionRule(.way, "U", "proxy-user", "USER:PASSWORD", "who asks the proxy, the environment's too, unless its address says so") { $0.way.proxyUser = $1 },
+        OptionRule(.way, "U", "proxy-user", "USER[:PASSWORD]", "who asks the proxy, unless its address says so; a password left out is asked for") { $0.way.proxyUser = $1 },
         OptionRule(.way, nil, "noproxy", "LIST", "hosts to reach without a proxy, in place of no_proxy; * for all") { $0.way.bypass = ProxyBypass($1) },
         OptionRule(.way, nil, "unix-socket", "PATH", "connect to this Unix socket, whatever the host") { (options, text) throws(UsageError) in
             do throws(LoadError) { options.way.overrides.append(try .unixSocket(text, for: nil)) } catch { throw UsageError("--unix-socket: no path of a socket: \(text)") }

@@ -8,7 +8,7 @@ enum TLSCommand {
         urlload tls [options] HOST[:PORT]
 
         Makes a secure connection, sends nothing over it, and draws the chain of certificates, what came of checking
-        it, and why. Options are those on security, time and the way, such as --cacert, --pin and --proxy.
+        it, and why; and whether the server wants to know who we are (--cert). Of a URL host and port are taken. Options are those on security, time and the way, such as --cacert, --pin and --proxy.
         Exit code 0 if the server would be trusted, 60 if not.
 
         """
@@ -34,8 +34,7 @@ enum TLSCommand {
 
         init?(_ text: String) {
             let rest = text.hasPrefix("https://") ? String(text.dropFirst(8)) : text
-            guard let url = URL(string: "https://" + rest), let host = url.host(), !host.isEmpty, url.path().isEmpty || url.path() == "/"
-            else { return nil }
+            guard !rest.contains("://"), let url = URL(string: "https://" + rest), let host = url.host(), !host.isEmpty else { return nil }
             self.host = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
             port = url.port ?? 443
         }
@@ -46,6 +45,7 @@ enum TLSCommand {
         var decisions = Decisions()
         decisions.challenge = Decision { challenge in
             if let trust = challenge.serverTrust, !challenge.space.isProxy { await seen.see(trust) }
+            if let request = challenge.clientCertificate, !challenge.space.isProxy { await seen.see(request) }
             return .performDefaultHandling
         }
         let session = Session(configuration, decisions: decisions)
@@ -62,12 +62,14 @@ enum TLSCommand {
         guard let trust = await seen.trust ?? failure?.serverTrust else {
             return failure.map(tell) ?? .other
         }
-        let drawn = print(TLSDrawing.make(trust, failure, now: .now))
+        let drawn = print(TLSDrawing.make(trust, await seen.request, failure, now: .now))
         return failure.map { ExitCode($0) } ?? drawn
     }
 
     private actor Seen {
         private(set) var trust: ServerTrust?
+        private(set) var request: ClientCertificateRequest?
+        func see(_ request: ClientCertificateRequest) { self.request = request }
         func see(_ trust: ServerTrust) { self.trust = trust }
     }
 

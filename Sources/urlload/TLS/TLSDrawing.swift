@@ -4,7 +4,7 @@ import FoundationEssentials
 import URLLoading
 
 enum TLSDrawing {
-    static func make(_ trust: ServerTrust, _ failure: LoadError?, now: Date) -> String {
+    static func make(_ trust: ServerTrust, _ request: ClientCertificateRequest? = nil, _ failure: LoadError?, now: Date) -> String {
         var text = "\(trust.host)\n"
         let chain = trust.chain.isEmpty ? trust.certificates : trust.chain
         for (depth, certificate) in chain.enumerated() {
@@ -21,7 +21,14 @@ enum TLSDrawing {
         for failure in trust.failures where failure.depth >= chain.count { text += "✗ \(failure.reason): \(failure.detail)\n" }
         let unused = trust.certificates.filter { !chain.contains($0) }
         if !unused.isEmpty { text += "   \(unused.count) more shown, of no use: \(unused.map(\.subject).joined(separator: "; "))\n" }
+        if let request { text += asked(request) }
         return text + verdict(trust, failure) + "\n"
+    }
+
+    private static func asked(_ request: ClientCertificateRequest) -> String {
+        let answer = request.proposed.map { "it is told \($0.certificates.first?.subject ?? "")" } ?? "nobody is named: --cert does"
+        let issuers = request.issuers.isEmpty ? "" : ", by \(request.issuers.count == 1 ? "one issuer" : "\(request.issuers.count) issuers")"
+        return "wants to know who we are\(issuers); \(answer)\n"
     }
 
     private static func verdict(_ trust: ServerTrust, _ failure: LoadError?) -> String {

@@ -27,13 +27,20 @@ enum ErrorWords {
     private static let proxySentences: [String: String] = [
         "proxyNotFound": "there is no host of this name",
         "proxyRefused": "it would not connect",
-        "proxyAuthenticationRequired": "it wants to know who asks; -U says so",
+        "proxyAuthenticationRequired": "it did not let us in; -U says who asks",
         "connectionLost": "it closed the connection",
         "idleTimeout": "it was silent for too long",
         "notHTTP": "what answered is no HTTP proxy",
         "notSOCKS": "what answered is no SOCKS proxy",
         "clientCertificateRequired": "it wants a client certificate; --cert gives one",
     ]
+
+    /// Of a certificate of ours that cannot be had.
+    static func identity(_ error: LoadError) -> String {
+        guard let words = sentence(error.reason) else { return "\(error)" }
+        guard let detail = error.detail, error.reason != .wrongPassphrase else { return words }
+        return "\(words): \(detail)"
+    }
 
     static func sentence(_ reason: LoadError.Reason) -> String? { sentences[reason.name] }
 
@@ -81,7 +88,7 @@ enum ErrorWords {
         "clientCertificateRequired": "the server wants a client certificate; --cert gives one",
         "clientCertificateRefused": "the server refused the certificate of --cert",
         "badClientIdentity": "--cert and --key are no certificate with its key",
-        "wrongPassphrase": "the key of --cert is encrypted; --pass opens it",
+        "wrongPassphrase": "the key of --cert is encrypted, and --pass does not say with what",
         "trustRootsUnavailable": "the trusted certificates cannot be read",
         "tooManyRedirects": "too many redirects; --max-redirects allows more",
         "badRedirect": "the redirect leads to no URL",

@@ -15,6 +15,28 @@ import URLLoadingIO
         var now: Int { value.load(ordering: .sequentiallyConsistent) }
     }
 
+    /// Ends no wait because somebody is cancelled: a closure that ended by itself would leave nothing to join.
+    private final class Door: Sendable {
+        private let state = Lock<(isOpen: Bool, waiting: CheckedContinuation<Void, Never>?)>((false, nil))
+        func open() {
+            let waiting = state.withLock { state in
+                state.isOpen = true
+                defer { state.waiting = nil }
+                return state.waiting
+            }
+            waiting?.resume()
+        }
+        func wait() async {
+            await withCheckedContinuation { continuation in
+                let isOpen = state.withLock { state in
+                    if !state.isOpen { state.waiting = continuation }
+                    return state.isOpen
+                }
+                if isOpen { continuation.resume() }
+            }
+        }
+    }
+
     private func load(_ session: Session) throws -> Load {
         Load(session.core, Request(url: try url("http://a.test/")), nil, isHandle: false)
     }
@@ -22,16 +44,17 @@ import URLLoadingIO
     /// While the last one leaves, the closure's cancellation is told: whoever comes in that very moment gets a closure of
     /// his own, and not the one that was given up.
     @Test func `nobody joins what is given up`() async throws {
-        let (calls, isCancelled) = (Count(), Count())
+        let (calls, isCancelled, isOver) = (Count(), Count(), Door())
         let keeper = BearerKeeper(try BearerTokens(for: ["http://a.test"]) { _ in
             let call = calls.next()
             guard call == 1 else { return "t\(call)" }
-            try await withTaskCancellationHandler {
-                try await Task.sleep(for: .seconds(3600))
+            await withTaskCancellationHandler {
+                await isOver.wait()
             } onCancel: {
                 _ = isCancelled.next()
                 // Until the other has come, or would have come in vain.
                 for _ in 0..<10_000 where calls.now < 2 { usleep(200) }
+                isOver.open()
             }
             throw Refused()
         })
@@ -100,6 +123,21 @@ import URLLoadingIO
         held.open()
         let heard = try await hearing.value
         #expect(heard?.token == "t1" && heard?.generation == 1)
+        session.invalidateAndCancel()
+        await session.invalidated()
+    }
+
+    /// Whoever hears late that an older token is refused takes the one that has been got since, and the closure rests.
+    @Test func `a refusal of an older token gets no other`() async throws {
+        let calls = Count()
+        let keeper = BearerKeeper(try BearerTokens(for: ["http://a.test"], token: "t0") { _ in "t\(calls.next())" })
+        let session = Session(.ephemeral)
+        let one = try load(session)
+        for refused in [0, 0, 1, 0, 1] {
+            let issue = try await keeper.token(after: refused, refusal: nil, for: one)
+            #expect(issue?.generation == (calls.now == 1 ? 1 : 2) && issue?.token == "t\(calls.now)")
+        }
+        #expect(calls.now == 2)
         session.invalidateAndCancel()
         await session.invalidated()
     }

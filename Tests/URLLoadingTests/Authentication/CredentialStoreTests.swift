@@ -60,6 +60,28 @@ import URLLoadingIO
         }
     }
 
+    /// A file that grew too large, or that others may write to, is not written over: what is in it is somebody's.
+    @Test func `what cannot be read is not lost`() throws {
+        try withFolder { folder in
+            let file = folder.appending(path: "credentials.json"), store = CredentialStore(file: file)
+            let ada = Credential(user: "ada", password: "1", persistence: .permanent), ben = Credential(user: "ben", password: "2", persistence: .permanent)
+            store.set(ada, for: space)
+            try FileManager.default.setAttributes([.posixPermissions: 0o622], ofItemAtPath: file.path())
+            #expect(!store.set(ben, for: space) && store.credential(for: space) == ben)
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.path())
+            #expect(CredentialStore(file: file).all == [space: [ada]])
+            // More than is ever read is never written.
+            let huge = Credential(user: "huge", password: String(repeating: "x", count: 5 << 20), persistence: .permanent)
+            #expect(!store.set(huge, for: space))
+            #expect(CredentialStore(file: file).all == [space: [ada]])
+            // What is no store's is put aside.
+            try Data("no json".utf8).write(to: file)
+            #expect(store.set(ada, for: space))
+            let aside = folder.appending(path: "credentials.json.damaged")
+            #expect(String(decoding: (try? Data(contentsOf: aside)) ?? Data(), as: UTF8.self) == "no json")
+        }
+    }
+
     @Test func `many at once lose nothing`() async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "credentials-\(UInt64.random(in: 0 ... .max))")
         defer { try? FileManager.default.removeItem(at: folder) }

@@ -146,4 +146,51 @@ struct FTPWayRows {
             }
         }
     }
+
+    @Test("a proxy that proves connections hears who we are on each; for one load alone as well", arguments: [Credential.Persistence.session, .none])
+    func proves(_ persistence: Credential.Persistence) async throws {
+        try await withFTPTestServer { server in
+            server.put("a", Data("hello".utf8))
+            let gate = NTLMGate()
+            var setup = TestProxy.Configuration(.http)
+            setup.judge = { gate.judge($0) }
+            try await withTestProxy(setup) { proxy in
+                var configuration = Configuration.patient
+                configuration.proxies = .fixed([try proxy.address()])
+                let session = Session(configuration, decisions: .challenged(ChallengeLog()) { challenge in
+                    challenge.space.isProxy ? .use(Credential(user: "ada", password: "s3cret", persistence: persistence)) : .performDefaultHandling
+                })
+                try await session.expect(server.url("/a"), "hello")
+                // The control connection where it asked, and one for the data.
+                #expect(gate.seen == ["1 -", "1 negotiate", "1 authenticate ada", "2 negotiate", "2 authenticate ada"])
+                await expectEmpty(session)
+                try await proxy.untilEmpty()
+            }
+        }
+    }
+
+    @Test("a proxy whose nonces are good for one tunnel")
+    func nonces() async throws {
+        try await withFTPTestServer { server in
+            server.put("a", Data("hello".utf8))
+            let used = Lock<Set<String>>([])
+            var setup = TestProxy.Configuration(.http)
+            setup.judge = { asked in
+                let said = asked.headers[.proxyAuthorization].flatMap { AuthenticationChallenge.parse([$0]).first }
+                let nonce = said?["nonce"] ?? ""
+                if said != nil, used.withLock({ $0.insert(nonce).inserted }) { return .letThrough() }
+                let stale = said == nil ? "" : ", stale=true"
+                return .refuse([.proxyAuthenticate: "Digest realm=p, nonce=\"\(UInt64.random(in: 0 ... .max))\", algorithm=SHA-256, qop=\"auth\"\(stale)"])
+            }
+            try await withTestProxy(setup) { proxy in
+                var configuration = Configuration.patient
+                configuration.proxies = .fixed([try proxy.address()])
+                let log = ChallengeLog()
+                let session = Session(configuration, decisions: .challenged(log) { _ in .use(Credential(user: "u", password: "pw")) })
+                for _ in 0..<2 { try await session.expect(server.url("/a"), "hello") }
+                #expect(log.withLock { $0.count { $0.space.isProxy } } == 1)
+                await expectEmpty(session)
+            }
+        }
+    }
 }

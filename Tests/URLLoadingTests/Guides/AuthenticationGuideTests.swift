@@ -21,8 +21,11 @@ struct AuthenticationGuideTests {
             origin.route("/*") { gate.answer($0) }
             var decisions = Decisions()
             decisions.challenge = Decision { challenge in
-                guard challenge.previousFailureCount == 0 else { return .performDefaultHandling }
-                return .use(Credential(user: "ada", password: try await vault.password(of: challenge.space.host)))
+                let space = challenge.space
+                guard [.digest, .basic].contains(space.method), !space.isProxy, challenge.previousFailureCount == 0 else {
+                    return .performDefaultHandling
+                }
+                return .use(Credential(user: "ada", password: try await vault.password(of: space.host)))
             }
             let session = Session(configuration, decisions: decisions)
             try await session.expect(origin.url(), "in")
@@ -71,6 +74,21 @@ struct AuthenticationGuideTests {
                 return .use(Credential(user: "EXAMPLE\\ada", password: try await vault.password(of: challenge.space.host)))
             }
             try await Session(configuration, decisions: decisions).expect(origin.url(), "ada 0")
+        }
+    }
+
+    @Test("proxies")
+    func proxies() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/*") { _ in .ok("here") }
+            try await withTestProxy(.init(.http, user: "ada", password: "secret")) { proxy in
+                var configuration = Configuration.ephemeral
+                configuration.proxies = .fixed([try proxy.address(user: "ada", password: "secret")])
+                configuration.authentication.methods = [.digest]
+                configuration.authentication.proxyMethods = [.digest, .basic]
+                try await Session(configuration).expect(try url("http://origin.test:\(origin.port)/"), "here")
+                #expect(proxy.asked.count == 1)
+            }
         }
     }
 }

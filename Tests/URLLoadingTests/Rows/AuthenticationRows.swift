@@ -267,15 +267,23 @@ import URLLoadingWire
         }
     }
 
-    @Test func `auth-int with a body that is not known before is not tried`() async throws {
+    @Test func `auth-int is no reason to take a weaker way: the decision is asked for the body once more`() async throws {
         let gate = Gate([.digest("SHA-256", qop: "auth-int"), .basic])
         try await withGate(gate) { origin in
-            let log = ChallengeLog()
+            let log = ChallengeLog(), causes = Lock<[BodyDemand.Cause]>([])
             var decisions = Decisions.challenged(log) { _ in .use(Self.right) }
-            decisions.newBody = Decision { _ in .stream { AsyncStream<[UInt8]> { $0.yield([1]); $0.finish() } } }
+            decisions.newBody = Decision { demand in
+                causes.withLock { $0.append(demand.cause) }
+                // Good for one reading.
+                let pieces = AsyncStream<[UInt8]> { stream in
+                    stream.yield([1])
+                    stream.finish()
+                }
+                return .stream { pieces }
+            }
             let session = Session(.ephemeral, decisions: decisions)
             try await session.expect(Request(url: origin.url(), method: .post, body: .demanded), "in")
-            #expect(log.withLock { $0.map(\.space.method) } == [.basic])
+            #expect(log.withLock { $0.map(\.space.method) } == [.digest] && causes.withLock { $0 } == [.first, .challenge, .challenge])
             await expectEmpty(session)
         }
     }
@@ -325,6 +333,36 @@ import URLLoadingWire
             #expect(response.http?.status == .ok && log.withLock { $0.count } == 1)
             await expectEmpty(session)
         }
+    }
+
+    /// Where nothing was said and refused, it is the memory of the stronger way alone that forbids the weaker one.
+    @Test func `security 65: what has proved itself once says no password, in no other part of the server either`() async throws {
+        let strong = Gate([.digest("SHA-256", qop: "auth")]), weak = Gate([.basic])
+        strong.extraText.withLock { $0 = ", domain=\"/a\"" }
+        try await withTestOrigin { origin in
+            origin.route("/*") { $0.path.hasPrefix("/a") ? strong.answer($0) : weak.answer($0) }
+            let space = ProtectionSpace(host: "127.0.0.1", port: Int(origin.port), scheme: "http", method: .any)
+            for isOfURL in [true, false] {
+                var configuration = Configuration.ephemeral
+                let store = CredentialStore()
+                if !isOfURL { store.set(Self.right, for: space) }
+                configuration.authentication.credentials = store
+                let session = Session(configuration), user = isOfURL ? "ada:s3cret@" : ""
+                try await session.expect(try url("http://\(user)127.0.0.1:\(origin.port)/a/1"), "in")
+                try await session.expect(try url("http://\(user)127.0.0.1:\(origin.port)/b"), "refused")
+                await expectEmpty(session)
+            }
+            #expect(weak.seen == ["-", "-"])
+        }
+    }
+
+    @Test func `security 8: domain names paths of its own server alone`() throws {
+        let text = "Digest realm=r, nonce=n, domain=\"/a http://a.test/b http://b.test/c https://a.test/d http://a.test:81/e //b.test/f\""
+        let challenge = try #require(AuthenticationChallenge.parse([text]).first.flatMap { DigestChallenge($0) })
+        let space = ProtectionSpace(host: "a.test", port: 80, scheme: "http", realm: "r", method: .digest)
+        let login = try #require(Login(.digest(challenge), space, Self.right, isOfURL: false, path: "/"))
+        #expect(["/a", "/a/1", "/b/2"].allSatisfy { login.coverage(of: $0) != nil })
+        #expect(["/", "/ab", "/c", "/d", "/e", "/f", "/b.test/f"].allSatisfy { login.coverage(of: $0) == nil })
     }
 
     @Test func `allowed methods alone`() async throws {
@@ -398,5 +436,47 @@ import URLLoadingWire
                 await expectEmpty(session)
             }
         }
+    }
+
+    /// An older nonce is no reason to prove less than before: without a quality of protection nothing of the client's goes into
+    /// the proof (RFC 7616 §3.4.1, RFC 2069).
+    @Test func `security 66: a nonce is not renewed for a weaker proof`() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/*") { request in
+                let said = request.headers[.authorization] ?? ""
+                if said.contains("nonce=\"n1\"") , said.contains("nc=00000001") { return .ok("in") }
+                let isStale = said.contains("nonce=\"n1\"")
+                let challenge = isStale ? "Digest realm=zone, nonce=n2, stale=true" : "Digest realm=zone, nonce=n1, qop=\"auth\""
+                return .status(.unauthorized, headers: [.wwwAuthenticate: challenge])
+            }
+            let session = Session(.ephemeral)
+            let named = try url("http://ada:s3cret@127.0.0.1:\(origin.port)/")
+            try await session.expect(named, "in")
+            let (_, response) = try await session.data(from: named)
+            #expect(response.http?.status == .unauthorized)
+            #expect(origin.requests.compactMap { $0.headers[.authorization] }.allSatisfy { $0.contains("qop=auth") })
+            await expectEmpty(session)
+        }
+    }
+
+    /// A server that names a new space with every answer fills nobody's memory, nor his file.
+    @Test func `spaces without end are not remembered without end`() throws {
+        let store = CredentialStore()
+        var configuration = Configuration.ephemeral
+        configuration.authentication.credentials = store
+        let authenticator = Authenticator(configuration)
+        let hosts = 5000
+        for index in 0..<(hosts + 200) {
+            let isOne = index >= hosts
+            let space = ProtectionSpace(
+                host: isOne ? "one.test" : "h\(index).test", port: 80, scheme: "http", realm: "r\(index)", method: .basic)
+            let login = try #require(Login(.basic(realm: "r\(index)"), space, Self.right, isOfURL: !isOne, path: "/", isAnswer: true))
+            _ = authenticator.remember(login, since: authenticator.removals)
+            if isOne { authenticator.keep(login.credential, for: space) }
+        }
+        #expect(authenticator.rememberedPlaces <= 1024 && store.all.count <= 32)
+        // The newest is there.
+        let space = ProtectionSpace(host: "one.test", port: 80, scheme: "http", method: .basic)
+        #expect(authenticator.login(at: .init(space), path: "/", url: nil) != nil)
     }
 }

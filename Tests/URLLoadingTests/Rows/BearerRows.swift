@@ -86,6 +86,20 @@ import URLLoadingWire
         }
     }
 
+    /// A token read from a file with the end of its line: it cannot be said, and nothing is sent as if there were none.
+    @Test func `a token that is none is an error, not a request without`() async throws {
+        for bad in ["t1\n", "t 1", "", "t\u{E9}"] {
+            #expect(throws: LoadError.self) { try BearerTokens(for: ["http://a.test"], token: bad) }
+        }
+        try await withTestOrigin { origin in
+            origin.route("/*") { _ in .ok("here") }
+            let session = try session(origin, nil) { _ in "t1\n" }
+            let error = await failure(.badDecision, .local, .deciding) { try await session.data(from: origin.url()) }
+            #expect(error?.detail?.contains("t1") == false && origin.requests.isEmpty)
+            await expectEmpty(session)
+        }
+    }
+
     private final class Flag: Sendable {
         private let state = Lock(false)
         func set() { state.withLock { $0 = true } }

@@ -64,4 +64,22 @@ import URLLoadingTesting
             }
         }
     }
+
+    @Test func `checklist 4: what a session learned ends with it, what is in a store of the caller's stays`() async throws {
+        let gate = Gate([.basic])
+        try await withTestOrigin { origin in
+            origin.route("/*") { gate.answer($0) }
+            let space = ProtectionSpace(host: "127.0.0.1", port: Int(origin.port), scheme: "http", realm: "zone", method: .basic)
+            for store in [nil, CredentialStore()] {
+                var configuration = Configuration.ephemeral
+                configuration.authentication.credentials = store
+                let session = Session(configuration, decisions: .challenged(ChallengeLog()) { _ in .use(Credential(user: "ada", password: "s3cret")) })
+                for user in ["", "ada:s3cret@"] { try await session.expect(try url("http://\(user)127.0.0.1:\(origin.port)/"), "in") }
+                let known = session.core.authenticator
+                #expect(known.rememberedPlaces == 1 && known.credential(for: space) != nil)
+                await expectEmpty(session)
+                #expect(known.rememberedPlaces == 0 && (known.credential(for: space) != nil) == (store != nil))
+            }
+        }
+    }
 }

@@ -125,26 +125,78 @@ import URLLoadingWire
         }
     }
 
-    @Test func `auth-int alone, and a body that a decision gives: said why it cannot be; with auth beside it, auth`() async throws {
-        for (protection, isPossible) in [("auth-int", false), ("auth-int, auth", true)] {
-            let gate = Gate([.digest("SHA-256", qop: protection)])
+    @Test func `auth-int alone, and a body that a decision gives: of each kind, asked for once more`() async throws {
+        let path = FileManager.default.temporaryDirectory.path + "/urlloading-\(UUID())"
+        try Data("from a file".utf8).write(to: URL(filePath: path))
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let bodies: [@Sendable () -> RequestBody] = [
+            { .data(Data("from memory".utf8)) }, { .file(URL(filePath: path)) },
+            {
+                let pieces = AsyncStream<[UInt8]> { stream in
+                    stream.yield(Array("from a sequence".utf8))
+                    stream.finish()
+                }
+                return .stream { pieces }
+            },
+        ]
+        for (index, body) in bodies.enumerated() {
+            let gate = Gate([.digest("SHA-256", qop: "auth-int")])
             try await withTestOrigin { origin in
                 origin.route("/*") { gate.answer($0) }
+                let count = Lock(0)
                 var decisions = Decisions.challenged(ChallengeLog()) { _ in .use(AuthenticationRows.right) }
-                decisions.newBody = Decision { _ in .stream { AsyncStream<Chunk> { $0.finish() } } }
-                let session = Session(.ephemeral, decisions: decisions)
-                let request = Request(url: origin.url(), method: .put, body: .demanded)
-                if isPossible { try await session.expect(request, "in") } else {
-                    let error = await failure(.authenticationFailed, .local) { try await session.data(for: request) }
-                    #expect(error?.detail?.contains("auth-int") == true)
+                decisions.newBody = Decision { _ in
+                    count.withLock { $0 += 1 }
+                    return body()
                 }
-                // Who has nothing to say hears what the server says.
-                let silent = Session(.ephemeral)
-                try await silent.expect(Request(url: origin.url()), "refused")
-                await expectEmpty(silent)
+                let session = Session(.ephemeral, decisions: decisions)
+                try await session.expect(Request(url: origin.url(), method: .put, body: .demanded), "in")
+                #expect(count.withLock { $0 } == (index == 2 ? 3 : 2) && origin.requests.last?.bodyCount ?? 0 > 0)
                 await expectEmpty(session)
             }
+            #expect(gate.faults == [])
         }
+    }
+
+    /// An origin that plays the proxy.
+    @Test func `auth-int at a proxy: bodies of each kind`() async throws {
+        let path = FileManager.default.temporaryDirectory.path + "/urlloading-\(UUID())"
+        try Data("from a file".utf8).write(to: URL(filePath: path))
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let gate = Gate([.digest("SHA-256", qop: "auth-int")], field: .proxyAuthorization)
+        try await withTestOrigin { proxy in
+            proxy.route("*") { request in
+                var answer = gate.answer(request)
+                guard answer.status == .unauthorized else { return answer }
+                answer.status = .proxyAuthenticationRequired
+                var headers = Headers()
+                for value in answer.headers.values(of: .wwwAuthenticate) { headers.append(.proxyAuthenticate, value) }
+                answer.headers = headers
+                return answer
+            }
+            let (configuration, _) = ProxyRows.client(.fixed([try Proxy("http://ada:s3cret@127.0.0.1:\(proxy.port)")]))
+            var decisions = Decisions()
+            decisions.newBody = Decision { _ in
+                let pieces = AsyncStream<[UInt8]> { stream in
+                    stream.yield(Array("demanded".utf8))
+                    stream.finish()
+                }
+                return .stream { pieces }
+            }
+            let session = Session(configuration, decisions: decisions)
+            let stream = RequestBody.stream {
+                AsyncStream<[UInt8]> { stream in
+                    stream.yield(Array("sequence".utf8))
+                    stream.finish()
+                }
+            }
+            for body in [nil, RequestBody.data(Data("memory".utf8)), .file(URL(filePath: path)), .file(URL(filePath: path), range: 2..<5), stream, .demanded] {
+                try await session.expect(Request(url: try url("http://origin.test/a?b"), method: body == nil ? .get : .put, body: body), "in")
+            }
+            #expect(gate.seen.last?.contains("qop=auth-int") == true)
+            await expectEmpty(session)
+        }
+        #expect(gate.faults == [])
     }
 
     // MARK: The server's proof of a body

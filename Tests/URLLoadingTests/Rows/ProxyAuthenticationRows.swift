@@ -161,4 +161,69 @@ import URLLoadingWire
             await expectEmpty(session)
         }
     }
+
+    /// What a decision said for one user of a proxy is his: another's requests go there as the other, or not at all.
+    @Test func `security 17: what was found for one user of a proxy is not said for another`() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("here") }
+            try await withTestProxy(.init(.http, user: "carol", password: "pw")) { proxy in
+                let way = Lock(try proxy.address(user: "alice", password: "no"))
+                let session = Session(ProxyRows.client(.decided { _ in [ProxyChain([way.withLock { $0 }])] }).0)
+                let target = try url("http://plain.test:\(origin.port)/")
+                let (_, response) = try await session.data(
+                    for: Request(url: target), decisions: .challenged(ChallengeLog()) { _ in .use(Credential(user: "carol", password: "pw")) })
+                #expect(response.http?.status == .ok)
+                try await session.expect(target, "here")
+                let said = { proxy.asked.last?.headers[.proxyAuthorization] }
+                let other = try proxy.address(user: "bob", password: "pw")
+                way.withLock { $0 = other }
+                let (_, refused) = try await session.data(from: target)
+                #expect(refused.http?.status == .proxyAuthenticationRequired && said() == other.authorizationField)
+                let first = try proxy.address(user: "alice", password: "no")
+                way.withLock { $0 = first }
+                try await session.expect(target, "here")
+                await expectEmpty(session)
+            }
+        }
+    }
+
+    /// The load went another way in the end: what was to be said to a proxy was never accepted there.
+    @Test func `a login is remembered where it was accepted alone`() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("here") }
+            try await withTestProxy { spare in
+                try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
+                    let (first, second) = (try proxy.address(), try spare.address())
+                    let session = Session(ProxyRows.client(.decided { _ in [ProxyChain([first]), ProxyChain([second])] }).0)
+                    var decisions = Decisions()
+                    decisions.challenge = Decision { _ in
+                        await proxy.stop()
+                        return .use(Credential(user: "u", password: "never heard"))
+                    }
+                    let (_, response) = try await session.data(
+                        for: Request(url: try url("http://plain.test:\(origin.port)/")), decisions: decisions)
+                    #expect(response.http?.status == .ok)
+                    #expect(session.core.authenticator.opened(ProxyChain([first])).proxies.first?.login == nil)
+                    await expectEmpty(session)
+                }
+            }
+        }
+    }
+
+    /// Who allows Digest alone wants no password in the clear: not to a proxy either.
+    @Test func `a proxy's password is said in the ways that are allowed, and in no other`() async throws {
+        try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { origin, base in
+            origin.route("/") { _ in .ok("here") }
+            try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
+                var (configuration, _) = ProxyRows.client(.fixed([try proxy.address(user: "u", password: "pw")]), base)
+                configuration.authentication.methods = [.digest]
+                let session = Session(configuration)
+                await expectFailure(.proxyAuthenticationRequired) { try await session.data(from: origin.url()) }
+                let (_, response) = try await session.data(from: try url("http://plain.test:1/"))
+                #expect(response.http?.status == .proxyAuthenticationRequired)
+                #expect(proxy.asked.count == 2 && proxy.asked.allSatisfy { $0.headers[.proxyAuthorization] == nil })
+                await expectEmpty(session)
+            }
+        }
+    }
 }

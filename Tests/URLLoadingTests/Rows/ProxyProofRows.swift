@@ -269,4 +269,96 @@ import URLLoadingWire
             }
         }
     }
+
+    /// What a proof for one load alone has opened ends with the load, whatever is spoken through it.
+    @Test func `security 12: a tunnel of HTTP/2 for one load is closed with it`() async throws {
+        let authority = try TestCertificateAuthority(commonName: "Test root")
+        let identity = try authority.issue(.init(names: ["origin.test"]))
+        var tls = TestOrigin.TLS(certificatePEM: identity.certificatePEM, keyPEM: identity.keyPEM)
+        tls.applicationProtocols = ["h2"]
+        try await withHTTP2TestServer(.init(tls: tls)) { server in
+            server.route("/") { _ in .ok("here") }
+            let gate = NTLMGate()
+            try await withTestProxy(setup(gate)) { proxy in
+                var (configuration, _) = ProxyRows.client(.fixed([try proxy.address()]))
+                configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
+                configuration.probeInterval = nil
+                let session = Session(configuration)
+                let target = try url("https://origin.test:\(server.port)/")
+                let (_, response) = try await session.data(for: Request(url: target), decisions: Self.answering(ChallengeLog()) { _ in
+                    .use(Credential(user: "ada", password: "s3cret", persistence: .none))
+                })
+                #expect(response.http?.version == .http2 && gate.seen.last == "1 authenticate ada")
+                #expect(session.connectionsDescription == "empty")
+                try await proxy.untilEmpty()
+                await expectEmpty(session)
+            }
+        }
+    }
+
+    // MARK: Streams
+
+    /// What an origin answers to words written by hand.
+    private func talk(_ session: Session, _ port: UInt16, secure: Bool = false) async throws -> String {
+        let task = session.streamTask(host: "origin.test", port: Int(port), secure: secure)
+        task.resume()
+        try await task.write(Data("GET / HTTP/1.1\r\nHost: origin.test\r\nConnection: close\r\n\r\n".utf8))
+        var answer = Data()
+        for try await chunk in task.input { answer.append(Data(chunk)) }
+        task.cancel()
+        return String(decoding: answer.suffix(4), as: UTF8.self)
+    }
+
+    @Test(arguments: ["Basic", "Digest", "NTLM"]) func `a stream's proxies ask the session's decision, and remember`(_ scheme: String) async throws {
+        try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { secure, base in
+            try await withTestOrigin { plain in
+                for origin in [plain, secure] { origin.route("/*") { _ in .ok("here") } }
+                let gate = NTLMGate()
+                let user = scheme == "NTLM" ? Self.ada : Credential(user: "u", password: "pw")
+                let proxies = ["Basic": TestProxy.Configuration(.http, user: "u", password: "pw"), "Digest": digest("auth", knows: "pw"), "NTLM": setup(gate)]
+                try await withTestProxy(try #require(proxies[scheme])) { proxy in
+                    let (configuration, _) = ProxyRows.client(.fixed([try proxy.address()]), base)
+                    let log = ChallengeLog()
+                    let session = Session(configuration, decisions: Self.answering(log) { _ in .use(user) })
+                    for (port, isSecure) in [(plain.port, false), (secure.port, true), (plain.port, false)] {
+                        let answer = try await talk(session, port, secure: isSecure)
+                        #expect(answer == "here")
+                    }
+                    #expect(log.withLock { $0.filter { $0.space.isProxy }.map(\.space.method.name) } == [scheme])
+                    // The first question's connection goes on.
+                    #expect(proxy.connections == 3)
+                    await expectEmpty(session)
+                    try await proxy.untilEmpty()
+                }
+            }
+        }
+    }
+
+    @Test func `a stream without a decision, with one that cancels, and with one that never answers`() async throws {
+        let gate = NTLMGate()
+        try await withTestProxy(setup(gate)) { proxy in
+            let (configuration, _) = ProxyRows.client(.fixed([try proxy.address()]))
+            let silent = Session(configuration)
+            await expectFailure(.proxyAuthenticationRequired) { try await talk(silent, 80) }
+            await expectEmpty(silent)
+            let cancelling = Session(configuration, decisions: Self.answering(ChallengeLog()) { _ in .cancel })
+            await expectFailure(.cancelled) { try await talk(cancelling, 80) }
+            await expectEmpty(cancelling)
+            let (isAsked, latch) = (Latch(), Latch())
+            var decisions = Decisions()
+            decisions.challenge = Decision { _ in
+                isAsked.open()
+                await latch.wait()
+                return .use(Self.ada)
+            }
+            let waiting = Session(configuration, decisions: decisions)
+            let task = waiting.streamTask(host: "origin.test", port: 80)
+            task.resume()
+            await isAsked.wait()
+            task.cancel()
+            await expectFailure(.cancelled) { try await task.write(Data("x".utf8)) }
+            await expectEmpty(waiting)
+            try await proxy.untilEmpty()
+        }
+    }
 }

@@ -95,6 +95,29 @@ struct IdentityRows {
         }
     }
 
+    /// What is in use while the identity is renewed ends as who it was, and is nobody's after that.
+    @Test("security 15: nor does it find one that was in use meanwhile")
+    func renewedMeanwhile() async throws {
+        try await asking { rig in
+            var configuration = rig.trusting
+            let identities = try ["ada", "bob"].map { try client(rig.authority, $0) }
+                .map { try ClientIdentity(certificatePEM: $0.certificatePEM, keyPEM: $0.keyPEM) }
+            configuration.tls.identities = [try .init("*", identities[0])]
+            let session = Session(configuration)
+            configuration.tls.identities = [try .init("*", identities[1])]
+            let renewed = configuration.tls
+            let text = try await session.load(Request(url: rig.origin.url())) { _, body in
+                session.renewTLS(renewed)
+                return String(decoding: try await body.collect(upTo: 100), as: UTF8.self)
+            }
+            #expect(text == "CN=ada")
+            try await session.expect(rig.origin.url(), "CN=bob")
+            #expect(rig.origin.counts.accepted == 2)
+            session.invalidateAndCancel()
+            await session.invalidated()
+        }
+    }
+
     // MARK: Files
 
     @Test("an identity out of PEM and PKCS#12, with the passphrase asked for only where there is one")

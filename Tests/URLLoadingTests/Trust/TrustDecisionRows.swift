@@ -63,6 +63,32 @@ struct TrustDecisionRows {
         }
     }
 
+    /// OpenSSL says of a chain that leads nowhere only what it has said of its weak key. Whoever accepts that key is told the rest.
+    @Test("one weakness hides no other: that nobody vouches for it is said too", arguments: [false, true])
+    func hidden(_ isSelfSigned: Bool) async throws {
+        var options = TestCertificateOptions()
+        options.key = .rsa(1024)
+        options.isSelfSigned = isSelfSigned
+        try await withTrust(options, server: { tls, _, _ in tls.isWeak = true }) { rig in
+            for configuration in [rig.strict, rig.trusting] {
+                let before = rig.asked.trusts.count
+                try await withSession(configuration, decisions: rig.accepting) { try await $0.expect(rig.origin.url(), "full") }
+                let reasons = Set(rig.asked.trusts.dropFirst(before).first?.failures.map(\.reason) ?? [])
+                let isVouched = configuration.tls.roots == rig.trusting.tls.roots && !isSelfSigned
+                #expect(reasons.contains(.certificateWeak))
+                #expect(reasons.isDisjoint(with: [.certificateSelfSigned, .certificateUntrusted]) == isVouched, "\(reasons)")
+            }
+        }
+        // It is a root of ours itself.
+        guard isSelfSigned else { return }
+        try await withTrust(options, server: { tls, _, _ in tls.isWeak = true }) { rig in
+            var configuration = rig.strict
+            configuration.tls.roots = .pem(String(decoding: rig.identity.certificatePEM, as: UTF8.self))
+            try await withSession(configuration, decisions: rig.accepting) { try await $0.expect(rig.origin.url(), "full") }
+            #expect(rig.asked.trusts.first?.failures.map(\.reason) == [.certificateWeak])
+        }
+    }
+
     @Test("the trust of another challenge, or an identity, is no answer")
     func badAnswers() async throws {
         try await withTrust { rig in

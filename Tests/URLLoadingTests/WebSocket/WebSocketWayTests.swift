@@ -126,6 +126,29 @@ struct WebSocketWayTests {
         }
     }
 
+    @Test func `a proxy that proves connections asks once, and carries`() async throws {
+        try await withTestOrigin { origin in
+            origin.webSocket("/", .echo)
+            let gate = NTLMGate()
+            var setup = TestProxy.Configuration(.http)
+            setup.judge = { gate.judge($0) }
+            try await withTestProxy(setup) { proxy in
+                var configuration = Configuration.patient
+                configuration.proxies = .fixed([try proxy.address()])
+                let session = Session(configuration, decisions: .challenged(ChallengeLog()) { _ in .use(Credential(user: "ada", password: "s3cret")) })
+                for _ in 0..<2 {
+                    let socket = session.webSocketTask(try url("ws://origin.test:\(origin.port)/"))
+                    socket.resume()
+                    try await socket.send(.text("through"))
+                    try await expect({ try await socket.receive() }, .text("through"))
+                    await socket.close()
+                }
+                #expect(gate.seen == ["1 -", "1 negotiate", "1 authenticate ada", "2 negotiate", "2 authenticate ada"])
+                await expectEmpty(session)
+            }
+        }
+    }
+
     @Test func whatIsNoWebSocketIsRefusedAtOnce() async throws {
         let session = Session(.patient)
         func refused(_ reason: LoadError.Reason, _ request: Request, _ protocols: [String] = []) async {

@@ -162,7 +162,7 @@ extension ConnectionPool {
         // In one step: who takes a place takes it under the same lock, and finds no connection that is about to be closed.
         let (isLast, closes, woken) = withSharing { sharing in
             let isLast = connection.leave()
-            let closes = isLast && (connection.isRetired || !keepsConnections || sharing.isDraining)
+            let closes = isLast && (connection.isRetired || !keepsConnections || sharing.isDraining || connection.route.isForOneLoad)
             let woken = connection.isRetired || closes
                 ? sharing.remove(connection, connection.route) : sharing.placeIsFree(connection, connection.route)
             return (isLast, closes, woken)
