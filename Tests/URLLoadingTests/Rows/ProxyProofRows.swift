@@ -296,6 +296,23 @@ import URLLoadingWire
         }
     }
 
+    @Test func `security 12: and so is one of HTTP 1`() async throws {
+        try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { origin, base in
+            origin.route("/") { _ in .ok("here") }
+            let gate = NTLMGate()
+            try await withTestProxy(setup(gate)) { proxy in
+                let (configuration, _) = ProxyRows.client(.fixed([try proxy.address()]), base)
+                let session = Session(configuration)
+                let (body, _) = try await session.data(for: Request(url: origin.url()), decisions: Self.answering(ChallengeLog()) { _ in
+                    .use(Credential(user: "ada", password: "s3cret", persistence: .none))
+                })
+                #expect(body == Data("here".utf8) && session.connectionsDescription == "empty")
+                try await proxy.untilEmpty()
+                await expectEmpty(session)
+            }
+        }
+    }
+
     // MARK: Streams
 
     /// What an origin answers to words written by hand.
