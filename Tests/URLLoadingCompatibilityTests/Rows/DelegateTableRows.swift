@@ -23,6 +23,8 @@ struct DelegateTableRows {
         "async challenge": "URLSessionTaskDelegate.urlSession(_:task:didReceive:)",
         "body": "URLSessionTaskDelegate.urlSession(_:task:needNewBodyStream:)",
         "async body": "URLSessionTaskDelegate.urlSession(_:needNewBodyStreamForTask:)",
+        "rest": "URLSessionTaskDelegate.urlSession(_:task:needNewBodyStreamFrom:completionHandler:)",
+        "async rest": "URLSessionTaskDelegate.urlSession(_:needNewBodyStreamForTask:from:)",
         "sent": "URLSessionTaskDelegate.urlSession(_:task:didSendBodyData:totalBytesSent:totalBytesExpectedToSend:)",
         "informational": "URLSessionTaskDelegate.urlSession(_:task:didReceiveInformationalResponse:)",
         "waiting": "URLSessionTaskDelegate.urlSession(_:taskIsWaitingForConnectivity:)",
@@ -87,9 +89,14 @@ struct DelegateTableRows {
                 "written", "metrics", "complete -999", "created elsewhere", "resumed", "written", "file", "metrics", "complete",
             ], $0)
         }
-        try await Self.upgrading(delegate()) { expect([a + "response", "created elsewhere", "became stream", "complete -999"], $0) }
+        try await Self.resumingUpload(delegate()) {
+            expect([a + "rest", "sent", a + "response", "data", "metrics", "complete"], $0)
+        }
+        try await Self.upgrading(delegate()) {
+            expect([a + "response", "created elsewhere", "became stream", "metrics", "complete -999"], $0)
+        }
         try await Self.webSocket(delegate()) { expect(["opened", "closed", "metrics", "complete"], $0) }
-        try await Self.stream(delegate()) { expect(["write closed", "read closed", "complete"], $0) }
+        try await Self.stream(delegate()) { expect(["write closed", "read closed", "metrics", "complete"], $0) }
         try await Self.capturing(delegate()) { expect(["streams"], $0) }
 
         let heardWords = Set(heard.map { $0.replacing(" elsewhere", with: "") })
@@ -171,6 +178,28 @@ extension DelegateTableRows {
             origin.removeFaults()
             origin.releaseStalls()
             await run(session.downloadTask(withResumeData: data), delegate, session, ends: 2)
+            check(delegate)
+        }
+    }
+
+    /// An upload of a stream that was cut, in another session, and gone on with.
+    private static func resumingUpload(_ delegate: any EveryDelegate, _ check: (any EveryDelegate) -> Void) async throws {
+        let server = ResumableUploadServer(.init())
+        try await withTestOrigin { origin in
+            server.serve("/files", on: origin)
+            server.inject(.init(.received(70_000), .reset))
+            let recorder = Recorder(), first = recorder.session()
+            recorder.onBody = { _, answer in answer(Answers.rest(from: 0)) }
+            var request = URLRequest(url: origin.url("/files"))
+            request.httpMethod = "POST"
+            let cut = first.uploadTask(withStreamedRequest: request)
+            cut.resume()
+            await recorder.completed.reaches(1)
+            let data = try #require((recorder.record(cut).errors.last ?? nil)?.uploadTaskResumeData)
+            await recorder.expectOrder(first)
+            let session = session(delegate)
+            await run(session.uploadTask(withResumeData: data), delegate, session)
+            #expect(server.uploads.first?.isComplete == true)
             check(delegate)
         }
     }

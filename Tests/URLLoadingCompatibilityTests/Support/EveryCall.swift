@@ -85,6 +85,9 @@ enum Answers {
     typealias Challenge = (URLSession.AuthChallengeDisposition, URLCredential?)
     static var credential: Challenge { (.useCredential, URLCredential(user: "ada", password: "secret", persistence: .none)) }
     static var body: InputStream { InputStream(data: Data("12345".utf8)) }
+    static func rest(from offset: Int64) -> InputStream {
+        InputStream(data: Data(repeating: 7, count: max(0, 400_000 - Int(offset))))
+    }
     static func trust(_ challenge: URLAuthenticationChallenge) -> Challenge {
         guard let trust = challenge.protectionSpace.serverTrust else { return (.performDefaultHandling, nil) }
         return (.useCredential, URLCredential(trust: trust))
@@ -152,6 +155,13 @@ final class EveryQuestion: EveryEvent, URLSessionDataDelegate, URLSessionDownloa
         answer { completionHandler(Answers.body) }
     }
     func urlSession(
+        _ session: URLSession, task: URLSessionTask, needNewBodyStreamFrom offset: Int64,
+        completionHandler: @escaping @Sendable (InputStream?) -> Void
+    ) {
+        note("rest", session)
+        answer { completionHandler(Answers.rest(from: offset)) }
+    }
+    func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
         completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
     ) {
@@ -198,6 +208,10 @@ final class EveryAsyncQuestion: EveryEvent, URLSessionDataDelegate, URLSessionDo
     func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask) async -> InputStream? {
         note("async body", session)
         return Answers.body
+    }
+    func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask, from offset: Int64) async -> InputStream? {
+        note("async rest", session)
+        return Answers.rest(from: offset)
     }
     func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse
