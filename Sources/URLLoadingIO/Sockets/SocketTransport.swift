@@ -146,13 +146,11 @@ package final class SocketTransport: Transport {
             throw error
         }
         mark?.apply(to: descriptor, for: address)
-        // Registered only then: a socket that is not connecting reports a hang-up. A peer on this machine has answered
-        // before the call returns, and the call says "in progress" all the same: asking again spares a wait.
+        // Registered only then: a socket that is not connecting reports a hang-up. That a peer on this machine has answered
+        // by now is not asked at once: it saves a wait, and costs handshakes made side by side 8 % more on one thread, for
+        // each peer is woken alone.
         var isConnected = false
-        do throws(IOFailure) {
-            isConnected = try advance(descriptor, address)
-            if !isConnected { isConnected = try advance(descriptor, address) }
-        } catch {
+        do throws(IOFailure) { isConnected = try advance(descriptor, address) } catch {
             _ = csys_close(descriptor)
             throw error
         }
