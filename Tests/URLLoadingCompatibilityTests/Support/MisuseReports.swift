@@ -16,6 +16,8 @@ final class MisuseReports: Sendable {
     init(_ task: URLSessionTask) {
         self.task = task
         Self.isInstalled
+        // Of one that was here before it, and is gone.
+        Self.all.withLock { $0.removeAll { $0.task == ObjectIdentifier(task) } }
     }
 
     var all: [String] {
