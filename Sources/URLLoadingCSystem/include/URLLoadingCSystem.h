@@ -32,10 +32,8 @@ typedef struct {
 
 /// A poll set. Returns a descriptor, or -errno.
 int csys_poll_create(void);
-/// Adds `descriptor`, edge-triggered, for reading and hang-up, and for writing if asked to. Returns 0 or -errno.
-int csys_poll_add(int poll, int descriptor, void *key, bool hears_writable);
-/// From now on it is heard of writing, too; at once if that is possible at once. Returns 0 or -errno.
-int csys_poll_hear_writable(int poll, int descriptor, void *key);
+/// Adds `descriptor`, edge-triggered, for reading, writing and hang-up. Returns 0 or -errno.
+int csys_poll_add(int poll, int descriptor, void *key);
 /// Waits at most `nanoseconds` (< 0: for ever; 0: not at all). Returns the number of events, or -errno.
 int csys_poll_wait(int poll, csys_event *events, int capacity, int64_t nanoseconds);
 /// A descriptor that ends a `csys_poll_wait` on `poll`, reported with a null key. Returns it, or -errno.

@@ -29,17 +29,9 @@ static inline int result(int value) { return value < 0 ? -errno : value; }
 
 int csys_poll_create(void) { return result(epoll_create1(EPOLL_CLOEXEC)); }
 
-static int poll_control(int poll, int operation, int descriptor, void *key, uint32_t more) {
-    struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET | more, .data.ptr = key};
-    return result(epoll_ctl(poll, operation, descriptor, &event));
-}
-
-int csys_poll_add(int poll, int descriptor, void *key, bool hears_writable) {
-    return poll_control(poll, EPOLL_CTL_ADD, descriptor, key, hears_writable ? EPOLLOUT : 0);
-}
-
-int csys_poll_hear_writable(int poll, int descriptor, void *key) {
-    return poll_control(poll, EPOLL_CTL_MOD, descriptor, key, EPOLLOUT);
+int csys_poll_add(int poll, int descriptor, void *key) {
+    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = key};
+    return result(epoll_ctl(poll, EPOLL_CTL_ADD, descriptor, &event));
 }
 
 int csys_poll_wait(int poll, csys_event *events, int capacity, int64_t nanoseconds) {

@@ -72,20 +72,12 @@ package final class Poller: Sendable {
     }
 
     /// Registers `descriptor` once, for its whole life; closing it ends the registration.
-    /// - Parameter hearsWrites: Whether the slot hears of room to write. A socket that can be written to says so at
-    ///   once, which wakes the thread for nothing where nobody waits for it: see `hearWrites`.
-    package func register(_ descriptor: Int32, _ slot: PollSlot, hearsWrites: Bool = false) throws(IOFailure) {
+    package func register(_ descriptor: Int32, _ slot: PollSlot) throws(IOFailure) {
         let failure = startFailure.load(ordering: .acquiring)
         guard failure == 0 else { throw IOFailure(.system(failure), .open) }
         guard wakeUp >= 0 else { throw IOFailure(.system(-wakeUp), .open) }
-        let result = csys_poll_add(poll, descriptor, Unmanaged.passUnretained(slot).toOpaque(), hearsWrites)
+        let result = csys_poll_add(poll, descriptor, Unmanaged.passUnretained(slot).toOpaque())
         guard result == 0 else { throw IOFailure(.system(-result), .open) }
-    }
-
-    /// From now on the slot hears of room to write as well, at once if there is some.
-    func hearWrites(_ descriptor: Int32, _ slot: PollSlot) throws(IOFailure) {
-        let result = csys_poll_hear_writable(poll, descriptor, Unmanaged.passUnretained(slot).toOpaque())
-        guard result == 0 else { throw IOFailure(.system(-result), .write) }
     }
 
     // MARK: Waiting

@@ -10,8 +10,6 @@ package final class SocketTransport: Transport {
     private let isClosed = Atomic<Bool>(false)
     /// Only touched by the task that connects.
     private nonisolated(unsafe) var isConnected: Bool
-    /// Who could always write has not asked to hear of room.
-    private let hearsWrites: Atomic<Bool>
     /// The last read filled its buffer: there may be more, of which the slot has heard already.
     private let hasFilled = Atomic<Bool>(false)
 
@@ -20,14 +18,12 @@ package final class SocketTransport: Transport {
         self.descriptor = descriptor
         self.peer = peer
         self.isConnected = isConnected
-        // Room to write is how a socket says that it is connected.
-        hearsWrites = Atomic(!isConnected)
         slot = Poller.shared.borrowSlot()
         if let relay { slot.relay(to: relay) }
         // Requests and answers are written whole: nothing is gained by waiting for more.
         if peer?.family != .unix { _ = csys_set_no_delay(descriptor) }
         do throws(IOFailure) {
-            try Poller.shared.register(descriptor, slot, hearsWrites: !isConnected)
+            try Poller.shared.register(descriptor, slot)
         } catch {
             close()
             throw error
@@ -60,13 +56,13 @@ package final class SocketTransport: Transport {
         hasFilled.store(moved == buffer.count, ordering: .relaxed)
         if moved > 0 { return .moved(moved) }
         if moved == 0 { return .end }
-        return try outcome(moved, .read)
+        return try Self.outcome(moved, .read)
     }
 
     package func write(_ bytes: UnsafeRawBufferPointer) throws(IOFailure) -> Progress {
         try checkOpen(.write)
         let moved = csys_send(descriptor, bytes.baseAddress, bytes.count)
-        return moved >= 0 ? .moved(moved) : try outcome(moved, .write)
+        return moved >= 0 ? .moved(moved) : try Self.outcome(moved, .write)
     }
 
     package func sendFile(_ file: FileReader, at offset: Int64, count: Int) throws(IOFailure) -> Progress? {
@@ -77,7 +73,7 @@ package final class SocketTransport: Transport {
         switch Int32(-moved) {
         // Not every file system has it.
         case EINVAL, ENOSYS, EOPNOTSUPP: return nil
-        default: return try outcome(moved, .write)
+        default: return try Self.outcome(moved, .write)
         }
     }
 
@@ -86,12 +82,10 @@ package final class SocketTransport: Transport {
         guard isOpen else { throw IOFailure(.system(EBADF), operation) }
     }
 
-    private func outcome(_ result: Int, _ operation: IOFailure.Operation) throws(IOFailure) -> Progress {
+    private static func outcome(_ result: Int, _ operation: IOFailure.Operation) throws(IOFailure) -> Progress {
         let error = Int32(-result)
         guard error == EAGAIN else { throw IOFailure(.system(error), operation) }
-        guard operation != .read else { return .blocked(.read) }
-        if !hearsWrites.exchange(true, ordering: .relaxed) { try Poller.shared.hearWrites(descriptor, slot) }
-        return .blocked(.write)
+        return .blocked(operation == .read ? .read : .write)
     }
 
     package func hasPendingInput(askingKernel asks: Bool) -> Bool {
