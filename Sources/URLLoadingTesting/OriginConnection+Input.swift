@@ -94,7 +94,7 @@ extension OriginConnection {
         }
     }
 
-    private func event() throws(Ending) -> HTTP1Event? {
+    func event() throws(Ending) -> HTTP1Event? {
         do throws(WireViolation) { return try input.next(&codec) } catch { throw .close }
     }
 

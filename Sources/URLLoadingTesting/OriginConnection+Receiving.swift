@@ -29,7 +29,7 @@ extension OriginConnection {
         _ request: inout TestOrigin.RecordedRequest, _ receiver: any OriginReceiver
     ) async throws(Ending) -> (TestOrigin.Answer, leavesBody: Bool) {
         defer { receiver.end() }
-        if let answer = try await take(receiver.begin()) { return (answer, !codec.isReceiveComplete) }
+        if let answer = try await take(receiver.begin()) { return try early(answer) }
         try await expectation(request)
         try await meet(.requestBody(after: 0)) { $0.isRequestBody(upTo: 0) }
         while true {
@@ -40,7 +40,7 @@ extension OriginConnection {
                 while !rest.isEmpty {
                     let (taken, steps) = receiver.take(rest)
                     rest = rest.dropFirst(taken)
-                    if let answer = try await take(steps) { return (answer, !codec.isReceiveComplete) }
+                    if let answer = try await take(steps) { return try early(answer) }
                 }
                 let read = request.bodyCount
                 try await meet(.requestBody(after: read)) { $0.isRequestBody(upTo: read) }
@@ -50,6 +50,17 @@ extension OriginConnection {
             default: throw .close
             }
         }
+    }
+
+    /// An answer that did not wait for the end of the request.
+    private func early(_ answer: TestOrigin.Answer) throws(Ending) -> (TestOrigin.Answer, leavesBody: Bool) {
+        // Of a request without content, or whose content is here, only the word of the end is missing.
+        if codec.remainingLength == 0 { _ = try event() }
+        guard !codec.isReceiveComplete else { return (answer, false) }
+        // What would come next on this connection would be lost: the client is told (RFC 9112 9.6).
+        var answer = answer
+        answer.headers[.connection] = "close"
+        return (answer, true)
     }
 
     private func take(_ steps: [OriginStep]) async throws(Ending) -> TestOrigin.Answer? {

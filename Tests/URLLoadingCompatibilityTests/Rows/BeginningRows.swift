@@ -146,7 +146,11 @@ struct BeginningRows {
     func delayedControls() async throws {
         try await withTestOrigin { origin in
             Self.routes(origin)
-            let delegate = Beginner()
+            let delegate = Beginner(), mayAnswer = DispatchSemaphore(value: 0)
+            delegate.onDelayed = { _ in
+                mayAnswer.wait()
+                return (.continueLoading, nil)
+            }
             let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
             let far = session.dataTask(with: origin.url()), near = session.dataTask(with: origin.url())
             far.earliestBeginDate = .distantFuture
@@ -156,8 +160,10 @@ struct BeginningRows {
             #expect((far.error as? URLError)?.code == .cancelled)
             near.earliestBeginDate = Date(timeIntervalSinceNow: 0.02)
             near.resume()
+            // Its date may come first: it goes on when the delegate has answered.
             near.suspend()
             #expect(near.state == .suspended)
+            mayAnswer.signal()
             await delegate.asked.reaches(1)
             try await Task.sleep(for: .milliseconds(10))
             #expect(origin.counts.accepted == 0 && near.state == .suspended)

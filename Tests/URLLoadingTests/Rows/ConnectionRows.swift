@@ -93,14 +93,20 @@ struct ConnectionRows {
     func resourceTimeoutWhileWaiting() async throws {
         try await withTestOrigin { origin in
             origin.route("/stall", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
+            let clock = ManualClock()
             var configuration = Configuration.ephemeral
             configuration.maximumConnectionsPerHost = 1
+            configuration.use(clock)
             try await withSession(configuration) { session in
                 let first = Task { try await session.data(from: origin.url("/stall")) }
                 try await origin.wait { $0.stalled == 1 }
                 var request = Request(url: origin.url("/stall"))
-                request.resourceTimeout = .milliseconds(30)
-                await expectFailure(.resourceTimeout, .local, .connecting) { try await session.data(for: request) }
+                request.resourceTimeout = .seconds(30)
+                let limited = request
+                async let ended: Void = expectFailure(.resourceTimeout, .local, .connecting) { try await session.data(for: limited) }
+                while !session.connectionsDescription.hasSuffix("1 waiting") { try await Task.sleep(for: .microseconds(200)) }
+                clock.advance(by: .seconds(30))
+                await ended
                 first.cancel()
                 await expectFailure(.cancelled) { try await first.value }
             }

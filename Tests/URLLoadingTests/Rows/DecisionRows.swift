@@ -90,7 +90,7 @@ struct DecisionRows {
             func dawdling(_ limit: Duration, _ fallback: RedirectDecision?) -> Decisions {
                 var decisions = Decisions()
                 decisions.redirect = Decision(within: limit, otherwise: fallback) { _ in
-                    try await Task.sleep(for: .milliseconds(200))
+                    try await Task.sleep(for: limit < .seconds(1) ? .seconds(3600) : .milliseconds(1))
                     return .follow
                 }
                 return decisions

@@ -235,27 +235,42 @@ struct EventRows {
         await expectEmpty(session)
         await expectFailure(.cancelled) { try await listening.task.value }
 
-        // An idle timeout is a lost connection; the resource timeout is one for all of them.
-        let silent = ScriptedPeer(script, script)
-        let (others, time) = Self.rig(silent)
+        // An idle timeout is a lost connection.
+        let (others, time) = Self.rig(ScriptedPeer(script, script))
         let second = Session(others)
         var request = Request(url: Self.page)
         request.idleTimeout = .seconds(10)
+        let silent = Listening(second.events(for: request, reconnection: Self.exact))
+        try await silent.until(1)
+        // A load that a late word for its slot has woken in this moment is not idle, and begins to wait anew.
+        while time.time.sleeping == 0 {
+            if time.time.waiting.count > 0 { time.advance(by: .seconds(10)) }
+            try await Task.sleep(for: .microseconds(200))
+        }
+        time.advance(by: .seconds(3))
+        try await silent.until(2)
+        await expectEmpty(second)
+        await expectFailure(.cancelled) { try await silent.task.value }
+    }
+
+    @Test("the resource timeout is one for all connections, and for the waits between them")
+    func wholeTime() async throws {
+        let ending: [ScriptedPeer.Step] = [.takeUntil("\r\n\r\n"), .give(Self.head + "data: a\n\n"), .end]
+        let (others, time) = Self.rig(ScriptedPeer(ending, [.takeUntil("\r\n\r\n"), .give(Self.head + "data: b\n\n"), .hold]))
+        let second = Session(others)
+        var request = Request(url: Self.page)
         request.resourceTimeout = .seconds(20)
         let limited = Listening(second.events(for: request, reconnection: Self.exact))
-        try await limited.until(1)
-        try await time.untilWaiting()
-        time.advance(by: .seconds(10))
         try await time.untilSleeping()
         time.advance(by: .seconds(3))
         try await limited.until(2)
         try await time.untilWaiting()
-        time.advance(by: .seconds(7))
+        time.advance(by: .seconds(17))
         await expectFailure(.resourceTimeout) { try await limited.task.value }
         await expectEmpty(second)
 
         // And it does not wait longer than that to connect again.
-        let (third, clock3) = Self.rig(ScriptedPeer([.takeUntil("\r\n\r\n"), .give(Self.head + "data: a\n\n"), .end]))
+        let (third, clock3) = Self.rig(ScriptedPeer(ending))
         let last = Session(third)
         request.resourceTimeout = .seconds(2)
         let short = Listening(last.events(for: request, reconnection: Self.exact))

@@ -133,6 +133,8 @@ struct ResumableUploadRows {
             #expect(server.requests == ["POST /files", "HEAD \(path)", "PATCH \(path)"])
             #expect(events.tokens.map(\.url) == [origin.url(path)])
             #expect(events.words.filter { $0 == "interrupted" || $0.hasPrefix("resumed") }.count == 2)
+            // A question without content leaves its connection to what follows.
+            #expect(Set(origin.requests.suffix(2).map(\.connection)).count == 1)
             // Who asks stays the same; what is sent has another type now.
             for sent in origin.requests.suffix(2) {
                 #expect(sent.headers[.authorization] == "Bearer x" && sent.headers["X-Tenant"] == "north")

@@ -117,33 +117,36 @@ struct StallRows {
     func connecting() async throws {
         // A queue of one that nobody empties: what comes later gets no answer from the kernel.
         let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0), backlog: 0)
-        defer { listener.close() }
-        var fillers: [SocketTransport] = []
-        defer { for filler in fillers { filler.close() } }
-        let address = listener.address
-        for _ in 0..<4 {
-            let token = StopToken()
-            let filler = Task { try await SocketTransport.connect(to: address, token) }
-            Poller.shared.schedule(Stopper(token), at: Poller.now() + 50_000_000)
-            if let connected = try? await filler.value { fillers.append(connected) } else { break }
+        let filler = try await SocketTransport.connect(to: listener.address, StopToken())
+        defer {
+            filler.close()
+            listener.close()
         }
-        #expect(fillers.count < 4)
-        var configuration = Configuration.ephemeral
-        configuration.idleTimeout = .milliseconds(50)
-        try await withSession(configuration) { session in
-            await expectFailure(.idleTimeout, .peer, .connecting) { try await session.data(from: url("http://127.0.0.1:\(address.port)/")) }
-        }
-        configuration.idleTimeout = nil
-        configuration.resourceTimeout = .milliseconds(50)
-        try await withSession(configuration) { session in
-            await expectFailure(.resourceTimeout, .local, .connecting) { try await session.data(from: url("http://127.0.0.1:\(address.port)/")) }
+        let target = try url("http://127.0.0.1:\(listener.address.port)/")
+        try await bothTimeouts(.connecting) { _ in } of: { session in
+            try await session.data(from: target)
         }
     }
 
-    private final class Stopper: TimerTarget {
-        private let token: StopToken
-        init(_ token: StopToken) { self.token = token }
-        func timerFired(now: Int64) { token.stop(.deadline) }
+    /// What waits for its peer in a phase ends there by either limit.
+    private func bothTimeouts(
+        _ phase: LoadError.Phase, _ change: (inout Configuration) -> Void,
+        of load: @escaping @Sendable (Session) async throws -> (Data, Response)
+    ) async throws {
+        for (reason, party) in [(LoadError.Reason.idleTimeout, LoadError.Party.peer), (.resourceTimeout, .local)] {
+            let clock = ManualClock()
+            var configuration = Configuration.ephemeral
+            change(&configuration)
+            configuration.use(clock)
+            configuration.idleTimeout = reason == .idleTimeout ? .seconds(60) : nil
+            configuration.resourceTimeout = reason == .resourceTimeout ? .seconds(60) : nil
+            try await withSession(configuration) { session in
+                async let ended: Void = expectFailure(reason, party, phase) { try await load(session) }
+                try await clock.untilWaiting()
+                clock.advance(by: .seconds(60))
+                await ended
+            }
+        }
     }
 
     @Test("security 83: a resolver that does not answer")
@@ -155,14 +158,9 @@ struct StallRows {
             gate.wait()
             return .failure(IOFailure(.hostNotFound(name), .resolve))
         }
-        configuration.idleTimeout = .milliseconds(30)
-        try await withSession(configuration) { session in
-            await expectFailure(.idleTimeout, .peer, .resolving) { try await session.data(from: url("http://slow.example/")) }
-        }
-        configuration.idleTimeout = nil
-        configuration.resourceTimeout = .milliseconds(30)
-        try await withSession(configuration) { session in
-            await expectFailure(.resourceTimeout, .local, .resolving) { try await session.data(from: url("http://slow.example/")) }
+        let resolver = configuration.resolver
+        try await bothTimeouts(.resolving) { $0.resolver = resolver } of: { session in
+            try await session.data(from: url("http://slow.example/"))
         }
     }
 

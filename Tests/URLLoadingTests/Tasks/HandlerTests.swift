@@ -103,14 +103,16 @@ struct HandlerTests {
         #expect(error?.underlying is Oops)
 
         let (stuck, release) = AsyncStream.makeStream(of: Void.self)
+        let asked = Flag()
         let never = session(Stub { request, _ in
+            asked.raise()
             // Deaf to its cancellation.
             await Task { for await _ in stuck {} }.value
             return .response(Response(url: request.url))
         })
         let task = never.dataTask(from: Self.url)
         task.resume()
-        try await Task.sleep(for: .milliseconds(5))
+        await asked.wait()
         never.invalidateAndCancel()
         await expectFailure(.cancelled) { try await task.value }
         await never.invalidated()
@@ -133,10 +135,12 @@ struct HandlerTests {
     @Test("handlers behind handlers that never return do not hold the load", arguments: [false, true])
     func nested(_ inBody: Bool) async throws {
         let (stuck, release) = AsyncStream.makeStream(of: [UInt8].self)
+        let asked = Flag()
         struct Deaf: AsyncSequence, AsyncIteratorProtocol {
-            let stuck: AsyncStream<[UInt8]>
+            let stuck: AsyncStream<[UInt8]>, asked: Flag
             mutating func next() async -> [UInt8]? {
                 let stuck = stuck
+                asked.raise()
                 await Task { for await _ in stuck {} }.value
                 return nil
             }
@@ -148,8 +152,11 @@ struct HandlerTests {
         }
         let session = session(
             Stub { request, _ in
-                if !inBody { _ = await Task { for await _ in stuck {} }.value }
-                return .response(Response(url: request.url), body: Deaf(stuck: stuck))
+                if !inBody {
+                    asked.raise()
+                    _ = await Task { for await _ in stuck {} }.value
+                }
+                return .response(Response(url: request.url), body: Deaf(stuck: stuck, asked: asked))
             },
             Stub { request, client in
                 let answer = try await client.next.load(request)
@@ -158,7 +165,7 @@ struct HandlerTests {
         let task = session.dataTask(from: Self.url)
         task.resume()
         if inBody { _ = try await task.response }
-        try await Task.sleep(for: .milliseconds(5))
+        await asked.wait()
         task.cancel()
         await expectFailure(.cancelled) { try await task.value }
         session.invalidateAndCancel()
