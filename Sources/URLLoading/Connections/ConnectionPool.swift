@@ -104,9 +104,9 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
                 guard state.shared.mostConnections + state.pool.idleCount > state.pool.maximumIdle else { return (nil, nil) }
                 let resting = state.shared.connections.filter { $0.streamCount == 0 }
                 guard resting.count + state.pool.idleCount > state.pool.maximumIdle,
-                    let oldest = resting.min(by: { $0.restsSince < $1.restsSince })
+                    let oldest = resting.min(by: { $0.rest < $1.rest })
                 else { return (nil, nil) }
-                if let since = state.pool.oldestIdle, since < oldest.restsSince { return (state.pool.evictOldest(), nil) }
+                if let rest = state.pool.firstRest, rest < oldest.rest { return (state.pool.evictOldest(), nil) }
                 // Nobody waits for a place on what nobody uses.
                 _ = state.shared.remove(oldest, oldest.route)
                 return (nil, oldest)
@@ -127,6 +127,11 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     let keepsConnections: Bool
 
     func withSharing<R: Sendable>(_ body: (inout Sharing) -> R) -> R { state.withLock { body(&$0.shared) } }
+
+    /// The same, with the number of a shared connection that comes to rest by it.
+    func withSharingAndRest<R: Sendable>(_ body: (inout Sharing, UInt64) -> R) -> R {
+        state.withLock { body(&$0.shared, $0.pool.nextRest()) }
+    }
 
     /// The same, when a route turned out to speak HTTP/2: who waits for a connection of his own asks again.
     func withSharingAndQueue<R: Sendable>(_ route: Route, _ body: (inout Sharing) -> R) -> (R, [PollSlot]) {

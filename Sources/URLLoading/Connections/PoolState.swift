@@ -31,9 +31,17 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         }
     }
 
+    /// A connection that rests: since when, and after how many others. Moments tell which have rested for too long, but
+    /// not which of two rests longer: the clock ticks every few milliseconds, and many exchanges end within one tick.
+    struct Idle {
+        let connection: Connection
+        let since: Int64
+        let order: UInt64
+    }
+
     /// The connections to one route.
     struct Host {
-        var idle: [(connection: Connection, since: Int64)] = []
+        var idle: [Idle] = []
         var connecting = 0
         var leased = 0
         var resting = 0
@@ -69,6 +77,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
 
     private(set) var hosts: [Route: Host] = [:]
     private(set) var idleCount = 0
+    private var rests: UInt64 = 0
     let perHost: Int
     let maximumIdle: Int
     /// Nothing is kept any more.
@@ -104,7 +113,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
             guard host.idle.isEmpty, host.waiting.count == 0, host.count < perHost else { return nil }
         }
         guard idleCount > 0, let other = hosts.filter({ !$0.value.idle.isEmpty && $0.key.isForwarded(as: route) })
-            .max(by: { $0.value.idle[$0.value.idle.count - 1].since < $1.value.idle[$1.value.idle.count - 1].since })?.key,
+            .max(by: { $0.value.idle[$0.value.idle.count - 1].order < $1.value.idle[$1.value.idle.count - 1].order })?.key,
             let newest = update(other, { $0.idle.popLast() })
         else { return nil }
         idleCount -= 1
@@ -176,6 +185,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         let keeps = reusable && !isDraining && maximumIdle > 0
         let perHost = perHost
         var isKept = false
+        let order = nextRest()
         let next: Waiter? = update(route) { host in
             if reusable, let next = host.waiting.popFirst() {
                 next.turn = .use(connection)
@@ -184,7 +194,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
             }
             host.leased -= 1
             guard keeps else { return host.placeIsFree(of: perHost) }
-            host.idle.append((connection, now))
+            host.idle.append(Idle(connection: connection, since: now, order: order))
             isKept = true
             return nil
         }
@@ -227,6 +237,14 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
 
     /// When the oldest idle connection began to be idle.
     var oldestIdle: Int64? { hosts.values.compactMap { $0.idle.first?.since }.min() }
+    /// Which one that is, counted with the others of `nextRest`.
+    var firstRest: UInt64? { hosts.values.compactMap { $0.idle.first?.order }.min() }
+
+    /// The number of a connection that comes to rest now.
+    mutating func nextRest() -> UInt64 {
+        rests &+= 1
+        return rests
+    }
 
     /// From now on nothing is kept. Returns what was idle.
     mutating func drain() -> [Connection] {
@@ -248,7 +266,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
 
     mutating func evictOldest() -> Connection? {
         guard let (route, host) = hosts.filter({ !$0.value.idle.isEmpty })
-            .min(by: { $0.value.idle[0].since < $1.value.idle[0].since })
+            .min(by: { $0.value.idle[0].order < $1.value.idle[0].order })
         else { return nil }
         let oldest = host.idle[0].connection
         hosts[route]?.idle.removeFirst()

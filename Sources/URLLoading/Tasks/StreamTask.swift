@@ -69,6 +69,14 @@ public final class StreamTask: Sendable, CustomStringConvertible {
     /// Who decides about its peer, where the session has nobody. Before it begins, by whoever is about to begin it.
     package func decide(by decisions: Decisions) { load.decide(by: decisions) }
 
+    /// Waits until it is connected, whether it may still be written to or not.
+    @concurrent
+    package func connected() async throws(LoadError) {
+        do throws(LoadError) { try await load.write(Data(), within: nil) } catch {
+            guard error.reason == .streamClosed else { throw error }
+        }
+    }
+
     /// Time and bytes of a stream that has ended; its one transaction is the connection.
     package var metrics: LoadMetrics { load.metrics }
 

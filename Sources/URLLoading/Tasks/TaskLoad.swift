@@ -394,8 +394,9 @@ final class TaskLoad: Load, @unchecked Sendable {
 
     @inline(never)
     private func complete(_ outcome: LoadTaskState.Outcome, _ trailers: Headers = Headers()) {
-        end(outcome.error)
+        // Whoever hears of the end may go on with the file at once.
         download?.leave()
+        end(outcome.error)
         state.withLock { $0.end(outcome, trailers) }.wake()
     }
 

@@ -11,7 +11,6 @@
 #include <netdb.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -66,6 +65,9 @@ int csys_shutdown_write(int descriptor);
 /// Makes `close` send a reset instead of a clean end: for test servers that misbehave.
 int csys_set_reset_on_close(int descriptor);
 int csys_local_address(int descriptor, struct sockaddr_storage *address, socklen_t *length);
+/// Our own address on the way to a peer, as the routes are now. Nothing is sent.
+int csys_address_towards(
+    const struct sockaddr *peer, socklen_t size, struct sockaddr_storage *address, socklen_t *length);
 int csys_close(int descriptor);
 
 /// Never raises SIGPIPE. Return the count moved, or -errno.

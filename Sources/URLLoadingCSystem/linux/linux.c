@@ -169,6 +169,17 @@ int csys_local_address(int descriptor, struct sockaddr_storage *address, socklen
     return result(getsockname(descriptor, (struct sockaddr *)address, length));
 }
 
+int csys_address_towards(
+    const struct sockaddr *peer, socklen_t size, struct sockaddr_storage *address, socklen_t *length) {
+    int descriptor = result(socket(peer->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (descriptor < 0) return descriptor;
+    // Of a socket of datagrams that looks up the route, and no more.
+    int looked = result(connect(descriptor, peer, size));
+    if (looked >= 0) looked = csys_local_address(descriptor, address, length);
+    close(descriptor);
+    return looked;
+}
+
 // EINTR after close(2) on Linux means the descriptor is gone all the same: never retried.
 int csys_close(int descriptor) { return result(close(descriptor)); }
 

@@ -108,6 +108,7 @@ extension Configuration {
         if let policy = ProxyPolicy(values.proxies) { proxies = policy }
         (allowsCellularAccess, allowsExpensiveNetworkAccess) = (values.allowsCellular, values.allowsExpensive)
         allowsConstrainedNetworkAccess = values.allowsConstrained
+        networkMonitor = values.monitor
         waitsForConnectivity = values.waitsForConnectivity
         trafficClass = TrafficClass(values.serviceType)
         tls.minimumVersion = values.minimumTLS == .TLSv13 ? .tls13 : .tls12

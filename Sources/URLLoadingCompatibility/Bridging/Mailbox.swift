@@ -28,6 +28,7 @@ struct Mailbox: Sendable {
         case closed(URLSessionWebSocketTask.CloseCode, Data?)
         case readClosed
         case writeClosed
+        case betterRoute
         /// The last call of a stream whose connection was given away.
         case captured(CapturedStreams)
         case metrics(LoadMetrics)

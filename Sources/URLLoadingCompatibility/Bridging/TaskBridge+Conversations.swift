@@ -36,6 +36,7 @@ extension TaskBridge: WebSocketSink {
         switch call {
         case .readClosed: streamDelegate?.urlSession(session, readClosedFor: task)
         case .writeClosed: streamDelegate?.urlSession(session, writeClosedFor: task)
+        case .betterRoute: streamDelegate?.urlSession(session, betterRouteDiscoveredFor: task)
         case .captured(let streams):
             streamDelegate?.urlSession(session, streamTask: task, didBecome: streams.input, outputStream: streams.output)
             leave(session, task)
@@ -73,5 +74,11 @@ extension TaskBridge: WebSocketSink {
             }
             finish(error)
         }
+    }
+
+    /// Asks the system for nobody's sake no changes.
+    func watchRoutes(of stream: StreamTask) {
+        guard streamDelegate != nil else { return }
+        Task { await stream.watchRoutes { self.hear(.betterRoute) } }
     }
 }

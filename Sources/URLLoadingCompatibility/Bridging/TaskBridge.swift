@@ -118,6 +118,7 @@ final class TaskBridge: LoadSink, Sendable {
             return (!state.hasBegun, state.load)
         }
         if isFirst, hasOtherTrustee { load?.decide(by: decisions) }
+        if isFirst, case .stream(let stream)? = load { watchRoutes(of: stream) }
         let fate = obey(load, isHeldUp: false, priority)
         if let fate { finish(fate) }
     }
@@ -318,7 +319,7 @@ final class TaskBridge: LoadSink, Sendable {
             leave(session, task)
             stream.resume()
         case .opened, .closed: tell(call, session, task as? URLSessionWebSocketTask)
-        case .readClosed, .writeClosed, .captured: tell(call, session, task as? URLSessionStreamTask)
+        case .readClosed, .writeClosed, .betterRoute, .captured: tell(call, session, task as? URLSessionStreamTask)
         case .metrics(let metrics):
             let path = LatePath(session.core.networkMonitor)
             taskDelegate?.urlSession(session, task: task, didFinishCollecting: URLSessionTaskMetrics(metrics, original, path))

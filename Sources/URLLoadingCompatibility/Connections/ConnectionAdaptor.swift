@@ -6,6 +6,9 @@ import URLLoadingIO
 
 final class ConnectionAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, @unchecked Sendable {
     private let connection: NSURLConnection
+    // Of a download, on the delegate's queue: how much is in its file, and how much was when it went on last.
+    private var written: Int64 = 0
+    private var resumedAt: Int64 = 0
 
     init(_ connection: NSURLConnection) { self.connection = connection }
 
@@ -90,6 +93,7 @@ final class ConnectionAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownl
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64,
         totalBytesWritten: Int64, totalBytesExpectedToWrite: Int64
     ) {
+        written = totalBytesWritten
         downloadDelegate?.connection(
             connection, didWriteData: bytesWritten, totalBytesWritten: totalBytesWritten,
             expectedTotalBytes: totalBytesExpectedToWrite)
@@ -109,7 +113,16 @@ final class ConnectionAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownl
         }
     }
 
+    /// With what a download whose connection was lost goes on: as long as each time brings bytes, and somebody hears it.
+    private func rest(after error: (any Error)?) -> Data? {
+        guard downloadDelegate != nil, written > resumedAt, let error = error as? URLError, error.code == .networkConnectionLost
+        else { return nil }
+        resumedAt = written
+        return error.downloadTaskResumeData
+    }
+
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        if let rest = rest(after: error) { return connection.follow(session.downloadTask(withResumeData: rest)) }
         connection.end { delegate in
             if let error { return delegate.connection(connection, didFailWithError: error) }
             (delegate as? any NSURLConnectionDataDelegate)?.connectionDidFinishLoading(connection)

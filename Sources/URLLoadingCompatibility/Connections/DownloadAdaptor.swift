@@ -8,6 +8,8 @@ import URLLoadingIO
 final class DownloadAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, @unchecked Sendable {
     private let download: NSURLDownload
     private let failure = Lock<(any Error)?>(nil)
+    // On the delegate's queue.
+    private var decompresses = false
 
     init(_ download: NSURLDownload) { self.download = download }
 
@@ -40,8 +42,19 @@ final class DownloadAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownloa
         completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
     ) {
         download.delegate?.download(download, didReceive: response)
-        download.delegate?.download(download, decideDestinationWithSuggestedFilename: response.suggestedFilename ?? "download")
+        ask(response)
+        download.delegate?.download(download, decideDestinationWithSuggestedFilename: name(response))
         completionHandler(.becomeDownload)
+    }
+
+    private func ask(_ response: URLResponse) {
+        guard let type = response.mimeType, CompressedFile.isKnown(type) else { return }
+        decompresses = download.delegate?.download(download, shouldDecodeSourceDataOfMIMEType: type) == true
+    }
+
+    private func name(_ response: URLResponse?) -> String {
+        let name = response?.suggestedFilename ?? "download"
+        return decompresses ? CompressedFile.inner(name) : name
     }
 
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome downloadTask: URLSessionDownloadTask) {
@@ -54,6 +67,7 @@ final class DownloadAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownloa
     ) {
         guard let response = downloadTask.response else { return }
         download.delegate?.download(download, willResumeWith: response, fromByte: fileOffset)
+        ask(response)
     }
 
     func urlSession(
@@ -65,8 +79,11 @@ final class DownloadAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownloa
 
     func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {
         do {
-            let path = try download.take(location, suggested: downloadTask.response?.suggestedFilename)
+            if decompresses { try CompressedFile.decompress(location) }
+            let path = try download.take(location, suggested: name(downloadTask.response))
             download.delegate?.download(download, didCreateDestination: path)
+        } catch let error as URLError {
+            failure.withLock { $0 = error }
         } catch {
             failure.withLock { $0 = URLError(.cannotMoveFile, userInfo: [NSUnderlyingErrorKey: error]) }
         }

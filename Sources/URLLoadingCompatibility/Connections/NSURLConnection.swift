@@ -133,10 +133,13 @@ open class NSURLConnection: NSObject, @unchecked Sendable {
     }
 
     private func load(_ request: URLRequest?, _ session: URLSession) {
-        defer { session.finishTasksAndInvalidate() }
         guard let request else { return end { $0.connection(self, didFailWithError: URLError(.cancelled)) } }
         let isDownload = delegate is any NSURLConnectionDownloadDelegate
-        let task: URLSessionTask = isDownload ? session.downloadTask(with: request) : session.dataTask(with: request)
+        follow(isDownload ? session.downloadTask(with: request) : session.dataTask(with: request))
+    }
+
+    /// Begins a task: the first, or one that goes on where the one before it broke off.
+    final func follow(_ task: URLSessionTask) {
         let isOver = state.withLock { state in
             state.task = task
             return state.isOver
@@ -149,11 +152,11 @@ open class NSURLConnection: NSObject, @unchecked Sendable {
 
     /// The last call.
     final func end(_ call: (any NSURLConnectionDelegate) -> Void) {
-        let delegate = state.withLock { state -> (any NSURLConnectionDelegate)? in
+        let (delegate, session) = state.withLock { state -> ((any NSURLConnectionDelegate)?, URLSession?) in
             defer { state.isOver = true }
-            return state.isOver ? nil : state.delegate.take()
+            return (state.isOver ? nil : state.delegate.take(), state.session.take())
         }
+        session?.finishTasksAndInvalidate()
         if let delegate { call(delegate) }
-        state.withLock { $0.session = nil }
     }
 }

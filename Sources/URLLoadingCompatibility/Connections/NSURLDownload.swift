@@ -47,8 +47,9 @@ open class NSURLDownload: NSObject, @unchecked Sendable {
         begin()
     }
 
-    /// Nothing is decoded while it is loaded, so this is always false.
-    open class func canResumeDownloadDecoded(withEncodingMIMEType MIMEType: String) -> Bool { false }
+    /// Whether a download can go on whose file of this type was to be decompressed: of gzip it can, since nothing is
+    /// decompressed before it is whole.
+    open class func canResumeDownloadDecoded(withEncodingMIMEType MIMEType: String) -> Bool { CompressedFile.isKnown(MIMEType) }
 
     /// What was asked for; after redirects, the last request.
     open var request: URLRequest { state.withLock { $0.task }?.currentRequest ?? original }
@@ -127,8 +128,8 @@ open class NSURLDownload: NSObject, @unchecked Sendable {
     final func keep(_ data: Data?) { state.withLock { if !$0.deletesUponFailure { $0.resumeData = data } } }
 
     /// The file gets its name.
-    final func take(_ location: URL, suggested: String?) throws -> String {
-        let fallback = FileManager.default.temporaryDirectory.appendingPathComponent(suggested ?? "download").path
+    final func take(_ location: URL, suggested: String) throws -> String {
+        let fallback = FileManager.default.temporaryDirectory.appendingPathComponent(suggested).path
         let (path, overwrites) = state.withLock { $0.destination } ?? (fallback, false)
         let place = overwrites ? URL(fileURLWithPath: path) : Self.free(path)
         if overwrites { try? FileManager.default.removeItem(at: place) }

@@ -21,6 +21,10 @@ public protocol NSURLDownloadDelegate: NSObjectProtocol {
     func download(_ download: NSURLDownload, willResumeWith response: URLResponse, fromByte startingByte: Int64)
     /// So many bytes were written since the last such call.
     func download(_ download: NSURLDownload, didReceiveDataOfLength length: Int)
+    /// The file is compressed: whether it is to be decompressed when it is whole. Asked for files of the types
+    /// `application/gzip` and `application/x-gzip`, before their destination is. No by default; what is compressed only on
+    /// its way (`Content-Encoding`) always arrives decompressed.
+    func download(_ download: NSURLDownload, shouldDecodeSourceDataOfMIMEType encodingType: String) -> Bool
     /// The place to call ``NSURLDownload/setDestination(_:allowOverwrite:)``. Without a call the file goes to the folder for
     /// temporary files.
     func download(_ download: NSURLDownload, decideDestinationWithSuggestedFilename filename: String)
@@ -48,6 +52,7 @@ extension NSURLDownloadDelegate {
     public func download(_ download: NSURLDownload, didReceive response: URLResponse) {}
     public func download(_ download: NSURLDownload, willResumeWith response: URLResponse, fromByte startingByte: Int64) {}
     public func download(_ download: NSURLDownload, didReceiveDataOfLength length: Int) {}
+    public func download(_ download: NSURLDownload, shouldDecodeSourceDataOfMIMEType encodingType: String) -> Bool { false }
     public func download(_ download: NSURLDownload, decideDestinationWithSuggestedFilename filename: String) {}
     public func download(_ download: NSURLDownload, didCreateDestination path: String) {}
     public func downloadDidFinish(_ download: NSURLDownload) {}

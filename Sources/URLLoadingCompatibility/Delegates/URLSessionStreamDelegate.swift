@@ -8,7 +8,8 @@ public protocol URLSessionStreamDelegate: URLSessionTaskDelegate {
     /// Nothing more is written, after ``URLSessionStreamTask/closeWrite()``.
     func urlSession(_ session: URLSession, writeClosedFor streamTask: URLSessionStreamTask)
 
-    /// Never called: a stream stays on the network it was made on, and nobody here looks for a better one.
+    /// The networks of this machine have changed, and the peer would now be reached by another of its addresses than the
+    /// stream's. The stream stays where it is; whoever wants the other way makes a new one.
     func urlSession(_ session: URLSession, betterRouteDiscoveredFor streamTask: URLSessionStreamTask)
 
     /// The answer to ``URLSessionStreamTask/captureStreams()``: the last call about the task. Both streams are to be opened,
@@ -27,7 +28,9 @@ extension URLSessionStreamDelegate {
         nextDelegate(session, streamTask)?.urlSession(session, writeClosedFor: streamTask)
     }
 
-    public func urlSession(_ session: URLSession, betterRouteDiscoveredFor streamTask: URLSessionStreamTask) {}
+    public func urlSession(_ session: URLSession, betterRouteDiscoveredFor streamTask: URLSessionStreamTask) {
+        nextDelegate(session, streamTask)?.urlSession(session, betterRouteDiscoveredFor: streamTask)
+    }
 
     public func urlSession(
         _ session: URLSession, streamTask: URLSessionStreamTask, didBecome inputStream: InputStream,

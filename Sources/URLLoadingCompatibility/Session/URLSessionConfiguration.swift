@@ -1,5 +1,6 @@
 public import Foundation
 import Synchronization
+package import URLLoading
 import URLLoadingIO
 
 /// How a session behaves. A session takes a copy when it is made: later changes do not reach it.
@@ -25,6 +26,8 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         var allowsCellular = true
         var allowsExpensive = true
         var allowsConstrained = true
+        /// Who knows the networks: a test's own.
+        var monitor = NetworkMonitor.shared
         var waitsForConnectivity = false
         var minimumTLS = tls_protocol_version_t.TLSv12
         var maximumTLS = tls_protocol_version_t.TLSv13
@@ -56,6 +59,11 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     }
 
     init(_ values: Values) { state = Lock(values) }
+
+    final package var networkMonitor: NetworkMonitor {
+        get { values.monitor }
+        set { state.withLock { $0.monitor = newValue } }
+    }
 
     var values: Values { state.withLock { $0 } }
 

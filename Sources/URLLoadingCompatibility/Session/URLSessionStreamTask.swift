@@ -119,11 +119,12 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         }
     }
 
-    /// Gives the connection to a pair of streams, when all reads and writes that were asked for are over. The delegate
-    /// hears `didBecome`, and nothing after it: the task is over.
+    /// Gives the connection to a pair of streams, when it is made and all reads and writes that were asked for are over. The
+    /// delegate hears `didBecome`, and nothing after it: the task is over.
     open func captureStreams() {
         calls.append(.both) { [self] in
-            guard let stream = bridge?.stream else { return }
+            let result = await attempt { (stream) throws(LoadError) in try await stream.connected() }
+            guard result.failure == nil, let stream = bridge?.stream else { return }
             bridge?.hear(.captured(CapturedStreams(stream)))
         }
     }

@@ -29,6 +29,8 @@ package protocol PathChannel: AnyObject, Sendable {
 package protocol PathSource: Sendable {
     /// - Parameter hearsChanges: its slot is woken by changes.
     func open(hearsChanges: Bool) throws(IOFailure) -> any PathChannel
+    /// By which address of this machine a peer would be reached now; `nil` if by none.
+    func localAddress(towards peer: SocketAddress) -> SocketAddress?
 }
 
 /// The kernel of this machine: a netlink socket.
@@ -36,6 +38,15 @@ package struct SystemPaths: PathSource {
     package init() {}
 
     package func open(hearsChanges: Bool) throws(IOFailure) -> any PathChannel { try RouteSocket(hearsChanges: hearsChanges) }
+
+    package func localAddress(towards peer: SocketAddress) -> SocketAddress? {
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        guard peer.family != .unix,
+            peer.withSystemAddress({ csys_address_towards($0, $1, &storage, &length) }) == 0
+        else { return nil }
+        return SocketAddress(storage, length: length)
+    }
 }
 
 private final class RouteSocket: PathChannel {

@@ -39,6 +39,8 @@ package final class ScriptedPaths: PathSource {
         var refusal: IOFailure?
         /// Done once, in the middle of the next answer.
         var meanwhile: (@Sendable (ScriptedPaths) -> Void)?
+        var local: SocketAddress?
+        var asked = 0
     }
     fileprivate let state: Lock<State>
 
@@ -70,6 +72,19 @@ package final class ScriptedPaths: PathSource {
 
     /// Does something once, when the next table is asked for and before it is answered.
     package func meanwhile(_ body: @escaping @Sendable (ScriptedPaths) -> Void) { state.withLock { $0.meanwhile = body } }
+
+    /// From now on every peer is reached by this address.
+    package func reach(by local: SocketAddress?) { state.withLock { $0.local = local } }
+
+    /// How often somebody wanted to know.
+    package var asked: Int { state.withLock { $0.asked } }
+
+    package func localAddress(towards peer: SocketAddress) -> SocketAddress? {
+        state.withLock { state in
+            state.asked += 1
+            return state.local
+        }
+    }
 
     package func open(hearsChanges: Bool) throws(IOFailure) -> any PathChannel {
         let channel = ScriptedChannel(self, hearsChanges: hearsChanges)

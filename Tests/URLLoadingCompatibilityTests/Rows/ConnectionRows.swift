@@ -434,7 +434,8 @@ struct ConnectionRows {
             Self.onRunLoop(refused.done) { _ = NSURLDownload(request: locked, delegate: refused) }
             await refused.done.reaches(1)
             #expect(refused.words.all == ["begin", "first", "challenge", "cancelled", "fail -999"])
-            #expect(!NSURLDownload.canResumeDownloadDecoded(withEncodingMIMEType: "application/gzip"))
+            #expect(NSURLDownload.canResumeDownloadDecoded(withEncodingMIMEType: "application/gzip"))
+            #expect(!NSURLDownload.canResumeDownloadDecoded(withEncodingMIMEType: "application/macbinary"))
         }
     }
 

@@ -22,6 +22,7 @@ struct OldDelegateTableRows {
         "cache": "NSURLConnectionDataDelegate.connection(_:willCacheResponse:)",
         "finish": "NSURLConnectionDataDelegate.connectionDidFinishLoading(_:)",
         "written": "NSURLConnectionDownloadDelegate.connection(_:didWriteData:totalBytesWritten:expectedTotalBytes:)",
+        "resume": "NSURLConnectionDownloadDelegate.connectionDidResumeDownloading(_:totalBytesWritten:expectedTotalBytes:)",
         "file": "NSURLConnectionDownloadDelegate.connectionDidFinishDownloading(_:destinationURL:)",
     ]
     static let ofDownloads: [String: String] = [
@@ -34,23 +35,25 @@ struct OldDelegateTableRows {
         "response": "NSURLDownloadDelegate.download(_:didReceive:)",
         "resume": "NSURLDownloadDelegate.download(_:willResumeWith:fromByte:)",
         "data": "NSURLDownloadDelegate.download(_:didReceiveDataOfLength:)",
+        "decode": "NSURLDownloadDelegate.download(_:shouldDecodeSourceDataOfMIMEType:)",
         "destination": "NSURLDownloadDelegate.download(_:decideDestinationWithSuggestedFilename:)",
         "created": "NSURLDownloadDelegate.download(_:didCreateDestination:)",
         "finish": "NSURLDownloadDelegate.downloadDidFinish(_:)",
         "fail": "NSURLDownloadDelegate.download(_:didFailWithError:)",
     ]
-    /// A connection is not made of resume data, so it goes on with nothing.
-    static let neverCalled = [
-        "NSURLConnectionDownloadDelegate.connectionDidResumeDownloading(_:totalBytesWritten:expectedTotalBytes:)"
-    ]
-
     @Test("the tables have every method that a delegate of connections and downloads can have")
     func isWhole() throws {
         let surface = try PublicSurface(of: "URLLoadingCompatibility")
         let declared = surface.delegateMethods { $0.hasPrefix("NSURL") }
         #expect(declared.count > 25)
-        #expect((Array(Self.methods.values) + Array(Self.ofDownloads.values) + Self.neverCalled).sorted() == declared)
+        #expect((Array(Self.methods.values) + Array(Self.ofDownloads.values)).sorted() == declared)
     }
+
+    /// `printf 'what is in it' | gzip -n`
+    private static let packed: [UInt8] = [
+        0x1F, 0x8B, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x03, 0x2B, 0xCF, 0x48, 0x2C, 0x51, 0xC8, 0x2C, 0x56, 0xC8, 0xCC, 0x53,
+        0xC8, 0x2C, 0x01, 0x00, 0x26, 0x0A, 0xED, 0x8B, 0x0D, 0x00, 0x00, 0x00,
+    ]
 
     private static func routes(_ origin: TestOrigin) {
         origin.route("/from") { _ in .redirect("/to", status: .temporaryRedirect) }
@@ -63,6 +66,10 @@ struct OldDelegateTableRows {
             }
         }
         origin.route("/kept") { _ in .ok("kept", headers: ["Cache-Control": "max-age=60"]) }
+        origin.route("/packed") { _ in
+            .ok(.bytes(packed), headers: [.contentType: "application/gzip", "Content-Disposition": "attachment; filename=packed.gz"])
+        }
+        origin.route("/broken") { _ in .ok(.bytes(packed.dropLast()), headers: [.contentType: "application/x-gzip"]) }
         origin.route("/file") { request in
             guard request.headers[.range] == nil else {
                 return .status(
@@ -98,6 +105,10 @@ struct OldDelegateTableRows {
                 "storage elsewhere", "will send", "can", "challenge", "cancelled", "fail -999",
             ])
             try await run(URLRequest(url: origin.url("/file")), EveryFileCall(), ["storage elsewhere", "written", "file"])
+            origin.inject(.init(.responseBody(after: 1000), .close), onConnection: origin.counts.accepted + 1)
+            try await run(URLRequest(url: origin.url("/file")), EveryFileCall(), [
+                "storage elsewhere", "written", "resume 1000/2000", "written", "file",
+            ])
             let one = OneChallengeCall()
             try await Self.run(URLRequest(url: origin.url("/to")), one, one.queue, one.heard)
             #expect(one.heard.all == ["any challenge", "finish"])
@@ -139,6 +150,10 @@ struct OldDelegateTableRows {
             let beginning = ["storage", "begin", "will send"]
             await load("/from", beginning + ["will send again", "can", "challenge", "response", "destination", "data", "created", "finish"])
             await load("/cancel", beginning + ["can", "challenge", "cancelled", "fail -999"])
+            await load("/packed", beginning + ["response", "decode application/gzip", "destination", "data", "created", "finish"])
+            let packed = try String(contentsOf: folder.appendingPathComponent("packed"), encoding: .utf8)
+            #expect(packed == "what is in it")
+            await load("/broken", beginning + ["response", "decode application/x-gzip", "destination", "data", "fail -1015"])
             let data = try await Self.resumeData(origin)
             let delegate = EveryDownloadCall(folder), path = folder.appendingPathComponent("whole").path
             await Self.onRunLoop(delegate) { NSURLDownload(resumeData: data, delegate: delegate, path: path) }

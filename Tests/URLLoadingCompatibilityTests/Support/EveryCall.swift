@@ -66,6 +66,7 @@ class EveryEvent: NSObject, @unchecked Sendable {
     ) { note("resumed", session) }
     func urlSession(_ session: URLSession, readClosedFor streamTask: URLSessionStreamTask) { note("read closed", session) }
     func urlSession(_ session: URLSession, writeClosedFor streamTask: URLSessionStreamTask) { note("write closed", session) }
+    func urlSession(_ session: URLSession, betterRouteDiscoveredFor streamTask: URLSessionStreamTask) { note("better route", session) }
     func urlSession(
         _ session: URLSession, streamTask: URLSessionStreamTask, didBecome inputStream: InputStream, outputStream: OutputStream
     ) { note("streams", session) }

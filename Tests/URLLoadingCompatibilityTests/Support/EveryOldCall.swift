@@ -76,6 +76,9 @@ final class EveryFileCall: EveryConnectionCall, NSURLConnectionDownloadDelegate,
     func connection(
         _ connection: NSURLConnection, didWriteData bytesWritten: Int64, totalBytesWritten: Int64, expectedTotalBytes: Int64
     ) { note("written") }
+    func connectionDidResumeDownloading(_ connection: NSURLConnection, totalBytesWritten: Int64, expectedTotalBytes: Int64) {
+        note("resume \(totalBytesWritten)/\(expectedTotalBytes)")
+    }
     func connectionDidFinishDownloading(_ connection: NSURLConnection, destinationURL: URL) {
         note("file")
         heard.done.add()
@@ -118,6 +121,10 @@ final class EveryDownloadCall: NSObject, NSURLDownloadDelegate, @unchecked Senda
     func download(_ download: NSURLDownload, didReceiveDataOfLength length: Int) {
         note("data")
         heard.invalidated.add()
+    }
+    func download(_ download: NSURLDownload, shouldDecodeSourceDataOfMIMEType encodingType: String) -> Bool {
+        note("decode " + encodingType)
+        return true
     }
     func download(_ download: NSURLDownload, decideDestinationWithSuggestedFilename filename: String) {
         note("destination")

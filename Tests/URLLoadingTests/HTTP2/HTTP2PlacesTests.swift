@@ -234,11 +234,7 @@ struct HTTP2PlacesTests {
                 try await withSession(configuration) { session in
                     try await session.expect(one.url("/"), "ok")
                     try await session.expect(two.url("/"), "ok")
-                    // The first may come to rest after the second: the number holds when the next one rests.
-                    while one.counts.open > 0 {
-                        try await session.expect(two.url("/"), "ok")
-                        try await Task.sleep(for: .milliseconds(1))
-                    }
+                    try await one.wait { $0.open == 0 }
                     #expect(two.counts.open == 1)
                 }
             }

@@ -167,8 +167,8 @@ import URLLoadingWire
                 expect(host.waiting.count == inLine, "waiting miscounted")
                 expect(host.count <= state.perHost, "too many for one host")
                 if host.waiting.count > 0 { expect(host.count == state.perHost, "waiting, though there is a place") }
-                for (token, _) in host.idle {
-                    expect(!leased.contains { $0.token === token } && !closed.contains(ObjectIdentifier(token)), "idle, and owned elsewhere")
+                for idle in host.idle {
+                    expect(!leased.contains { $0.token === idle.connection } && !closed.contains(ObjectIdentifier(idle.connection)), "idle, and owned elsewhere")
                 }
                 idle += host.idle.count
             }
@@ -233,6 +233,24 @@ import URLLoadingWire
         #expect(state.oldestIdle == 5)
         guard case .use(let newest) = state.lease(route, makeWaiter: make) else { throw Unexpectedly("not reused") }
         #expect(newest === new)
+    }
+
+    @Test("of those that came to rest within one tick of the clock, the first goes")
+    func sameTick() throws {
+        let slot = Poller.shared.borrowSlot()
+        defer { Poller.shared.returnSlot(slot) }
+        let routes = try (0..<8).map { Route(origin: try Origin(scheme: "http", host: Origin.Host("\($0).example"))) }
+        let tokens = routes.map { _ in Token() }
+        var state = State(perHost: 1, maximumIdle: 1)
+        var gone: [Token] = []
+        for route in routes {
+            _ = state.lease(route) { State.Waiter(slot: slot) }
+            state.connected(route)
+        }
+        for (token, route) in zip(tokens, routes) {
+            if let closed = state.giveBack(token, route, reusable: true, now: 7).close { gone.append(closed) }
+        }
+        #expect(gone.map { token in tokens.firstIndex { $0 === token } } == Array(0..<7))
     }
 
     @Test("a connection to a proxy that forwards serves every origin of http, and no other proxy's, credentials or trust")

@@ -175,6 +175,34 @@ struct TokenRows {
         }
     }
 
+    /// Tries at the first word of the end whether the file can be gone on with.
+    private final class Heir: LoadObserver {
+        let couldClaim = Lock<Bool?>(nil)
+
+        func observe(_ event: LoadEvent, of load: LoadIdentity) {
+            guard case .completed(let error?) = event, let path = error.resumeToken?.record.path else { return }
+            let file = try? FileWriter.reopen(path).0
+            couldClaim.withLock { $0 = file?.claim() }
+            file?.unclaim()
+        }
+    }
+
+    @Test("whoever hears that a download has failed can go on with it at once")
+    func atOnce() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/file", faults: [.init(.responseBody(after: 700_000), .close)]) { DownloadRows.answer($0, "\"one\"") }
+            let heir = Heir()
+            var configuration = Configuration.ephemeral
+            configuration.observers = [heir]
+            try await withSession(configuration) { session in
+                let task = session.downloadTask(Request(url: origin.url("/file")))
+                task.resume()
+                await failure(.truncated) { try await task.value }?.resumeToken?.discard()
+            }
+            #expect(heir.couldClaim.withLock { $0 } == true)
+        }
+    }
+
     @Test("the same token in two downloads at once")
     func twoAtOnce() async throws {
         try await DownloadRows.with(stallsAfter: 700_000) { folder, session, origin in

@@ -160,8 +160,9 @@ extension ConnectionPool {
     /// A place is given back.
     func leave(_ connection: HTTP2Connection) {
         // In one step: who takes a place takes it under the same lock, and finds no connection that is about to be closed.
-        let (isLast, closes, woken) = withSharing { sharing in
+        let (isLast, closes, woken) = withSharingAndRest { sharing, rest in
             let isLast = connection.leave()
+            if isLast { connection.rest = rest }
             let closes = isLast && (connection.isRetired || !keepsConnections || sharing.isDraining || connection.route.isForOneLoad)
             let woken = connection.isRetired || closes
                 ? sharing.remove(connection, connection.route) : sharing.placeIsFree(connection, connection.route)

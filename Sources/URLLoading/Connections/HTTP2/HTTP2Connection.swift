@@ -124,6 +124,8 @@ final class HTTP2Connection: @unchecked Sendable {
     var streamsBegun: Int { begun.load(ordering: .relaxed) }
     /// When its last stream ended.
     var restsSince: Int64 { lock.withLock { _ in lastEnd } }
+    /// After how many others it came to rest; see `PoolState.Idle`. Under the pool's lock.
+    var rest: UInt64 = 0
 
     /// To be followed by `report`, outside of the lock.
     func setLimit(_ count: Int) {

@@ -1,0 +1,52 @@
+// Files that hold one compressed file. That is not a content coding (RFC 9110 §8.4): nobody takes it off unasked.
+
+import Foundation
+import URLLoadingWire
+
+enum CompressedFile {
+    static func isKnown(_ type: String) -> Bool { ["application/gzip", "application/x-gzip"].contains(type.lowercased()) }
+
+    /// The name of what is in a file of this name.
+    static func inner(_ name: String) -> String {
+        let lower = name.lowercased()
+        if lower.hasSuffix(".tgz"), name.count > 4 { return name.dropLast(4) + ".tar" }
+        return lower.hasSuffix(".gz") && name.count > 3 ? String(name.dropLast(3)) : name
+    }
+
+    /// Puts what is in a file in its place. It may take twice the room meanwhile.
+    /// - Throws: `URLError.cannotDecodeRawData` for what is no gzip (RFC 1952) or not whole; what the files throw.
+    static func decompress(_ file: URL) throws {
+        let target = file.appendingPathExtension("inner")
+        guard FileManager.default.createFile(atPath: target.path, contents: nil) else { throw URLError(.cannotCreateFile) }
+        defer { try? FileManager.default.removeItem(at: target) }
+        let input = try FileHandle(forReadingFrom: file), output = try FileHandle(forWritingTo: target)
+        defer {
+            try? input.close()
+            try? output.close()
+        }
+        do {
+            try decompress(input, into: output)
+        } catch let violation as WireViolation {
+            throw URLError(.cannotDecodeRawData, userInfo: [NSUnderlyingErrorKey: violation])
+        }
+        try FileManager.default.removeItem(at: file)
+        try FileManager.default.moveItem(at: target, to: file)
+    }
+
+    private static func decompress(_ input: FileHandle, into output: FileHandle) throws {
+        guard var decoder = try ContentDecoder(contentEncoding: "gzip") else { return }
+        var room = [UInt8](repeating: 0, count: 128 << 10)
+        while let piece = try input.read(upToCount: 64 << 10), !piece.isEmpty {
+            var rest = piece[...]
+            while true {
+                let step = try room.withUnsafeMutableBytes { room in
+                    try rest.withUnsafeBytes { try decoder.decode($0, into: room) }
+                }
+                if step.produced > 0 { try output.write(contentsOf: room[..<step.produced]) }
+                rest = rest.dropFirst(step.consumed)
+                if step == (0, 0) || (rest.isEmpty && step.produced < room.count) { break }
+            }
+        }
+        try decoder.finish()
+    }
+}

@@ -1,0 +1,70 @@
+import Synchronization
+import Testing
+import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+
+/// A stream hears when the system would reach its peer by another way.
+@Suite(.timeLimit(.minutes(1)))
+struct StreamRouteTests {
+    private static let own = SocketAddress.ipv4((127, 0, 0, 1), port: 0), other = SocketAddress.ipv4((10, 0, 0, 7), port: 0)
+
+    private static func change(_ networks: ScriptedPaths, _ index: Int32, reachingBy address: SocketAddress?) {
+        networks.reach(by: address)
+        let link = RouteBytes.link(index, "eth\(index)")
+        networks.change(telling: [link]) {
+            $0.links.append(link)
+            $0.addresses.append(RouteBytes.address(index, [192, 0, 2, UInt8(index)]))
+            $0.routes = [RouteBytes.defaultRoute(through: [index])]
+        }
+    }
+
+    @Test("another way to the peer is told once, and again when it was gone meanwhile")
+    func told() async throws {
+        let networks = ScriptedPaths(), found = Lock(0)
+        let rig = try StreamRig { $0.networkMonitor = NetworkMonitor(networks) }
+        let (task, peer) = try await rig.connected()
+        // Both know of the connection.
+        try await peer.send("x")
+        _ = try await task.read()
+        let watching = Task { await task.watchRoutes { found.withLock { $0 += 1 } } }
+        while networks.asked == 0 { await pause() }
+        #expect(found.withLock { $0 } == 0)
+        for (index, address, times) in [(2, Self.other, 1), (3, Self.other, 1), (4, Self.own, 1), (5, nil, 1), (6, Self.other, 2)] {
+            let asked = networks.asked
+            Self.change(networks, Int32(index), reachingBy: address)
+            while networks.asked == asked { await pause() }
+            while found.withLock({ $0 }) < times { await pause() }
+            #expect(found.withLock { $0 } == times)
+        }
+        // The end of the stream ends the watch, and its socket.
+        task.cancel()
+        await watching.value
+        #expect(networks.open == 0)
+        peer.close()
+        await rig.finish()
+    }
+
+    @Test("a stream that is bound to an interface has no other way")
+    func bound() async throws {
+        let networks = ScriptedPaths(), interface = try NetworkInterface.address("127.0.0.1")
+        let rig = try StreamRig {
+            $0.networkMonitor = NetworkMonitor(networks)
+            $0.networkInterface = interface
+        }
+        let (task, peer) = try await rig.connected()
+        let watching = Task { await task.watchRoutes { Issue.record("there is none") } }
+        task.cancel()
+        await watching.value
+        #expect(networks.opened == 0)
+        peer.close()
+        await rig.finish()
+    }
+
+    @Test("the kernel knows by which address it would reach a peer")
+    func kernel() throws {
+        let kernel = SystemPaths()
+        #expect(kernel.localAddress(towards: Self.own)?.withPort(0) == Self.own)
+        #expect(kernel.localAddress(towards: try .unix("/nowhere")) == nil)
+    }
+}
