@@ -49,7 +49,7 @@ extension WebSocketLoad {
 
     private func look(_ transport: any Transport) {
         let (isLingering, until) = state.withLock { ($0.isLingering, $0.lingersUntil) }
-        if isLingering, clock.now() >= until { return lost(nil) }
+        if isLingering, isPatienceOver(transport, until) { return lost(nil) }
         // A large message waits for its receiver with the rest of it in the kernel.
         guard isLingering || (input?.held ?? 0) <= options.readAhead else { return }
         guard isLingering || input?.mayHoldMore == true || transport.hasPendingInput(askingKernel: clock.manual != nil)

@@ -92,7 +92,10 @@ extension WebSocketLoad {
             guard case .blocked(let interest) = step else { continue }
             receivedInTurn = 0
             let lingersUntil = state.withLock { $0.lingersUntil }
-            if lingersUntil != .max { clock.schedule(transport.slot, at: lingersUntil) }
+            if lingersUntil != .max {
+                let now = clock.now()
+                clock.schedule(transport.slot, at: now < lingersUntil ? lingersUntil : now &+ Self.soon)
+            }
             await Poller.shared.park(transport.slot, interest, call, idleSince: nil)
         }
     }
@@ -119,7 +122,7 @@ extension WebSocketLoad {
         while true {
             let (isLingering, until) = state.withLock { ($0.isLingering, $0.lingersUntil) }
             if isLingering {
-                if clock.now() >= until {
+                if isPatienceOver(transport, until) {
                     lost(nil)
                     return .moved
                 }

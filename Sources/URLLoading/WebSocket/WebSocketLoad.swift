@@ -199,7 +199,18 @@ final class WebSocketLoad: Load, @unchecked Sendable {
     /// Over a stream of a shared connection nothing is won by a wait: some servers never end theirs.
     var closeDeadline: Int64 {
         let isTunnel = state.withLock { $0.transport is HTTP2Tunnel }
-        return clock.now() &+ LoadControl.nanoseconds(min(options.closeTimeout, isTunnel ? .milliseconds(100) : .seconds(2)))
+        return clock.now() &+ LoadControl.nanoseconds(isTunnel ? tunnelPatience : closePatience)
+    }
+    private var closePatience: Duration { min(options.closeTimeout, .seconds(2)) }
+    private var tunnelPatience: Duration { min(options.closeTimeout, .milliseconds(100)) }
+
+    /// Over a shared connection others write what was said last, when they get to it, and a reset that comes before takes
+    /// it away: that is waited for as long as for the end of a socket.
+    /// - Parameter until: the `closeDeadline`.
+    func isPatienceOver(_ transport: any Transport, _ until: Int64) -> Bool {
+        let now = clock.now()
+        guard now >= until, let tunnel = transport as? HTTP2Tunnel, tunnel.holdsUnsent else { return now >= until }
+        return now >= until &+ LoadControl.nanoseconds(closePatience) - LoadControl.nanoseconds(tunnelPatience)
     }
 
     func violated(_ violation: WireViolation) {

@@ -301,6 +301,48 @@ struct WebSocketHTTP2Tests {
         }
     }
 
+    /// Whoever reads for all writes what others say, and may get no thread for longer than a stream waits for its peer's end.
+    @Test func whatIsSaidLastGoesOutThoughItsWriterComesLate() async throws {
+        let clock = ManualClock(), isHeld = Flag(), gate = BlockingGate()
+        defer { gate.open() }
+        let configuration: (inout Configuration) -> Void = {
+            $0.idleTimeout = nil
+            $0.use(clock)
+            $0.wireTap = { event in
+                guard case .frame(let line, isSent: true, connection: _) = event, line.contains("PING") else { return }
+                isHeld.raise()
+                gate.wait()
+            }
+        }
+        try await withHTTP2(.init(), configuration) { server, session in
+            server.script { peer in
+                try await peer.start(.enableConnectProtocol(1))
+                let stream = try await peer.expectRequest().stream
+                try await peer.respond(to: stream, .ok, endStream: false)
+                try await peer.hold()
+                // In one piece: who answers the PING is held up when the wrong frame has been dealt out.
+                try await peer.send(.data(stream: stream, [0xA1, 0x01, 0x61]), .ping())
+                await peer.untilClosed()
+            }
+            let socket = session.webSocketTask(server.url("/"))
+            socket.resume()
+            _ = try await socket.opened
+            server.release()
+            await isHeld.wait()
+            await expectFailure(.malformedFrame, .peer) { _ = try await socket.receive() }
+            clock.advance(by: .seconds(1))
+            gate.open()
+            _ = try await server.wait(for: .data)
+            while !server.frames.contains(where: { $0.frame.kind == .resetStream }) {
+                clock.advance(by: .milliseconds(100))
+                try await Task.sleep(for: .microseconds(200))
+            }
+            #expect(server.frames.filter { $0.frame.stream > 0 }.map(\.frame.kind) == [.headers, .data, .resetStream])
+            _ = await socket.ended()
+            await expectEmpty(session)
+        }
+    }
+
     @Test(arguments: [
         WebSocketHandshakeFault.unaskedProtocol, .twoProtocols, .unaskedExtension, .unknownParameter, .windowTooLarge,
         .windowTooSmall, .endsBeforeHead,

@@ -91,6 +91,12 @@ final class HTTP2Tunnel: Transport, @unchecked Sendable {
 
     // MARK: Its end
 
+    /// Something of it still waits for whoever writes, or for the peer's window.
+    var holdsUnsent: Bool {
+        let view = connection.view(stream)
+        return view.failure == nil && view.queued > 0
+    }
+
     func finishWriting() {}
 
     func close() {
