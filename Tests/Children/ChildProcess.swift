@@ -10,7 +10,7 @@ import Glibc
 import Synchronization
 import URLLoadingIO
 
-/// A program, from its start to its end. It gets no descriptor but the first three: ours are not inherited.
+/// A program, from its start to its end. The library's descriptors are not inherited, and nothing is done about others.
 package final class ChildProcess: Sendable {
     /// Where it reads from and writes to; `nil` is where the tests do.
     package struct Files: Sendable {
