@@ -73,6 +73,8 @@ let package = Package(
 
         // Tests keep nothing in the home of whoever runs them.
         .target(name: "URLLoadingCTestHome", path: "Tests/Home"),
+        // Programs that they start.
+        .target(name: "URLLoadingTestChildren", dependencies: ["URLLoadingIO"], path: "Tests/Children", swiftSettings: strict),
         .testTarget(name: "URLLoadingWireTests", dependencies: ["URLLoadingWire"], swiftSettings: strict),
         .testTarget(
             name: "URLLoadingIOTests",
@@ -80,12 +82,15 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "URLLoadingTests",
-            dependencies: ["URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO", "URLLoadingCTestHome"],
+            dependencies: [
+                "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO", "URLLoadingCTestHome", "URLLoadingTestChildren",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "URLLoadingCompatibilityTests",
             dependencies: [
                 "URLLoadingCompatibility", "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO", "URLLoadingCTestHome",
+                "URLLoadingTestChildren",
             ],
             swiftSettings: strict),
         .testTarget(
@@ -102,6 +107,7 @@ let package = Package(
             name: "IntegrationTests",
             dependencies: [
                 "ClassicPrograms", "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO", "URLLoadingCTestHome",
+                "URLLoadingTestChildren",
             ],
             swiftSettings: strict),
     ] + (shim ? [

@@ -3,6 +3,7 @@
 import Foundation
 import Glibc
 import Testing
+import URLLoadingTestChildren
 
 final class Running: Sendable {
     struct Result: Sendable {
@@ -32,10 +33,9 @@ final class Running: Sendable {
         try await Running(path, arguments, input: input, in: folder, environment: environment).wait()
     }
 
-    private let process: Process
+    private let process: ChildProcess
     // Files, not pipes: nobody has to read while the child writes.
     private let written: TemporaryFolder
-    private let exits: AsyncStream<Int32>
     private let highWaters: AsyncStream<Int>
 
     /// - Parameter environment: besides that of the tests.
@@ -43,51 +43,36 @@ final class Running: Sendable {
         _ path: String, _ arguments: [String], input: String? = nil, in folder: TemporaryFolder? = nil, sampling: Bool = false,
         environment: [String: String] = [:]
     ) throws {
-        let written = try TemporaryFolder()
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: path)
-        process.arguments = arguments
-        if !environment.isEmpty { process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 } }
-        if let folder { process.currentDirectoryURL = URL(fileURLWithPath: folder.path) }
-        for name in ["in", "out", "err"] { _ = FileManager.default.createFile(atPath: written.path + "/" + name, contents: name == "in" ? Data((input ?? "").utf8) : nil) }
-        process.standardInput = FileHandle(forReadingAtPath: written.path + "/in")
-        process.standardOutput = FileHandle(forWritingAtPath: written.path + "/out")
-        process.standardError = FileHandle(forWritingAtPath: written.path + "/err")
-        let (exits, said) = AsyncStream.makeStream(of: Int32.self)
-        process.terminationHandler = {
-            said.yield($0.terminationStatus)
-            said.finish()
-        }
-        self.process = process
-        self.written = written
-        self.exits = exits
+        written = try TemporaryFolder()
+        try Data((input ?? "").utf8).write(to: URL(fileURLWithPath: written.path + "/in"))
+        process = try ChildProcess(
+            path, arguments, environment: environment, in: folder?.path,
+            files: .init(input: written.path + "/in", output: written.path + "/out", errors: written.path + "/err"))
         let (highWaters, sampled) = AsyncStream.makeStream(of: Int.self)
         self.highWaters = highWaters
-        try process.run()
         if sampling { Self.sample(process, sampled) } else { sampled.finish() }
     }
 
     /// What it has written by now.
     var text: String { String(decoding: (try? written.bytes("out")) ?? [], as: UTF8.self) }
 
-    func send(_ number: Int32) { kill(process.processIdentifier, number) }
+    func send(_ number: Int32) { process.send(number) }
 
     func wait() async throws -> Result {
-        var code: Int32?
-        for await status in exits { code = status }
+        let code = await process.wait()
         var most = 0
         for await count in highWaters { most = count }
         return Result(
-            code: try #require(code), output: try written.bytes("out"),
+            code: code, output: try written.bytes("out"),
             errors: String(decoding: try written.bytes("err"), as: UTF8.self), highWater: most)
     }
 
     /// On a thread of its own, from the start: tasks may wait long for theirs while others are tested.
-    private static func sample(_ process: Process, _ said: AsyncStream<Int>.Continuation) {
+    private static func sample(_ process: ChildProcess, _ said: AsyncStream<Int>.Continuation) {
         Thread.detachNewThread {
             var most = 0
             while process.isRunning {
-                most = max(most, highWater(process.processIdentifier))
+                most = max(most, highWater(process.identifier))
                 usleep(5000)
             }
             said.yield(most)

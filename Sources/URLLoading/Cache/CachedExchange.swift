@@ -23,7 +23,8 @@ final class CachedExchange: Exchange, @unchecked Sendable {
         rest = part
         answer = head
         expectedLength = length ?? Int64(part.count)
-        if let bytes = body.bytes, !part.isEmpty {
+        // A body that is shorter than its head says is read like one in a file, and found out there.
+        if let bytes = body.bytes, !part.isEmpty, part.upperBound <= Int64(bytes.count) {
             pending.chunk = Chunk(
                 storage: bytes.storage,
                 range: bytes.range.lowerBound + Int(part.lowerBound)..<bytes.range.lowerBound + Int(part.upperBound))

@@ -25,6 +25,8 @@ public struct Chunk: Sendable {
     }
 
     init(storage: ChunkStorage, range: Range<Int>) {
+        // Nothing that reads a chunk looks again: one beyond its buffer would be other people's memory.
+        precondition(range.lowerBound >= 0 && range.upperBound <= storage.capacity)
         self.storage = storage
         self.range = range
     }
@@ -80,11 +82,14 @@ final class ChunkStorage: @unchecked Sendable {
 
     deinit { base.deallocate() }
 
+    /// - Parameter range: of a chunk, or of what was received.
     func bytes(_ range: Range<Int>) -> UnsafeRawBufferPointer {
-        UnsafeRawBufferPointer(start: base + range.lowerBound, count: range.count)
+        assert(range.lowerBound >= 0 && range.upperBound <= capacity)
+        return UnsafeRawBufferPointer(start: base + range.lowerBound, count: range.count)
     }
 
     func room(from start: Int) -> UnsafeMutableRawBufferPointer {
-        UnsafeMutableRawBufferPointer(start: base + start, count: capacity - start)
+        assert(start >= 0 && start <= capacity)
+        return UnsafeMutableRawBufferPointer(start: base + start, count: capacity - start)
     }
 }

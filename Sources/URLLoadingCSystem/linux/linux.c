@@ -358,13 +358,19 @@ int csys_lock_file_open(const char *path) {
 }
 
 int csys_file_reopen(const char *path, csys_file_info *info) {
-    int descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (descriptor < 0) return -errno;
     struct stat status;
-    if (fstat(descriptor, &status) < 0) {
-        int error = errno;
+    int descriptor;
+    for (int tries = 0;; tries++) {
+        descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        if (descriptor < 0) return -errno;
+        if (fstat(descriptor, &status) < 0) {
+            int error = errno;
+            close(descriptor);
+            return -error;
+        }
+        // Without a name: another was put in its place since it was opened, and that is the one that is meant.
+        if (status.st_nlink > 0 || tries == 100) break;
         close(descriptor);
-        return -error;
     }
     *info = (csys_file_info){status.st_size, S_ISREG(status.st_mode), S_ISDIR(status.st_mode)};
     // Somebody else's file, or one that others may have written to, is not what we left behind.

@@ -56,10 +56,12 @@ private final class CapturedInput: InputStream {
         case .atEnd: return 0
         default: return -1
         }
+        // There is no room, not even for one byte.
+        guard maxLength > 0 else { return 0 }
         let source = source
         let result = blocking { () -> Result<(Data, Bool), LoadError> in
             do throws(LoadError) {
-                let (data, isEnd) = try await source.read(atLeast: 1, atMost: max(1, maxLength))
+                let (data, isEnd) = try await source.read(atLeast: 1, atMost: maxLength)
                 return .success((data, isEnd))
             } catch { return .failure(error) }
         }

@@ -34,10 +34,7 @@ package final class Database {
         try execute("PRAGMA synchronous = NORMAL")
     }
 
-    deinit {
-        for statement in statements.values { statement.finalize() }
-        sqlite3_close_v2(handle)
-    }
+    deinit { sqlite3_close_v2(handle) }
 
     /// Runs statements that have no parameters and whose rows nobody wants.
     package func execute(_ text: StaticString) throws(DatabaseFailure) {

@@ -12,7 +12,8 @@ package final class DatabaseStatement {
         self.database = database
     }
 
-    func finalize() { sqlite3_finalize(statement) }
+    // A database that is gone is closed by SQLite with the last of its statements (`sqlite3_close_v2`).
+    deinit { sqlite3_finalize(statement) }
 
     /// What a parameter or a column can hold.
     package enum Value: Sendable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByNilLiteral {
@@ -57,7 +58,7 @@ package final class DatabaseStatement {
         case .null: sqlite3_bind_null(statement, index)
         case .integer(let number): sqlite3_bind_int64(statement, index, number)
         case .real(let number): sqlite3_bind_double(statement, index, number)
-        case .text(let text): sqlite3_bind_text(statement, index, text, Int32(text.utf8.count), Self.copied)
+        case .text(let text): sqlite3_bind_text64(statement, index, text, UInt64(text.utf8.count), Self.copied, UInt8(SQLITE_UTF8))
         case .bytes(let bytes):
             // An empty array may have no address, and that would be NULL.
             bytes.isEmpty

@@ -51,8 +51,8 @@ struct DelegateTableRows {
     /// Nobody here looks for better routes.
 
     @Test("the table has every method that a delegate of sessions can have")
-    func isWhole() throws {
-        let surface = try PublicSurface(of: "URLLoadingCompatibility")
+    func isWhole() async throws {
+        let surface = try await PublicSurface(of: "URLLoadingCompatibility")
         let declared = surface.delegateMethods { $0.hasPrefix("URLSession") }
         #expect(declared.count > 30)
         #expect(Self.methods.values.sorted() == declared)

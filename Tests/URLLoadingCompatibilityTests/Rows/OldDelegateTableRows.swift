@@ -42,8 +42,8 @@ struct OldDelegateTableRows {
         "fail": "NSURLDownloadDelegate.download(_:didFailWithError:)",
     ]
     @Test("the tables have every method that a delegate of connections and downloads can have")
-    func isWhole() throws {
-        let surface = try PublicSurface(of: "URLLoadingCompatibility")
+    func isWhole() async throws {
+        let surface = try await PublicSurface(of: "URLLoadingCompatibility")
         let declared = surface.delegateMethods { $0.hasPrefix("NSURL") }
         #expect(declared.count > 25)
         #expect((Array(Self.methods.values) + Array(Self.ofDownloads.values)).sorted() == declared)

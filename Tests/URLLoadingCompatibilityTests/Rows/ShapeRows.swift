@@ -187,11 +187,11 @@ struct ShapeRows {
     // MARK: Checklist 118
 
     @Test("checklist 118: there are no background sessions, so none has a protocol of the program's")
-    func noBackground() throws {
+    func noBackground() async throws {
         // With them comes a test that a class in `protocolClasses` is not asked.
-        let surface = try PublicSurface(of: "URLLoadingCompatibility")
+        let surface = try await PublicSurface(of: "URLLoadingCompatibility")
         #expect(!surface.declarations.keys.contains { $0.hasPrefix("URLSessionConfiguration.background(") })
-        let core = try PublicSurface(of: "URLLoading")
+        let core = try await PublicSurface(of: "URLLoading")
         #expect(core.declarations.count > 300 && !core.declarations.keys.contains { $0.hasPrefix("Configuration.background") })
     }
 

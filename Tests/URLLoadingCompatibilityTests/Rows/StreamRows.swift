@@ -227,7 +227,7 @@ struct StreamRows {
     func captured() async throws {
         let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
         let delegate = Listener()
-        let heard = Box<String>(), ended = Counter()
+        let heard = Box<String>(), ended = Counter(), roomless = Box<Int>()
         delegate.onStreams = { input, output in
             nonisolated(unsafe) let (input, output) = (input, output)
             // They block.
@@ -237,6 +237,8 @@ struct StreamRows {
                 _ = output.write(Array("hello".utf8), maxLength: 5)
                 output.close()
                 var bytes = [UInt8](repeating: 0, count: 10)
+                // Nothing is written where there is no room, and nothing is lost.
+                roomless.add(input.read(&bytes, maxLength: 0) + Int(bytes[0]))
                 while case let count = input.read(&bytes, maxLength: 10), count > 0 {
                     heard.add(String(decoding: bytes[..<count], as: UTF8.self))
                 }
@@ -257,6 +259,7 @@ struct StreamRows {
         peer.finish()
         await ended.reaches(1)
         #expect(heard.all.joined(separator: "|") == "answer|true true")
+        #expect(roomless.all == [0])
         #expect(delegate.words.all == ["streams"] && task.state == .completed && task.error == nil)
         session.finishTasksAndInvalidate()
         await delegate.heard.reaches(2)

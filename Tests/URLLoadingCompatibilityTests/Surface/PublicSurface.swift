@@ -2,6 +2,7 @@
 // What must live here: reading a graph. What is compared is in `SurfaceTests`.
 
 import Foundation
+import URLLoadingTestChildren
 
 /// The public declarations of a module and what its types conform to.
 struct PublicSurface {
@@ -11,11 +12,11 @@ struct PublicSurface {
     private(set) var conformances: [String: Set<String>] = [:]
 
     /// - Throws: an error that says why the compiler gave none.
-    init(of module: String) throws {
+    init(of module: String) async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("surface-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
-        try Self.extract(module, to: folder)
+        try await Self.extract(module, to: folder)
         let file = try Data(contentsOf: folder.appendingPathComponent("\(module).symbols.json"))
         let graph = try JSONDecoder().decode(Graph.self, from: file)
         for symbol in graph.symbols where symbol.isOwnAndAvailable {
@@ -30,7 +31,7 @@ struct PublicSurface {
         }
     }
 
-    private static func extract(_ module: String, to folder: URL) throws {
+    private static func extract(_ module: String, to folder: URL) async throws {
         let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Sources").path
         let built = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
@@ -43,17 +44,15 @@ struct PublicSurface {
         #else
         let target = "x86_64-unknown-linux-gnu"
         #endif
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments =
+        let errors = folder.appendingPathComponent("errors").path
+        let child = try ChildProcess(
+            "/usr/bin/env",
             ["swift-symbolgraph-extract", "-module-name", module, "-target", target, "-output-dir", folder.path]
-            + ["-minimum-access-level", "public", "-I", modules] + maps.flatMap { ["-Xcc", "-fmodule-map-file=\($0)"] }
-        let errors = Pipe()
-        process.standardError = errors
-        try process.run()
-        let said = errors.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw NoSurface(description: String(decoding: said, as: UTF8.self)) }
+                + ["-minimum-access-level", "public", "-I", modules] + maps.flatMap { ["-Xcc", "-fmodule-map-file=\($0)"] },
+            files: .init(errors: errors))
+        guard await child.wait() == 0 else {
+            throw NoSurface(description: (try? String(contentsOfFile: errors, encoding: .utf8)) ?? "")
+        }
     }
 
     struct NoSurface: Error, CustomStringConvertible { let description: String }

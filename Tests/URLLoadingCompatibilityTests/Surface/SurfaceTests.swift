@@ -5,9 +5,9 @@ import Testing
 
 @Suite struct SurfaceTests {
     @Test("every public declaration of FoundationNetworking is here, with the same signature")
-    func declarations() throws {
-        let theirs = try PublicSurface(of: "FoundationNetworking")
-        let ours = try PublicSurface(of: "URLLoadingCompatibility")
+    func declarations() async throws {
+        let theirs = try await PublicSurface(of: "FoundationNetworking")
+        let ours = try await PublicSurface(of: "URLLoadingCompatibility")
         #expect(theirs.declarations.count > 500)
         let missing = theirs.declarations.keys.filter { ours.declarations[$0] == nil }.sorted()
         #expect(missing.isEmpty, "missing: \(missing.joined(separator: "\n"))")
@@ -21,9 +21,9 @@ import Testing
     }
 
     @Test("every type conforms to and inherits from the same")
-    func conformances() throws {
-        let theirs = try PublicSurface(of: "FoundationNetworking")
-        let ours = try PublicSurface(of: "URLLoadingCompatibility")
+    func conformances() async throws {
+        let theirs = try await PublicSurface(of: "FoundationNetworking")
+        let ours = try await PublicSurface(of: "URLLoadingCompatibility")
         var missing: [String] = []
         for (type, all) in theirs.conformances {
             // What every type does, and the compiler says of some only.

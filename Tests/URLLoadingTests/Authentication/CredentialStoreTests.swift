@@ -1,4 +1,6 @@
 import FoundationEssentials
+import Glibc
+import Synchronization
 import Testing
 @testable import URLLoading
 import URLLoadingIO
@@ -36,6 +38,28 @@ import URLLoadingIO
         store.removeAll()
         #expect(store.all.isEmpty && !store.set(Credential(user: "p", password: "", persistence: .permanent), for: space))
         #expect("\(store)" == "1 protection spaces")
+    }
+
+    @Test func `what is kept is found while another process replaces the file`() throws {
+        try withFolder { folder in
+            let file = folder.appending(path: "credentials.json").path(), store = CredentialStore(file: URL(filePath: file))
+            store.set(Credential(user: "ada", password: "kept", persistence: .permanent), for: space)
+            let isOver = Atomic<Bool>(false), replaced = Atomic<Int>(0)
+            let bytes = try Data(contentsOf: URL(filePath: file)), folder = folder.path()
+            BlockingThreads.files.run {
+                while !isOver.load(ordering: .acquiring) {
+                    guard let new = try? FileWriter.create(in: folder, prefix: ".new-") else { continue }
+                    _ = bytes.withUnsafeBytes { try? new.write($0, at: 0) }
+                    try? new.move(from: new.path, to: file, replacing: true, synchronizes: false)
+                    replaced.add(1, ordering: .releasing)
+                }
+                replaced.store(-1, ordering: .releasing)
+            }
+            while replaced.load(ordering: .acquiring) == 0 { usleep(100) }
+            for _ in 0..<500 where store.credential(for: space)?.user != "ada" { Issue.record("not found") }
+            isOver.store(true, ordering: .releasing)
+            while replaced.load(ordering: .acquiring) >= 0 { usleep(100) }
+        }
     }
 
     @Test func `security 81: permanent credentials are in a file of their owner's, and nothing else is`() throws {

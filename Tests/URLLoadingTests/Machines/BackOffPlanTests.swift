@@ -17,7 +17,9 @@ import URLLoadingWire
 
     @Test("what may pass is tried again; what is final, or another's fault, is not")
     func reasons() throws {
-        let transient: [LoadError.Reason] = [.connectionLost, .truncated, .connectionRefused, .unreachable, .lookupFailed, .idleTimeout, .serviceUnavailable]
+        let transient: [LoadError.Reason] = [
+            .connectionLost, .truncated, .streamReset, .connectionRefused, .unreachable, .lookupFailed, .idleTimeout, .serviceUnavailable,
+        ]
         #expect(RetryPolicy.transientReasons == Set(transient))
         for reason in transient {
             var plan = try plan()

@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import Testing
 import URLLoading
+import URLLoadingTestChildren
 import URLLoadingTesting
 
 /// Networks of the kernel's own, that come and go: in a namespace, which a process with one thread must make. So
@@ -23,17 +24,14 @@ struct NetworkNamespaceTests {
         arguments: ["upAndDown", "connectivity", "retries"])
     func inside(_ name: String) async throws {
         let output = "/tmp/url-loading-\(getpid())-\(UInt32.random(in: 0 ..< .max))"
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/bin/sh")
-        process.arguments = [
-            "-c", "exec unshare -rn \"$0\" --testing-library swift-testing --filter NetworkNamespaceChild/\(name) >\(output) 2>&1",
-            try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"),
-        ]
-        process.environment = ProcessInfo.processInfo.environment.merging(["URLLOADING_NAMESPACE": "1"]) { $1 }
-        let status = await withCheckedContinuation { continuation in
-            process.terminationHandler = { continuation.resume(returning: $0.terminationStatus) }
-            do { try process.run() } catch { continuation.resume(returning: -1) }
-        }
+        let child = try ChildProcess(
+            "/bin/sh",
+            [
+                "-c", "exec unshare -rn \"$0\" --testing-library swift-testing --filter NetworkNamespaceChild/\(name) >\(output) 2>&1",
+                try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"),
+            ],
+            environment: ["URLLOADING_NAMESPACE": "1"])
+        let status = await child.wait()
         let said = (try? String(contentsOfFile: output, encoding: .utf8)) ?? ""
         unlink(output)
         #expect(status == 0, "\(said)")

@@ -1,0 +1,25 @@
+import Foundation
+import Testing
+import URLLoadingIO
+
+@Suite struct DatabaseTests {
+    @Test func `a statement goes on when its database is gone`() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("database-\(UUID())")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let path = folder.appendingPathComponent("a.sqlite").path
+        var database: Database? = try Database(path: path)
+        try database?.execute("CREATE TABLE word (text TEXT)")
+        let made = try database?.statement("INSERT INTO word VALUES (?)")
+        let insert = try #require(made)
+        database = nil
+        try insert.run("ä\0b")
+        let select = try Database(path: path).statement("SELECT text FROM word")
+        var found: [String] = []
+        try select.each {
+            found.append(select.text(0))
+            return true
+        }
+        #expect(found == ["ä\0b"])
+    }
+}

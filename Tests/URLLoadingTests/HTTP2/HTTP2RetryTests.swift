@@ -1,0 +1,43 @@
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingTesting
+
+@Suite(.timeLimit(.minutes(1)))
+struct HTTP2RetryTests {
+    private static let eager: RetryPolicy = {
+        var policy = RetryPolicy()
+        policy.backOff = .constant(.zero)
+        return policy
+    }()
+
+    @Test("a stream that its server has reset is tried again where a policy says so, by another of the same connection")
+    func again() async throws {
+        try await withHTTP2(.init(), { $0.retryPolicy = Self.eager }) { server, session in
+            server.script(onConnection: 1) { peer in
+                try await peer.start()
+                let first = try await peer.expectRequest()
+                try await peer.reset(first.stream, .internalError)
+                let second = try await peer.expectRequest()
+                try await peer.respond(to: second.stream, body: Array("ok".utf8))
+                _ = await peer.untilClosed()
+            }
+            try await session.expect(server.url("/"), "ok")
+            #expect(server.counts.accepted == 1)
+        }
+    }
+
+    @Test("without a policy it is the caller's")
+    func never() async throws {
+        try await withHTTP2 { server, session in
+            server.script(onConnection: 1) { peer in
+                try await peer.start()
+                let first = try await peer.expectRequest()
+                try await peer.reset(first.stream, .internalError)
+                _ = await peer.untilClosed()
+            }
+            let url = server.url("/")
+            await expectFailure(.streamReset, .peer) { try await session.data(from: url) }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+import Foundation
+import Testing
+import URLLoadingTestChildren
+
+/// What starts programs for the tests, and that nothing else does.
+@Suite struct ChildProcessTests {
+    @Test func `a program has its files, its folder and its words, and its code is told`() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("child-\(UUID())")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try Data("in".utf8).write(to: folder.appendingPathComponent("in"))
+        let child = try ChildProcess(
+            "/bin/sh", ["-c", "pwd -P; cat; printf '|%s|%s' \"$1\" \"$WORD\"; echo bad >&2; exit 7", "sh", "a b"],
+            environment: ["WORD": "c d"], in: folder.path,
+            files: .init(input: folder.path + "/in", output: folder.path + "/out", errors: folder.path + "/err"))
+        #expect(await child.wait() == 7)
+        #expect(!child.isRunning)
+        func text(_ name: String) throws -> String { try String(contentsOf: folder.appendingPathComponent(name), encoding: .utf8) }
+        let (output, errors) = (try text("out"), try text("err"))
+        #expect(output.hasSuffix("\(folder.lastPathComponent)\nin|a b|c d"), "\(output)")
+        #expect(errors == "bad\n")
+    }
+
+    @Test(arguments: [SIGINT, SIGTERM, SIGKILL]) func `a signal reaches it, whatever our threads hold back`(_ signal: Int32) async throws {
+        let child = try ChildProcess("/bin/sleep", ["1000"])
+        #expect(child.isRunning)
+        child.send(signal)
+        #expect(await child.wait() == signal)
+        child.send(signal)
+    }
+
+    @Test func `a program that is not there is an error`() {
+        #expect(throws: ChildProcess.Failure.self) { try ChildProcess("/nowhere/at/all", []) }
+    }
+
+    /// It reads behind the end of a buffer where there are more than some 1,340 descriptors, as there are while tests run in
+    /// parallel: see `ChildProcess`.
+    @Test func `nobody starts programs by Foundation's Process`() throws {
+        let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let call = "Process" + "()"
+        for folder in [tests, tests.deletingLastPathComponent().appendingPathComponent("Sources")] {
+            let names = try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".swift") }
+            #expect(!names.isEmpty)
+            for name in names {
+                let text = try String(contentsOf: folder.appendingPathComponent(name), encoding: .utf8)
+                #expect(!text.contains(" " + call), "\(name)")
+            }
+        }
+    }
+}
