@@ -86,8 +86,7 @@ struct WebSocketCommandTests {
                 _ = try await socket.untilClose()
             }
             let running = try Running(Running.urlloadPath, ["ws", "--wait", origin.url().absoluteString])
-            while origin.requests.isEmpty || origin.counts.open == 0 { try await Task.sleep(for: .milliseconds(1)) }
-            try await Task.sleep(for: .milliseconds(200))
+            while running.text != "hello\n" { try await Task.sleep(for: .milliseconds(1)) }
             running.send(signal)
             let result = try await running.wait()
             #expect(result.code == 128 + signal || result.code == signal, "\(result.code) \(result.errors)")
