@@ -19,10 +19,7 @@ struct RefusedTunnel {
     let tap: ProxyTap?
 
     /// Whether a way begins as this one did. Who asks may be somebody else now.
-    func begins(_ way: ProxyChain) -> Bool {
-        guard way.proxies.count > passed.count, way.proxies.starts(with: passed) else { return false }
-        return way.proxies[passed.count].isSamePlace(as: proxy)
-    }
+    func begins(_ way: ProxyChain) -> Bool { way.reaches(proxy, behind: passed) }
 
     /// What names its connection to a proof for who refused (RFC 5929).
     var binding: [UInt8]? { proxy.kind == .https ? (transport as? TLSTransport)?.endPointBinding : nil }
@@ -44,6 +41,14 @@ extension LoadControl {
 
     /// No other try follows, or it went another way.
     final func forgetRefusedTunnel() { takeRefusedTunnel()?.close() }
+}
+
+extension ProxyChain {
+    /// Whether it goes through these proxies, who are the same to the last word, and then to the place where another is.
+    func reaches(_ proxy: Proxy, behind passed: ArraySlice<Proxy>) -> Bool {
+        guard proxies.count > passed.count, proxies.starts(with: passed) else { return false }
+        return proxies[passed.count].isSamePlace(as: proxy)
+    }
 }
 
 extension Proxy {
