@@ -91,6 +91,8 @@ final class HTTP1Connection: @unchecked Sendable {
         let isPlain = capacity == Self.smallestBuffer && isKnownUniquelyReferenced(&storage)
         capacity = Self.smallestBuffer
         defer { storage = nil }
+        // A place in the buffer that goes is none in the next.
+        if unread.isEmpty { unread = 0..<0 }
         return isPlain && unread.isEmpty ? storage : nil
     }
 
