@@ -1,36 +1,11 @@
 // The load behind a handle. `resume` makes the one task that drives it: to the head of the answer and
-// a little further, then whoever reads the body pulls it in his own task. The classic shape has the
-// whole body pushed into its sink instead.
+// a little further, then whoever reads the body pulls it in his own task (`TaskLoad+Reading`). The classic shape
+// has the whole body pushed into its sink instead, and a download has it written to its file (`TaskLoad+Saving`).
 
 import FoundationEssentials
 import Synchronization
 import URLLoadingIO
 import URLLoadingWire
-
-/// Where the classic shape hears of a load. One load calls it from one task at a time.
-package protocol LoadSink: AnyObject, Sendable {
-    /// Whoever answers its challenges may have something to say about servers.
-    var judgesServers: Bool { get }
-    /// In order; must not wait.
-    func emit(_ event: LoadEvent)
-    /// The load reads on when this returns.
-    func receive(_ chunk: Chunk) async
-    /// The load begins to wait for the body to go on: what has come so far should be heard now.
-    func pause()
-    /// The load was stopped: a wait in `receive` must end.
-    func stopped()
-    /// Somebody decides what is kept of the response.
-    var decidesWhatIsKept: Bool { get }
-    /// Calls a decision, which may want to know whose load it is about.
-    func asking<Answer: Sendable>(_ decision: @Sendable () async throws -> Answer) async throws -> Answer
-}
-
-extension LoadSink {
-    package var decidesWhatIsKept: Bool { true }
-    package func asking<Answer: Sendable>(_ decision: @Sendable () async throws -> Answer) async throws -> Answer {
-        try await decision()
-    }
-}
 
 final class TaskLoad: Load, @unchecked Sendable {
     let state = Lock(LoadTaskState())
@@ -51,9 +26,9 @@ final class TaskLoad: Load, @unchecked Sendable {
     }
     private let urgency = Lock(Urgency())
     /// What the response is the answer to. The driver's.
-    private var lastHop: Hop?
+    var lastHop: Hop?
     /// It was suspended, and no connection was lost since: what had come by then is read first.
-    private let hasRested = Atomic<Bool>(false)
+    let hasRested = Atomic<Bool>(false)
 
     init(
         _ core: Core, _ request: Request, _ decisions: Decisions?, sink: (any LoadSink)? = nil,
@@ -237,163 +212,8 @@ final class TaskLoad: Load, @unchecked Sendable {
         complete(.finished)
     }
 
-    /// The file that the body goes to.
     @inline(never)
-    private func open(_ exchange: any Exchange, _ download: DownloadWork) async throws(LoadError) {
-        do throws(LoadError) {
-            if state.withLock({ $0.hasBecomeDownload }) { handOver() }
-            guard let (offset, expected) = try await download.begin(exchange.response, original) else { return }
-            emission?.emit(.resumed(offset: offset, expected: expected), self)
-        } catch {
-            throw exchange.failed(error).with(download.resumeToken(isEarly: false))
-        }
-    }
-
-    /// The whole body into the file.
-    @inline(never)
-    private func save(_ first: any Exchange, _ download: DownloadWork) async throws(LoadError) {
-        var exchange = first
-        while true {
-            do throws(LoadError) {
-                try await write(exchange, download)
-                exchange.release()
-                try await download.finish()
-                return complete(.finished, exchange.trailers)
-            } catch {
-                let error = exchange.failed(error)
-                guard let rest = await rest(after: error, download) else {
-                    throw error.with(download.resumeToken(isEarly: false))
-                }
-                exchange = rest
-            }
-        }
-    }
-
-    private func write(_ exchange: any Exchange, _ download: DownloadWork) async throws(LoadError) {
-        while true {
-            let saved = try await download.receive(exchange, self)
-            if saved.count > 0 { received(saved.count) }
-            if let error = saved.error { throw error }
-            if saved.isEnd { return }
-            if saved.count == 0 { try await exchange.fill(atMost: .max) }
-        }
-    }
-
-    /// A server need not wait for who has suspended his download: resumed, it goes on over another connection,
-    /// by the rules of a token (checklist 51). `nil` if it cannot.
-    @inline(never)
-    private func rest(after error: LoadError, _ download: DownloadWork) async -> (any Exchange)? {
-        guard hasRested.exchange(false, ordering: .relaxed), error.reason == .connectionLost || error.reason == .truncated,
-            var hop = lastHop, let offset = download.goOn(with: &hop.request)
-        else { return nil }
-        guard let exchange = try? await ask(again: hop) else { return nil }
-        guard download.isRest(exchange.response) else {
-            exchange.release()
-            return nil
-        }
-        emission?.emit(.resumed(offset: offset, expected: download.expected), self)
-        return exchange
-    }
-
-    /// Whoever held the data task hears nothing more.
-    private func handOver() {
-        let task = LoadTask<DownloadedFile>(self, nil)
-        emission?.emit(.becameDownload(task), self)
-    }
-
-    /// Returns when the load is over.
-    func finished() async throws(LoadError) {
-        let outcome = await wait { state, slot -> LoadTaskState.Outcome? in
-            if let outcome = state.outcome { return outcome }
-            state.waitForEnd(slot)
-            return nil
-        }
-        guard let outcome else { throw LoadError(.cancelled, phase: .waiting, party: .local).at(original.url) }
-        if let error = outcome.error { throw error }
-    }
-
-    /// Reads as far as somebody wants, and leaves the rest to a reader.
-    @inline(never)
-    private func read(_ exchange: any Exchange) async throws(LoadError) {
-        let readAhead = core.configuration.readAhead
-        do throws(LoadError) {
-            while true {
-                var most = 0, isWanted = false
-                if case .read(let count) = state.withLock({ $0.demand(upTo: readAhead) }) { (most, isWanted) = (count, true) }
-                switch try exchange.buffered(atMost: most) {
-                case .chunk(let chunk)?:
-                    try keep(chunk)
-                case .end?:
-                    exchange.release()
-                    return complete(.finished, exchange.trailers)
-                case nil where most > 0: try await exchange.fill(atMost: most)
-                case nil where isWanted && exchange.isSending: try await sendOn(exchange)
-                case nil: if try leave(exchange) { return }
-                }
-            }
-        } catch {
-            throw exchange.failed(error)
-        }
-    }
-
-    /// Nobody has asked for more of the answer, but the request goes on: until it is out, or somebody asks.
-    @inline(never)
-    private func sendOn(_ exchange: any Exchange) async throws(LoadError) {
-        guard state.withLock({ $0.beginSending() }) else { return }
-        try await exchange.sendOn()
-        state.withLock { $0.endSending() }
-    }
-
-    @inline(never)
-    private func keep(_ chunk: Chunk) throws(LoadError) {
-        received(chunk.count)
-        let readAhead = core.configuration.readAhead, limit = core.configuration.limits.collectedBodySize
-        try state.withLock { state throws(LoadError) in
-            try state.keep(chunk, readAhead: readAhead, limit: limit)
-        }.wake()
-    }
-
-    /// Returns false if there is reason to stay.
-    @inline(never)
-    private func leave(_ exchange: any Exchange) throws(LoadError) -> Bool {
-        exchange.setResting(true)
-        let (leaving, readers) = state.withLock { ($0.leave(exchange), $0.takeReaders()) }
-        readers.wake()
-        switch leaving {
-        case .stay:
-            exchange.setResting(false)
-            return false
-        case .pointless: throw LoadError(.cancelled, phase: .receiving, party: .local)
-        case .left:
-            // A stop that came before we left found an owner, and left the end to us.
-            if stopReason != nil { didStop() }
-            return true
-        }
-    }
-
-    @inline(never)
-    private func push(_ exchange: any Exchange, into sink: any LoadSink) async throws(LoadError) {
-        do throws(LoadError) {
-            while true {
-                switch try exchange.buffered(atMost: .max) {
-                case .chunk(let chunk)?:
-                    received(chunk.count)
-                    await sink.receive(chunk)
-                case .end?:
-                    exchange.release()
-                    return complete(.finished, exchange.trailers)
-                case nil:
-                    sink.pause()
-                    try await exchange.fill(atMost: .max)
-                }
-            }
-        } catch {
-            throw exchange.failed(error)
-        }
-    }
-
-    @inline(never)
-    private func complete(_ outcome: LoadTaskState.Outcome, _ trailers: Headers = Headers()) {
+    func complete(_ outcome: LoadTaskState.Outcome, _ trailers: Headers = Headers()) {
         // Whoever hears of the end may go on with the file at once.
         download?.leave()
         end(outcome.error)
@@ -436,120 +256,6 @@ final class TaskLoad: Load, @unchecked Sendable {
         queue.append(.completed(outcome.error))
         return queue
     }
-
-    // MARK: The reader
-
-    /// The next chunk, for the one who claimed the body.
-    func next() async throws(LoadError) -> Chunk? {
-        switch state.withLock({ $0.take(nil) }) {
-        case .chunk(let chunk): return chunk
-        case .end: return nil
-        case .failed(let error): throw error
-        case .pull(let exchange): return try await pull(exchange)
-        case .wait: return try await waitForChunk()
-        }
-    }
-
-    private func pull(_ exchange: any Exchange) async throws(LoadError) -> Chunk? {
-        exchange.setResting(false)
-        do throws(LoadError) {
-            guard let chunk = try await exchange.next() else {
-                complete(.finished, exchange.trailers)
-                return nil
-            }
-            received(chunk.count)
-            let reason = stopReason
-            guard state.withLock({ $0.putBack(exchange, isStopped: reason != nil) }) else {
-                throw exchange.failed(LoadError(reason ?? .cancelled, phase: .receiving))
-            }
-            // A stop between the look and the word found an owner, and left the end to us.
-            if stopReason != nil { didStop() }
-            return chunk
-        } catch {
-            complete(.failed(error))
-            throw error
-        }
-    }
-
-    private func waitForChunk() async throws(LoadError) -> Chunk? {
-        let taken = await wait(stoppingOnCancel: true) { state, slot -> LoadTaskState.Taken? in
-            let taken = state.take(slot)
-            if case .wait = taken { return nil }
-            return taken
-        }
-        switch taken {
-        case .chunk(let chunk)?: return chunk
-        case .end?: return nil
-        case .failed(let error)?: throw error
-        case .pull(let exchange)?: return try await pull(exchange)
-        case .wait?, nil: throw LoadError(.cancelled, phase: .receiving, party: .local).at(original.url)
-        }
-    }
-
-    /// The whole body. The driver reads it; whoever waits may give up without ending the load.
-    func whole() async throws(LoadError) -> Data {
-        if state.withLock({ $0.wantWhole() }) { wake() }
-        while true {
-            let seen = await wait { state, slot -> LoadTaskState.Whole? in
-                let seen = state.takeWhole(slot)
-                if case .wait = seen { return nil }
-                return seen
-            }
-            switch seen {
-            case .data(let data)?: return data
-            case .failed(let error)?: throw error
-            case .drive(let exchange)?: Task { await driveOn(exchange) }
-            case .wait?, nil: throw LoadError(.cancelled, phase: .waiting, party: .local).at(original.url)
-            }
-        }
-    }
-
-    private func driveOn(_ exchange: any Exchange) async {
-        exchange.setResting(false)
-        do throws(LoadError) { try await read(exchange) } catch { complete(.failed(error)) }
-    }
-
-    /// The response, as soon as it is known.
-    func response() async throws(LoadError) -> Response {
-        let result = await wait { state, slot -> Result<Response, LoadError>? in
-            if let response = state.response { return .success(response) }
-            if let error = state.outcome?.error { return .failure(error) }
-            state.waitForResponse(slot)
-            return nil
-        }
-        guard let result else { throw LoadError(.cancelled, phase: .waiting, party: .local).at(original.url) }
-        return try result.get()
-    }
-
-    // MARK: Waiting
-
-    /// Looks until there is something to see; `nil` if the calling task was cancelled before.
-    func wait<R: Sendable>(
-        stoppingOnCancel: Bool = false,
-        _ look: @Sendable (inout LoadTaskState, PollSlot) -> R?
-    ) async -> R? {
-        let slot = Poller.shared.borrowSlot()
-        defer { Poller.shared.returnSlot(slot) }
-        return await withTaskCancellationHandler {
-            while true {
-                let seen = state.withLock { state in
-                    state.forget(slot)
-                    let seen = look(&state, slot)
-                    if seen != nil { state.forget(slot) }
-                    return seen
-                }
-                if let seen { return seen }
-                if Task.isCancelled {
-                    state.withLock { $0.forget(slot) }
-                    return nil
-                }
-                await Poller.shared.park(slot, until: .never)
-            }
-        } onCancel: {
-            if stoppingOnCancel { stop(.cancelled) }
-            slot.wake()
-        }
-    }
 }
 
 extension LoadEvent {
@@ -573,8 +279,4 @@ extension LoadTaskState.Counts {
             .metrics, .completed: break
         }
     }
-}
-
-extension LoadSink {
-    package var judgesServers: Bool { true }
 }

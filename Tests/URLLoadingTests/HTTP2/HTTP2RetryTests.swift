@@ -27,6 +27,34 @@ struct HTTP2RetryTests {
         }
     }
 
+    @Test("a download that was suspended goes on although its stream was reset meanwhile")
+    func suspended() async throws {
+        try await withHTTP2 { server, session in
+            let content = bytes(2000)
+            server.script(onConnection: 1) { peer in
+                try await peer.start()
+                let first = try await peer.expectRequest()
+                try await peer.respond(to: first.stream, .ok, [.etag: "\"one\"", .contentLength: "2000"], body: Array(content[..<1000]), endStream: false)
+                try await peer.hold()
+                try await peer.reset(first.stream, .internalError)
+                let rest = try await peer.expectRequest()
+                #expect(rest.fields["range"] == "bytes=1000-")
+                try await peer.respond(
+                    to: rest.stream, .partialContent, [.etag: "\"one\"", .contentRange: "bytes 1000-1999/2000"], body: Array(content[1000...]))
+                _ = await peer.untilClosed()
+            }
+            let task = session.downloadTask(Request(url: server.url("/")))
+            task.resume()
+            while task.snapshot.received < 1000 { await pause() }
+            task.suspend()
+            server.release()
+            task.resume()
+            let file = try await task.value
+            #expect(contents(file.url) == Data(content))
+            #expect(server.counts.accepted == 1)
+        }
+    }
+
     @Test("without a policy it is the caller's")
     func never() async throws {
         try await withHTTP2 { server, session in

@@ -1,0 +1,212 @@
+// How the body of a task gets to whoever wants it: read ahead by its driver, pulled by a reader, pushed into a sink.
+
+import FoundationEssentials
+import Synchronization
+import URLLoadingIO
+
+extension TaskLoad {
+    /// Returns when the load is over.
+    func finished() async throws(LoadError) {
+        let outcome = await wait { state, slot -> LoadTaskState.Outcome? in
+            if let outcome = state.outcome { return outcome }
+            state.waitForEnd(slot)
+            return nil
+        }
+        guard let outcome else { throw LoadError(.cancelled, phase: .waiting, party: .local).at(original.url) }
+        if let error = outcome.error { throw error }
+    }
+
+    /// Reads as far as somebody wants, and leaves the rest to a reader.
+    @inline(never)
+    func read(_ exchange: any Exchange) async throws(LoadError) {
+        let readAhead = core.configuration.readAhead
+        do throws(LoadError) {
+            while true {
+                var most = 0, isWanted = false
+                if case .read(let count) = state.withLock({ $0.demand(upTo: readAhead) }) { (most, isWanted) = (count, true) }
+                switch try exchange.buffered(atMost: most) {
+                case .chunk(let chunk)?:
+                    try keep(chunk)
+                case .end?:
+                    exchange.release()
+                    return complete(.finished, exchange.trailers)
+                case nil where most > 0: try await exchange.fill(atMost: most)
+                case nil where isWanted && exchange.isSending: try await sendOn(exchange)
+                case nil: if try leave(exchange) { return }
+                }
+            }
+        } catch {
+            throw exchange.failed(error)
+        }
+    }
+
+    /// Nobody has asked for more of the answer, but the request goes on: until it is out, or somebody asks.
+    @inline(never)
+    func sendOn(_ exchange: any Exchange) async throws(LoadError) {
+        guard state.withLock({ $0.beginSending() }) else { return }
+        try await exchange.sendOn()
+        state.withLock { $0.endSending() }
+    }
+
+    @inline(never)
+    func keep(_ chunk: Chunk) throws(LoadError) {
+        received(chunk.count)
+        let readAhead = core.configuration.readAhead, limit = core.configuration.limits.collectedBodySize
+        try state.withLock { state throws(LoadError) in
+            try state.keep(chunk, readAhead: readAhead, limit: limit)
+        }.wake()
+    }
+
+    /// Returns false if there is reason to stay.
+    @inline(never)
+    func leave(_ exchange: any Exchange) throws(LoadError) -> Bool {
+        exchange.setResting(true)
+        let (leaving, readers) = state.withLock { ($0.leave(exchange), $0.takeReaders()) }
+        readers.wake()
+        switch leaving {
+        case .stay:
+            exchange.setResting(false)
+            return false
+        case .pointless: throw LoadError(.cancelled, phase: .receiving, party: .local)
+        case .left:
+            // A stop that came before we left found an owner, and left the end to us.
+            if stopReason != nil { didStop() }
+            return true
+        }
+    }
+
+    @inline(never)
+    func push(_ exchange: any Exchange, into sink: any LoadSink) async throws(LoadError) {
+        do throws(LoadError) {
+            while true {
+                switch try exchange.buffered(atMost: .max) {
+                case .chunk(let chunk)?:
+                    received(chunk.count)
+                    await sink.receive(chunk)
+                case .end?:
+                    exchange.release()
+                    return complete(.finished, exchange.trailers)
+                case nil:
+                    sink.pause()
+                    try await exchange.fill(atMost: .max)
+                }
+            }
+        } catch {
+            throw exchange.failed(error)
+        }
+    }
+
+    // MARK: The reader
+
+    /// The next chunk, for the one who claimed the body.
+    func next() async throws(LoadError) -> Chunk? {
+        switch state.withLock({ $0.take(nil) }) {
+        case .chunk(let chunk): return chunk
+        case .end: return nil
+        case .failed(let error): throw error
+        case .pull(let exchange): return try await pull(exchange)
+        case .wait: return try await waitForChunk()
+        }
+    }
+
+    func pull(_ exchange: any Exchange) async throws(LoadError) -> Chunk? {
+        exchange.setResting(false)
+        do throws(LoadError) {
+            guard let chunk = try await exchange.next() else {
+                complete(.finished, exchange.trailers)
+                return nil
+            }
+            received(chunk.count)
+            let reason = stopReason
+            guard state.withLock({ $0.putBack(exchange, isStopped: reason != nil) }) else {
+                throw exchange.failed(LoadError(reason ?? .cancelled, phase: .receiving))
+            }
+            // A stop between the look and the word found an owner, and left the end to us.
+            if stopReason != nil { didStop() }
+            return chunk
+        } catch {
+            complete(.failed(error))
+            throw error
+        }
+    }
+
+    func waitForChunk() async throws(LoadError) -> Chunk? {
+        let taken = await wait(stoppingOnCancel: true) { state, slot -> LoadTaskState.Taken? in
+            let taken = state.take(slot)
+            if case .wait = taken { return nil }
+            return taken
+        }
+        switch taken {
+        case .chunk(let chunk)?: return chunk
+        case .end?: return nil
+        case .failed(let error)?: throw error
+        case .pull(let exchange)?: return try await pull(exchange)
+        case .wait?, nil: throw LoadError(.cancelled, phase: .receiving, party: .local).at(original.url)
+        }
+    }
+
+    /// The whole body. The driver reads it; whoever waits may give up without ending the load.
+    func whole() async throws(LoadError) -> Data {
+        if state.withLock({ $0.wantWhole() }) { wake() }
+        while true {
+            let seen = await wait { state, slot -> LoadTaskState.Whole? in
+                let seen = state.takeWhole(slot)
+                if case .wait = seen { return nil }
+                return seen
+            }
+            switch seen {
+            case .data(let data)?: return data
+            case .failed(let error)?: throw error
+            case .drive(let exchange)?: Task { await driveOn(exchange) }
+            case .wait?, nil: throw LoadError(.cancelled, phase: .waiting, party: .local).at(original.url)
+            }
+        }
+    }
+
+    func driveOn(_ exchange: any Exchange) async {
+        exchange.setResting(false)
+        do throws(LoadError) { try await read(exchange) } catch { complete(.failed(error)) }
+    }
+
+    /// The response, as soon as it is known.
+    func response() async throws(LoadError) -> Response {
+        let result = await wait { state, slot -> Result<Response, LoadError>? in
+            if let response = state.response { return .success(response) }
+            if let error = state.outcome?.error { return .failure(error) }
+            state.waitForResponse(slot)
+            return nil
+        }
+        guard let result else { throw LoadError(.cancelled, phase: .waiting, party: .local).at(original.url) }
+        return try result.get()
+    }
+
+    // MARK: Waiting
+
+    /// Looks until there is something to see; `nil` if the calling task was cancelled before.
+    func wait<R: Sendable>(
+        stoppingOnCancel: Bool = false,
+        _ look: @Sendable (inout LoadTaskState, PollSlot) -> R?
+    ) async -> R? {
+        let slot = Poller.shared.borrowSlot()
+        defer { Poller.shared.returnSlot(slot) }
+        return await withTaskCancellationHandler {
+            while true {
+                let seen = state.withLock { state in
+                    state.forget(slot)
+                    let seen = look(&state, slot)
+                    if seen != nil { state.forget(slot) }
+                    return seen
+                }
+                if let seen { return seen }
+                if Task.isCancelled {
+                    state.withLock { $0.forget(slot) }
+                    return nil
+                }
+                await Poller.shared.park(slot, until: .never)
+            }
+        } onCancel: {
+            if stoppingOnCancel { stop(.cancelled) }
+            slot.wake()
+        }
+    }
+}

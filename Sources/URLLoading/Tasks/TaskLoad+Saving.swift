@@ -1,0 +1,70 @@
+// A task whose body goes to a file.
+
+import Synchronization
+import URLLoadingIO
+
+extension TaskLoad {
+    /// The file that the body goes to.
+    @inline(never)
+    func open(_ exchange: any Exchange, _ download: DownloadWork) async throws(LoadError) {
+        do throws(LoadError) {
+            if state.withLock({ $0.hasBecomeDownload }) { handOver() }
+            guard let (offset, expected) = try await download.begin(exchange.response, original) else { return }
+            emission?.emit(.resumed(offset: offset, expected: expected), self)
+        } catch {
+            throw exchange.failed(error).with(download.resumeToken(isEarly: false))
+        }
+    }
+
+    /// The whole body into the file.
+    @inline(never)
+    func save(_ first: any Exchange, _ download: DownloadWork) async throws(LoadError) {
+        var exchange = first
+        while true {
+            do throws(LoadError) {
+                try await write(exchange, download)
+                exchange.release()
+                try await download.finish()
+                return complete(.finished, exchange.trailers)
+            } catch {
+                let error = exchange.failed(error)
+                guard let rest = await rest(after: error, download) else {
+                    throw error.with(download.resumeToken(isEarly: false))
+                }
+                exchange = rest
+            }
+        }
+    }
+
+    func write(_ exchange: any Exchange, _ download: DownloadWork) async throws(LoadError) {
+        while true {
+            let saved = try await download.receive(exchange, self)
+            if saved.count > 0 { received(saved.count) }
+            if let error = saved.error { throw error }
+            if saved.isEnd { return }
+            if saved.count == 0 { try await exchange.fill(atMost: .max) }
+        }
+    }
+
+    /// A server need not wait for who has suspended his download: resumed, it goes on over another connection,
+    /// by the rules of a token (checklist 51). `nil` if it cannot.
+    @inline(never)
+    func rest(after error: LoadError, _ download: DownloadWork) async -> (any Exchange)? {
+        guard hasRested.exchange(false, ordering: .relaxed), [.connectionLost, .truncated, .streamReset].contains(error.reason),
+            var hop = lastHop, let offset = download.goOn(with: &hop.request)
+        else { return nil }
+        guard let exchange = try? await ask(again: hop) else { return nil }
+        guard download.isRest(exchange.response) else {
+            exchange.release()
+            return nil
+        }
+        emission?.emit(.resumed(offset: offset, expected: download.expected), self)
+        return exchange
+    }
+
+    /// Whoever held the data task hears nothing more.
+    func handOver() {
+        let task = LoadTask<DownloadedFile>(self, nil)
+        emission?.emit(.becameDownload(task), self)
+    }
+}
