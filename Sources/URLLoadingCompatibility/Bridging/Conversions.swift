@@ -108,7 +108,6 @@ extension Configuration {
         if let policy = ProxyPolicy(values.proxies) { proxies = policy }
         (allowsCellularAccess, allowsExpensiveNetworkAccess) = (values.allowsCellular, values.allowsExpensive)
         allowsConstrainedNetworkAccess = values.allowsConstrained
-        networkMonitor = values.monitor
         waitsForConnectivity = values.waitsForConnectivity
         trafficClass = TrafficClass(values.serviceType)
         tls.minimumVersion = values.minimumTLS == .TLSv13 ? .tls13 : .tls12
@@ -118,6 +117,7 @@ extension Configuration {
         cookies.acceptPolicy = values.acceptPolicy?.core
         cookies.fallbackPolicy = .onlyFromMainDocument
         cookies.sendsCookies = values.setsCookies
+        values.adjust?(&self)
     }
 }
 

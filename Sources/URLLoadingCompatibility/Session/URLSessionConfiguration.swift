@@ -26,8 +26,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         var allowsCellular = true
         var allowsExpensive = true
         var allowsConstrained = true
-        /// Who knows the networks: a test's own.
-        var monitor = NetworkMonitor.shared
+        var adjust: (@Sendable (inout Configuration) -> Void)?
         var waitsForConnectivity = false
         var minimumTLS = tls_protocol_version_t.TLSv12
         var maximumTLS = tls_protocol_version_t.TLSv13
@@ -60,9 +59,9 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     init(_ values: Values) { state = Lock(values) }
 
-    final package var networkMonitor: NetworkMonitor {
-        get { values.monitor }
-        set { state.withLock { $0.monitor = newValue } }
+    /// For tests: changes what the classic names do not reach.
+    final package func adjust(_ change: @escaping @Sendable (inout Configuration) -> Void) {
+        state.withLock { $0.adjust = change }
     }
 
     var values: Values { state.withLock { $0 } }

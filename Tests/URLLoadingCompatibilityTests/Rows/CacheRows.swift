@@ -84,6 +84,45 @@ struct CacheRows {
         }
     }
 
+    private final class Silent: NSObject, URLSessionDataDelegate, @unchecked Sendable {}
+    private final class Judging: NSObject, URLSessionDataDelegate, @unchecked Sendable {
+        func urlSession(
+            _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
+            completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+        ) { completionHandler(.performDefaultHandling, nil) }
+    }
+
+    @Test("what is stored of a server that a delegate could refuse is given out when it has let it pass; one without the method is not waited for",
+        arguments: [true, false])
+    func judged(_ judges: Bool) async throws {
+        let authority = try TestCertificateAuthority(commonName: "Test root")
+        let identity = try authority.issue(), roots = String(decoding: authority.pem, as: UTF8.self)
+        let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
+        func session(_ delegate: (any URLSessionDelegate)?) -> URLSession {
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.urlCache = cache
+            configuration.adjust { $0.tls.roots = .pem(roots) }
+            return URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
+        }
+        try await withTestOrigin(.init(tls: .init(identity))) { first in
+            try await withTestOrigin(.init(tls: .init(identity))) { second in
+                let plain = session(nil), other = session(judges ? Judging() : Silent())
+                for origin in [first, second] {
+                    origin.route("/") { _ in .ok("kept", headers: ["Cache-Control": "max-age=60"]) }
+                    for _ in 0..<2 { #expect(await plain.result(request(origin.url())).data == Data("kept".utf8)) }
+                    #expect(origin.counts.requests == 1)
+                }
+                // Whether it has the method is known when it was asked once.
+                #expect(await other.result(request(first.url())).data == Data("kept".utf8))
+                #expect(first.counts.requests == 2)
+                #expect(await other.result(request(second.url())).data == Data("kept".utf8))
+                #expect(second.counts.requests == (judges ? 2 : 1))
+                plain.invalidateAndCancel()
+                other.invalidateAndCancel()
+            }
+        }
+    }
+
     @Test("checklist 100, 101, 103: stored, found and removed by request, by task, by moment; with userInfo")
     func byRequest() async throws {
         let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)

@@ -241,7 +241,7 @@ extension DelegateTableRows {
         defer { listener.close() }
         let networks = ScriptedPaths()
         let configuration = URLSessionConfiguration.ephemeral
-        configuration.networkMonitor = NetworkMonitor(networks)
+        configuration.adjust { $0.networkMonitor = NetworkMonitor(networks) }
         let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
         let task = session.streamTask(withHostName: "127.0.0.1", port: Int(listener.address.port))
         task.resume()
