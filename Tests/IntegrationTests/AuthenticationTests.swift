@@ -7,7 +7,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Basic and Digest as nginx, Apache and squid speak them.
-@Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(1)))
+@Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(4)))
 struct AuthenticationTests {
     private static func decisions(_ asked: AskedSpaces, _ password: String = "pw") -> Decisions {
         var decisions = Decisions()

@@ -3,7 +3,7 @@ import Testing
 import URLLoading
 
 /// Caching against servers that were not made for it.
-@Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(2)))
+@Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(4)))
 struct CacheTests {
     private func types(_ session: Session, _ request: Request) async throws -> (types: [String], body: Data) {
         let task = session.dataTask(request)

@@ -3,7 +3,7 @@ import FoundationEssentials
 import Testing
 import URLLoading
 
-@Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(2)))
+@Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(4)))
 struct ConnectionTests {
     /// The number nginx gives the connection, and which request on it this was.
     private func connection(_ session: Session, _ server: String, _ path: String = "/1k.txt") async throws -> (Int, Int) {

@@ -8,7 +8,7 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct ContinueCommandTests {
     static let content: [UInt8] = (0..<20_000).flatMap { Array("\(1_000_000 + $0)\n".utf8) }
 

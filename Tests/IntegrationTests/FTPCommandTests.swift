@@ -5,7 +5,7 @@ import URLLoading
 import URLLoadingTesting
 
 /// `urlload -C` of ftp, killed in the middle of a file and run again.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(4)))
 struct FTPCommandTests {
     @Test("what a killed run has is not fetched again", .enabled(if: Servers.variable("VSFTPD") != nil, "No vsftpd"))
     func killed() async throws {

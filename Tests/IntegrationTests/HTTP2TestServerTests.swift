@@ -5,7 +5,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(4)))
 struct HTTP2TestServerTests {
     static func has(_ tool: String) -> Bool { access("/usr/bin/" + tool, X_OK) == 0 }
 

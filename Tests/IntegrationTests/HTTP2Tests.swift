@@ -3,7 +3,7 @@ import Testing
 import URLLoading
 
 /// HTTP/2 as others speak it: nginx, Apache and nghttpd, chosen over TLS and known in the clear.
-@Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(2)))
+@Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(4)))
 struct HTTP2Tests {
     private static let servers = ["NGINX_H2", "APACHE_H2", "NGHTTPD", "NGINX_H2C", "APACHE_H2C", "NGHTTPD_H2C"]
 

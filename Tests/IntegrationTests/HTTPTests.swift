@@ -2,7 +2,7 @@ import FoundationEssentials
 import Testing
 import URLLoading
 
-@Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(2)))
+@Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(4)))
 struct HTTPTests {
     @Test("checklist 119: http", arguments: ["NGINX", "APACHE"])
     func get(_ server: String) async throws {

@@ -4,7 +4,7 @@ import URLLoading
 
 /// NTLM, checked by pyspnego, which knows nothing of ours.
 @Suite(.enabled(if: Servers.areHere, Servers.areMissing), .enabled(if: Servers.variable("NTLM") != nil, "pyspnego is not installed: script/setup --tests"),
-    .timeLimit(.minutes(1)))
+    .timeLimit(.minutes(4)))
 struct NTLMTests {
     private func session(_ user: String, _ password: String) -> Session {
         var decisions = Decisions()

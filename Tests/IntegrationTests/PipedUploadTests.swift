@@ -5,7 +5,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct PipedUploadTests {
     /// Writes one half, and the other when the file `go` is there.
     static func piped(_ options: String, _ url: URL, in folder: TemporaryFolder) throws -> Running {

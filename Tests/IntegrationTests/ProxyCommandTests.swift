@@ -5,7 +5,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct ProxyCommandTests {
     static func run(_ words: String...) async throws -> Running.Result { try await Running.urlload(["-s"] + words) }
 

@@ -6,7 +6,7 @@ import Testing
 import URLLoadingIO
 import URLLoadingWire
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct ProxyLibraryTests {
     /// Answers from the URL's host: `direct.test`, `two.test`, `slow.test` (after a second), `fail.test` (nothing),
     /// `none.test` (an empty list).

@@ -2,7 +2,7 @@ import FoundationEssentials
 import Testing
 import URLLoading
 
-@Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(1)))
+@Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(4)))
 struct RedirectTests {
     @Test(arguments: [("NGINX", "/r301"), ("NGINX", "/r302"), ("NGINX", "/r308"), ("APACHE", "/r302")])
     func areFollowed(_ server: String, _ path: String) async throws {

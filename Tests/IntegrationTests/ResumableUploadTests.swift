@@ -6,7 +6,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(4)))
 struct ResumableUploadTests {
     private static let size = 8 << 20
 

@@ -5,7 +5,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct RetryCommandTests {
     @Test("it tries again, tells so, and delivers the last response", arguments: [
         (["--retry", "2"], 3, "3", 0), (["--retry", "1"], 2, "2", 0), (["--retry", "1", "-f"], 2, "", 22), ([], 1, "1", 0),

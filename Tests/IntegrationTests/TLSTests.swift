@@ -2,7 +2,7 @@ import FoundationEssentials
 import Testing
 import URLLoading
 
-@Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(1)))
+@Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(4)))
 struct TLSTests {
     @Test("checklist 119: https", arguments: ["NGINX_TLS", "NGINX_TLS13", "APACHE_TLS"])
     func aPrivateIssuerIsTrustedWhenNamed(_ server: String) async throws {

@@ -5,7 +5,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// `urlload -u user` on a terminal: what is typed is not shown, and no key leaves the terminal silent.
-@Suite(.enabled(if: access("/usr/bin/python3", X_OK) == 0, "no python3"), .timeLimit(.minutes(1)))
+@Suite(.enabled(if: access("/usr/bin/python3", X_OK) == 0, "no python3"), .timeLimit(.minutes(4)))
 struct TerminalTests {
     /// What the terminal showed, whether it echoes afterwards, and the program's exit code.
     private func type(_ keys: String, _ words: String...) async throws -> (shown: String, state: String, code: String) {

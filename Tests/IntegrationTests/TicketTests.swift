@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 /// Kerberos as MIT and Apache speak it: a process with a cache of its own, for the library reads the environment.
-@Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(1)))
+@Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(4)))
 struct TicketTests {
     /// A copy: tickets for services are added to it.
     private func load(_ tickets: String, _ words: [String], service: String = "localhost") async throws -> Running.Result {

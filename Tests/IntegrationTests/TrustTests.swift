@@ -4,7 +4,7 @@ import Testing
 import URLLoading
 import URLLoadingIO
 
-@Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(1)))
+@Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(4)))
 struct TrustTests {
     private func identity(packed: Bool) async throws -> ClientIdentity {
         let pki = try #require(Servers.variable("PKI"))

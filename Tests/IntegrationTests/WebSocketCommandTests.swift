@@ -5,7 +5,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// `urlload ws` in pipes, on a terminal, and interrupted.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct WebSocketCommandTests {
     private func withEcho(_ use: (TestOrigin, String) async throws -> Void) async throws {
         try await withTestOrigin { origin in

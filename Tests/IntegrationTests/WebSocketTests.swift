@@ -6,7 +6,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// WebSockets against servers of other hands: Python's websockets, wsproto, and hypercorn for RFC 8441.
-@Suite(.enabled(if: Servers.variable("WEBSOCKETS") != nil, Servers.areMissing), .timeLimit(.minutes(2)))
+@Suite(.enabled(if: Servers.variable("WEBSOCKETS") != nil, Servers.areMissing), .timeLimit(.minutes(4)))
 struct WebSocketTests {
     private static let servers = ["WEBSOCKETS", "WSPROTO", "HYPERCORN", "HYPERCORN_H2C"]
 

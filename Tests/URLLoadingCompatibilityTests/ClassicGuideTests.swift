@@ -7,7 +7,7 @@ import URLLoadingCompatibility
 import URLLoadingIO
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct ClassicGuideTests {
     final class Download: NSObject, URLSessionDataDelegate, @unchecked Sendable {
         private var body = Data()

@@ -7,7 +7,7 @@ import URLLoading
 import URLLoadingCompatibility
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct MovingGuideTests {
     final class Pieces: NSObject, URLSessionDataDelegate, Sendable {
         let (stream, into) = AsyncThrowingStream.makeStream(of: Data.self)

@@ -3,7 +3,7 @@ import Synchronization
 import Testing
 import URLLoadingIO
 
-@Suite(.timeLimit(.minutes(1))) struct BlockingThreadsTests {
+@Suite(.timeLimit(.minutes(4))) struct BlockingThreadsTests {
     private static func wait(for flag: borrowing Atomic<Bool>) async throws {
         while !flag.load(ordering: .acquiring) { try await Task.sleep(for: .microseconds(200)) }
     }

@@ -6,7 +6,7 @@ import URLLoadingTesting
 @testable import URLLoadingIO
 
 /// The pure parts of the loop, and the waits that need no socket.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct LoopTests {
     private final class Target: TimerTarget {
         let number: Int

@@ -6,7 +6,7 @@ import Testing
 @testable import URLLoadingIO
 
 /// Names, the threads that look them up, and the race between the addresses they have.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct NameTests {
     private static let one = SocketAddress.ipv4((192, 0, 2, 1), port: 0)
 

@@ -5,7 +5,7 @@ import URLLoadingTesting
 @testable import URLLoadingIO
 
 /// What is known of the networks after what was heard.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct PathMonitorTests {
     private static let home = ScriptedPaths.Tables(
         links: [RouteBytes.link(1, "lo", flags: 0x49, hardware: 772), RouteBytes.link(2, "eth0")],

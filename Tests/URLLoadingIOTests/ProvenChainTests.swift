@@ -4,7 +4,7 @@ import URLLoadingTesting
 
 @testable import URLLoadingIO
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct ProvenChainTests {
     /// Connects anew, not by a ticket, and leaves.
     private func visit(_ rig: TLSRig, _ name: TLSPeerName = .dns("localhost")) async throws {

@@ -4,7 +4,7 @@ import URLLoadingTesting
 @testable import URLLoadingIO
 
 /// What the kernel says, and what it would never say: values or damage, never a trap.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct RouteMessageTests {
     private func messages(_ bytes: [UInt8]) -> [RouteMessage] {
         var reader = RouteMessageReader(bytes[...])

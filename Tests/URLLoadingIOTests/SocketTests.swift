@@ -4,7 +4,7 @@ import Testing
 
 @testable import URLLoadingIO
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct SocketTests {
     private static let anywhere = SocketAddress.ipv4((127, 0, 0, 1), port: 0)
 

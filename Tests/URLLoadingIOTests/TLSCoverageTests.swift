@@ -4,7 +4,7 @@ import URLLoadingTesting
 @testable import URLLoadingIO
 
 /// For whom else a connection may serve (RFC 9113 §9.1.1): whoever its peer has proved to be, under the same rules.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct TLSCoverageTests {
     private static let own = TLSPeerName.dns("own.example"), other = TLSPeerName.dns("other.example")
 

@@ -5,7 +5,7 @@ import URLLoadingTesting
 
 @testable import URLLoadingIO
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct TLSEndTests {
     @Test(arguments: [TLSVersion.tls12, .tls13])
     func `Row 39: an end with close_notify is the end`(_ version: TLSVersion) async throws {

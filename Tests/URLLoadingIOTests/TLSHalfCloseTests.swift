@@ -4,7 +4,7 @@ import URLLoadingTesting
 
 @testable import URLLoadingIO
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct TLSHalfCloseTests {
     /// Takes no byte while it is shut, as a socket does whose peer does not read.
     private final class Shutter: Transport {

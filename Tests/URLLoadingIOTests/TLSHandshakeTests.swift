@@ -5,7 +5,7 @@ import URLLoadingTesting
 
 @testable import URLLoadingIO
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct TLSHandshakeTests {
     @Test(arguments: [TLSVersion.tls12, .tls13])
     func `A handshake agrees on a version and bytes go both ways`(_ version: TLSVersion) async throws {

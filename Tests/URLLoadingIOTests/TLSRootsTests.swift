@@ -4,7 +4,7 @@ import URLLoadingTesting
 
 @testable import URLLoadingIO
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct TLSRootsTests {
     private func locate(file: String?, directory: String?, hashed: Bool) -> SystemRoots {
         SystemRoots.locate(

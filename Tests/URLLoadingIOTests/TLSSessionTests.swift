@@ -4,7 +4,7 @@ import URLLoadingTesting
 
 @testable import URLLoadingIO
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct TLSSessionTests {
     /// Connects, takes in the tickets and leaves.
     private func visit(

@@ -3,7 +3,7 @@ import URLLoadingTesting
 
 @testable import URLLoadingIO
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct TLSVerificationTests {
     private func kind(
         _ options: TestCertificateOptions, _ name: TLSPeerName = .dns("localhost"),

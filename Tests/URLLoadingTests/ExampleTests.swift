@@ -6,7 +6,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct ExampleTests {
     @Test("README: load something, stream something, fail with a reason")
     func readme() async throws {

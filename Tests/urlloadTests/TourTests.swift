@@ -3,7 +3,7 @@ import Testing
 
 @testable import urlload
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct TourTests {
     @Test("the command line of the tour")
     func arguments() throws {

@@ -5,7 +5,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Delegate methods in their async form.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct AsyncFormRows {
     /// Implements every question async, and waits in each.
     final class Waiter: NSObject, URLSessionDataDelegate, @unchecked Sendable {

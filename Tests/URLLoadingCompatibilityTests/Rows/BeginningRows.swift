@@ -5,7 +5,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Before a load begins: what delegates hear of it, when it may begin, how often it is held up.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct BeginningRows {
     /// Writes down what it hears before the load, and answers as the test says.
     final class Beginner: NSObject, URLSessionDataDelegate, @unchecked Sendable {

@@ -5,7 +5,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Bodies byte by byte, and text out of bytes.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct BytesRows {
     /// Bytes in pieces of one, as a server might send them.
     struct Scattered: AsyncSequence, Sendable {

@@ -8,7 +8,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Checklist 90 to 103 in the classic shape.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct CacheRows {
     /// Counts what it is asked; `/old` must be asked about again each time.
     private func serve(_ origin: TestOrigin, _ asked: Counter) {

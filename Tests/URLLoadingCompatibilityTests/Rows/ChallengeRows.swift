@@ -6,7 +6,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Checklist 66 to 88 in the delegate shape.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct ChallengeRows {
     /// Wants ada and secret.
     private func guarded(_ origin: TestOrigin, offers: [String] = ["Basic realm=\"staff\""]) {

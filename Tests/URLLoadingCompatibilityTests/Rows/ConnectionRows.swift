@@ -5,7 +5,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// NSURLConnection and NSURLDownload.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct ConnectionRows {
     /// Hears everything of a connection that loads into memory.
     class Base: NSObject, NSURLConnectionDelegate, @unchecked Sendable {

@@ -5,7 +5,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// resume, suspend, cancel; copies; many threads at once.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct ControlRows {
     @Test("checklist 33: a task sends no byte before it is resumed")
     func suspendedAtFirst() async throws {
@@ -144,7 +144,7 @@ struct ControlRows {
 }
 
 /// Many threads at once (checklist 168). Not beside the tests that measure silence.
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(4)))
 struct ClassicStressTests {
     static let isLong = ProcessInfo.processInfo.environment["URLLOADING_LONG"] != nil
 

@@ -7,7 +7,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Checklist 104 to 110 in the classic shape.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct CookieRows {
     private func cookie(_ name: String, _ domain: String = "example.org", _ more: [HTTPCookiePropertyKey: Any] = [:]) throws -> HTTPCookie {
         let properties: [HTTPCookiePropertyKey: Any] = [.name: name, .value: "v", .domain: domain, .path: "/"]

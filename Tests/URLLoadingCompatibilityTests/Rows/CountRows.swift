@@ -5,7 +5,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// What delegates are told of bytes on their way, and of downloads that fail.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct CountRows {
     /// Writes down every count.
     final class Counting: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, @unchecked Sendable {

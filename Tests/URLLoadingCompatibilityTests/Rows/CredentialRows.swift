@@ -7,7 +7,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// More of checklist 66 to 88 in the delegate shape: who we are to servers, proxies, Digest, and how long a credential is kept.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct CredentialRows {
     /// Answers everything, and writes down what was asked.
     final class Answering: NSObject, URLSessionDataDelegate, @unchecked Sendable {

@@ -5,7 +5,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Delegates: what they hear, in which order, on which queue.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct DelegateRows {
     @Test("checklist 45, 47, 54, 170: response, data, complete, in order and on the session's queue",
         arguments: [0, 1, 1000, 5_000_000], [false, true])

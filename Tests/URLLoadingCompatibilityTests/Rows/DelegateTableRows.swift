@@ -7,7 +7,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Every method of every delegate of sessions, called where it was promised, in the order of checklist 45.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct DelegateTableRows {
     /// What `EveryEvent` and its kin note, and what was called then.
     static let methods: [String: String] = [

@@ -6,7 +6,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Completion handlers, and the errors they get.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct HandlerRows {
     @Test("checklist 40, 41, 42: a handler is called once, with body and response")
     func success() async throws {

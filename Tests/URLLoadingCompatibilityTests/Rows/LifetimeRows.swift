@@ -5,7 +5,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// How sessions end, and who is held for how long.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct LifetimeRows {
     /// Loads that stand still until the origin lets them go.
     private static func stalling(_ origin: TestOrigin) {

@@ -5,7 +5,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// What ported programs do at moments that nobody thinks of.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct OddMomentRows {
     /// Cancels every task while it is made, and lets nobody go on before its end was told.
     final class Hasty: NSObject, URLSessionTaskDelegate, Sendable {

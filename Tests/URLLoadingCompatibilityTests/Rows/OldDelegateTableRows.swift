@@ -5,7 +5,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Every method of the delegates of connections and of downloads, called where it was promised, in its place.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct OldDelegateTableRows {
     static let methods: [String: String] = [
         "fail": "NSURLConnectionDelegate.connection(_:didFailWithError:)",

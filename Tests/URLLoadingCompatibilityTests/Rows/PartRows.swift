@@ -6,7 +6,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Checklist 51 in the delegate shape: one response and its data for each part that takes the place of the one before.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct PartRows {
     /// Writes down responses, and the data between them.
     final class Viewer: NSObject, URLSessionDataDelegate, @unchecked Sendable {

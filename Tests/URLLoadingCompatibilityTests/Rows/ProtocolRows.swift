@@ -42,7 +42,7 @@ class ScriptedProtocol: URLProtocol {
 private struct Sent<Value>: @unchecked Sendable { let value: Value }
 
 /// Checklist 111 to 117 in the classic shape.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct ProtocolRows {
     private func configuration(_ kinds: [AnyClass] = [ScriptedProtocol.self]) -> URLSessionConfiguration {
         let configuration = URLSessionConfiguration.ephemeral

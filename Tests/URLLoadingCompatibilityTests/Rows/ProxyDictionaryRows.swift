@@ -5,7 +5,7 @@ import URLLoadingCompatibility
 import URLLoadingTesting
 
 /// Proxies as the classic shape gives them.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct ProxyDictionaryRows {
     static func text(_ dictionary: [AnyHashable: Any]?, _ url: String) async throws -> String {
         let configuration = URLSessionConfiguration.ephemeral

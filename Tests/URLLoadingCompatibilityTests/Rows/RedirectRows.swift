@@ -6,7 +6,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// What a delegate may do with redirects, and with the handlers it is given.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct RedirectRows {
     private static func routes(_ origin: TestOrigin) {
         origin.route("/from") { _ in .status(.found, headers: [.location: "/to", "X-Here": "1"], body: .bytes(Array("moved".utf8))) }

@@ -5,7 +5,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Upload tasks that go on where they were cut: the IETF's resumable uploads in the classic shape.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct ResumedUploadRows {
     fileprivate static let content = Data((0..<400_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
     private static let cut: Int64 = 70_000

@@ -5,7 +5,7 @@ import URLLoadingCompatibility
 import URLLoadingTesting
 
 /// `networkServiceType`: how the sockets of a task are marked.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct ServiceTypeRows {
     /// The code point (DSCP) of our end of the connection between two ports of this machine.
     private static func mark(_ local: Int, _ remote: Int) -> Int? {

@@ -5,7 +5,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// What the kinds of delegates are for, and what the kinds of tasks have in common.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct ShapeRows {
     // MARK: Checklist 44
 

@@ -4,7 +4,7 @@ import URLLoadingCompatibility
 import URLLoadingIO
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct StreamRows {
     @Test("checklist 39: reads and writes in their order, both ends closed, and told on the delegate queue")
     func both() async throws {

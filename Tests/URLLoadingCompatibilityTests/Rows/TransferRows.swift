@@ -5,7 +5,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Upload and download tasks: what their delegates and handlers hear.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct TransferRows {
     private static let content = Data((0..<600_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
 

@@ -7,7 +7,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Data tasks that become downloads, or streams.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct TurningRows {
     /// Makes downloads of everything.
     final class Turner: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, @unchecked Sendable {

@@ -6,7 +6,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// What delegates hear before a response.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct WaitingRows {
     final class Hearer: NSObject, URLSessionDataDelegate, @unchecked Sendable {
         let words = Box<String>(), done = Counter()

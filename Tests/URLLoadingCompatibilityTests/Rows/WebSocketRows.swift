@@ -14,7 +14,7 @@ extension URLSessionWebSocketTask.Message {
     }
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct WebSocketRows {
     private static func routes(_ origin: TestOrigin) {
         var echo = WebSocketTestServer.echo

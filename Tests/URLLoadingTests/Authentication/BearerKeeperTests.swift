@@ -6,7 +6,7 @@ import Testing
 import URLLoadingIO
 
 /// The windows between two loads that want a token in the same moment.
-@Suite(.timeLimit(.minutes(1))) struct BearerKeeperTests {
+@Suite(.timeLimit(.minutes(4))) struct BearerKeeperTests {
     private struct Refused: Error {}
 
     private final class Count: Sendable {

@@ -5,7 +5,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Negotiate: silent with a ticket, and without one as if it had not been offered.
-@Suite(.timeLimit(.minutes(1))) struct TicketTests {
+@Suite(.timeLimit(.minutes(4))) struct TicketTests {
     @Test func `checklist 70: without a ticket the next way follows, and nobody is asked for one`() async throws {
         let gate = Gate([.basic])
         var setup = TestOrigin.Configuration()

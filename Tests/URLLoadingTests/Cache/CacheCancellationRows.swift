@@ -8,7 +8,7 @@ import URLLoadingWire
 
 /// A load that is cancelled at any point of its way through the cache stores nothing wrong, holds nothing, and hinders
 /// nobody.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(4)))
 struct CacheCancellationRows {
     /// Cancels loads after more and more time, until one is through before it.
     private func cancelEverywhere(

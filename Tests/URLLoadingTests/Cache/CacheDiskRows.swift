@@ -9,7 +9,7 @@ import URLLoadingWire
 @testable import URLLoading
 
 /// Checklist 2, 3, 90, 100: what outlives a session, and what must not.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct CacheDiskRows {
     @Test("checklist 2, 90, 100: a new cache on the same folder answers, large and small; memory-only is gone")
     func restart() async throws {

@@ -7,7 +7,7 @@ import URLLoadingWire
 @testable import URLLoading
 
 /// Security 72, checklist 18, 19: sessions, tasks and people who share a cache get nothing that is another's.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct CacheOwnerRows {
     private func with(_ cache: ResponseCache, _ configuration: Configuration) -> Configuration {
         var configuration = configuration

@@ -7,7 +7,7 @@ import URLLoadingWire
 @testable import URLLoading
 
 /// Checklist 2-4, 18, 29, 90-103: what a session stores and when it answers with it.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct CacheRows {
     @Test("checklist 91, 96, 97: no entry is fetched, a fresh one answers, a stale one is asked about")
     func protocolPolicy() async throws {

@@ -7,7 +7,7 @@ import URLLoadingWire
 @testable import URLLoading
 
 /// What must not be kept is not, and what is gone does not come back.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct CacheSafetyRows {
     @Test("checklist 98, 99: who decides what is kept has no beginning kept behind his back")
     func beginnings() async throws {

@@ -7,7 +7,7 @@ import URLLoadingWire
 @testable import URLLoading
 
 /// How a body comes into the cache, what is left when it breaks off, and who may have a say.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct CacheStoringRows {
     private func stored(_ rig: CacheRig, _ path: String = "/") -> StoredResponse? {
         CacheKey(Request(url: rig.origin.url(path))).flatMap { rig.cache.storage.variants($0).first }

@@ -5,7 +5,7 @@ import URLLoadingTesting
 @testable import URLLoading
 
 /// Checklist 100: who waits for another's fetch waits no longer than for a server.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct CacheWaitingRows {
     @Test("a suspended leader hands on; resumed, it ends as well")
     func suspended() async throws {

@@ -4,7 +4,7 @@ import URLLoading
 import URLLoadingTesting
 
 /// A cache that is somebody else's code.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct ForeignCacheTests {
     /// Is asked, and never answers.
     final class Silent: ForeignCache, Sendable {

@@ -7,7 +7,7 @@ import URLLoadingWire
 @testable import URLLoading
 
 /// `Response.storagePolicy`: what a handler answers is kept if it says so, and HTTP lets it.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct HandlerStoringRows {
     private struct Page: ProtocolHandler {
         let policy: Response.StoragePolicy?

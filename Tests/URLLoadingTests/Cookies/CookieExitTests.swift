@@ -4,7 +4,7 @@ import Testing
 @testable import URLLoading
 
 /// What is there after a process has ended, one way or the other.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(4)))
 struct CookieExitTests {
     @Test("what was set is in the file when the process exits, though nobody asked for it")
     func exits() async throws {

@@ -6,7 +6,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Who else may set cookies (RFC 6265bis §5.3), and cookies where many requests share a connection.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct CookieHopRows {
     @Test("a proxy that asks who we are sets nothing, and neither does an answer on the way (1xx)")
     func others() async throws {

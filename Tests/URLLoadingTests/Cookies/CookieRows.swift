@@ -6,7 +6,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Checklist 2-4, 18, 25, 104-110 and the security rows of cookies, through sessions.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct CookieRows {
     /// An origin that has any name, which sets what the query says and tells what it was sent.
     nonisolated(nonsending) private func withCookieOrigin(

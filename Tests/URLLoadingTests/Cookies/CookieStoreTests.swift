@@ -6,7 +6,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// The store: its file, its neighbours, its listeners.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct CookieStoreTests {
     private func cookie(_ name: String, _ value: String = "1", domain: String = "example.org", days: Double? = 1) throws -> Cookie {
         try #require(Cookie(name: name, value: value, domain: domain, expires: days.map { Date.now + $0 * 86400 }))

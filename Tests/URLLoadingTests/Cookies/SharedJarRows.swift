@@ -7,7 +7,7 @@ import URLLoadingTesting
 @testable import URLLoading
 
 /// Security 29, checklist 87: of two processes with one file of cookies the one that only uses them undoes nothing of the other's.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct SharedJarRows {
     private func withFolder(_ use: (URL) async throws -> Void) async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "jar-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)

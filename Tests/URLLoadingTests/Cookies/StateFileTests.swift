@@ -6,7 +6,7 @@ import URLLoadingIO
 @testable import URLLoading
 
 /// Security 81: files of cookies are this user's alone, and whoever held one up for a while costs nothing.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct StateFileTests {
     private func withFolder(_ use: (URL, String) async throws -> Void) async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "state-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)

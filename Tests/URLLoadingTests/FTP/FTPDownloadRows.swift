@@ -5,7 +5,7 @@ import URLLoadingIO
 import URLLoadingTesting
 
 /// Downloads over ftp, and how they go on.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(4)))
 struct FTPDownloadRows {
     static let content = Data((0..<1_500_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
 

@@ -4,7 +4,7 @@ import URLLoading
 import URLLoadingTesting
 
 /// Whatever a server does wrong, a load ends with a word that fits, and no socket is left.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(4)))
 struct FTPFaultRows {
     struct Case: Sendable, CustomTestStringConvertible {
         let faults: [FTPFault]

@@ -6,7 +6,7 @@ import URLLoadingIO
 import URLLoadingTesting
 
 /// As whom a load asks.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(4)))
 struct FTPLoginRows {
     static func with(
         _ decisions: Decisions? = nil, change: (inout Configuration, FTPTestServer) -> Void = { _, _ in },

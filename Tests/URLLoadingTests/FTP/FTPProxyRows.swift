@@ -4,7 +4,7 @@ import Testing
 import URLLoadingTesting
 
 /// ftp through proxies: each connection by the same way.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(4)))
 struct FTPProxyRows {
     @Test("HTTP's CONNECT and SOCKS, for control and data; connections of other ways are not used")
     func ways() async throws {

@@ -6,7 +6,7 @@ import URLLoadingIO
 import URLLoadingTesting
 
 /// ftp over TLS, both ways.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(4)))
 struct FTPSecurityRows {
     static func with(
         _ security: FTPTestServer.Configuration.Security, change: (inout Configuration) -> Void = { _ in },

@@ -4,7 +4,7 @@ import URLLoading
 import URLLoadingTesting
 
 /// What is stored on a server.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(4)))
 struct FTPUploadRows {
     static let content = Data((0..<2_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
 

@@ -7,7 +7,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// What ftp shares with http on the way to an answer: tries as a policy says, a wait for a network, proxies that ask.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct FTPWayRows {
     // MARK: Tries (checklist 162)
 

@@ -5,7 +5,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct AuthenticationGuideTests {
     private struct Vault: Sendable {
         func password(of host: String) async throws -> String { "secret" }

@@ -5,7 +5,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct CacheGuideTests {
     private func origin(_ use: nonisolated(nonsending) (TestOrigin, URL) async throws -> Void) async throws {
         try await withTestOrigin { origin in

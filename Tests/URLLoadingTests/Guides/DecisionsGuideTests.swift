@@ -5,7 +5,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct DecisionsGuideTests {
     @Test("a load's decisions go before its session's")
     func precedence() async throws {

@@ -5,7 +5,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct FTPGuideTests {
     @Test("files, folders, uploads")
     func files() async throws {

@@ -5,7 +5,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct HTTP2GuideTests {
     @Test func choosing() async throws {
         var configuration = Configuration.ephemeral

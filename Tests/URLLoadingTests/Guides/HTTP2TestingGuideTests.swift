@@ -6,7 +6,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(4)))
 struct HTTP2TestingGuideTests {
     @Test("routes")
     func routes() async throws {

@@ -5,7 +5,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct HandlersGuideTests {
     struct Greeting: ProtocolHandler {
         func canHandle(_ request: Request) -> Bool { request.url.scheme == "greet" }

@@ -7,7 +7,7 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct MetricsGuideTests {
     struct SlowLoads: LoadObserver {
         let report: @Sendable (String) -> Void

@@ -5,7 +5,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct NetworksGuideTests {
     @Test("a server keeps off its own network")
     func publicOnly() async throws {

@@ -5,7 +5,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct ProxiesGuideTests {
     @Test("the ways there are")
     func policies() async throws {

@@ -5,7 +5,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct RetriesGuideTests {
     private func withFlakyOrigin(_ use: (TestOrigin, URL) async throws -> Void) async throws {
         try await withTestOrigin { origin in

@@ -6,7 +6,7 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct StreamsGuideTests {
     @Test("a stream is written and read, by calls and by sequences at once")
     func both() async throws {

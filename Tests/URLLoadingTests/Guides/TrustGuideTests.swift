@@ -4,7 +4,7 @@ import URLLoading
 import URLLoadingTesting
 
 /// The examples of docs/guides/trust.md.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct TrustGuideTests {
     struct Vault: Sendable { func passphrase() async throws -> String { "sesame" } }
     struct User: Sendable { func accepts(_ trust: ServerTrust) async -> Bool { !trust.certificates.isEmpty } }

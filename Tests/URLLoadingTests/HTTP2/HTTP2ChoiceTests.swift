@@ -7,7 +7,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Which version of HTTP is spoken, and on how many connections.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct HTTP2ChoiceTests {
     /// An HTTP/2 server over TLS, and a configuration that trusts it and finds every name here.
     nonisolated(nonsending) private func withSecureHTTP2<R>(

@@ -7,7 +7,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Loads that wait for a place go on when there is one, however it came.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(4)))
 struct HTTP2PlacesTests {
     private func waiting(_ session: Session, _ server: HTTP2TestServer, _ count: Int) -> [LoadTask<Data>] {
         (0..<count).map { _ in

@@ -7,7 +7,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Paths that die without a word.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(4)))
 struct HTTP2ProbeTests {
     private final class Tally: Sendable {
         private let value = Atomic<Int>(0)

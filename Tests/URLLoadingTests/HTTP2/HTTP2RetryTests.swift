@@ -3,7 +3,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct HTTP2RetryTests {
     private static let eager: RetryPolicy = {
         var policy = RetryPolicy()

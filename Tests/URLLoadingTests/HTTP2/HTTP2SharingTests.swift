@@ -8,7 +8,7 @@ import URLLoadingWire
 @testable import URLLoading
 
 /// What streams of one connection cost each other: memory, time, turns.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(4)))
 struct HTTP2SharingTests {
     @Test("small pieces that nobody takes keep no whole buffers")
     func unreadPieces() async throws {

@@ -7,7 +7,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Uploads that go on where they were cut, over HTTP/2: draft-ietf-httpbis-resumable-upload-12.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct HTTP2UploadTests {
     private static let content = bytes(40_000), kept = 10_000
 

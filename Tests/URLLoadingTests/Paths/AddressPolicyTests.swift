@@ -6,7 +6,7 @@ import URLLoadingIO
 import URLLoadingTesting
 
 /// The hook against requests to one's own network: asked everywhere, connected to nothing it refused.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct AddressPolicyTests {
     /// Remembers what was asked.
     final class Asked: Sendable {

@@ -6,7 +6,7 @@ import URLLoadingIO
 import URLLoadingTesting
 
 /// Networks that a session or a request keeps off.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct NetworkAccessTests {
     typealias Reason = LoadError.Reason
     private static let modem = ScriptedPaths.Tables(

@@ -6,7 +6,7 @@ import URLLoadingIO
 import URLLoadingTesting
 
 /// What a listener is told about the networks, by a kernel that a test scripts.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct NetworkMonitorTests {
     static let loopback = [RouteBytes.link(1, "lo", flags: 0x49, hardware: 772)]
     static let address = RouteBytes.address(2, [192, 0, 2, 2])

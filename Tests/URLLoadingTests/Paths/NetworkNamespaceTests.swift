@@ -15,7 +15,7 @@ enum Namespaces {
     @discardableResult static func run(_ command: String) -> Bool { system("\(command) >/dev/null 2>&1") == 0 }
 }
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(4)))
 struct NetworkNamespaceTests {
     /// Each test of `NetworkNamespaceChild` has a namespace of its own.
     @Test(
@@ -39,7 +39,7 @@ struct NetworkNamespaceTests {
     }
 }
 
-@Suite(.enabled(if: Namespaces.isInside, "run by NetworkNamespaceTests"), .timeLimit(.minutes(1)))
+@Suite(.enabled(if: Namespaces.isInside, "run by NetworkNamespaceTests"), .timeLimit(.minutes(4)))
 struct NetworkNamespaceChild {
     /// The paths until one is as it should be: some changes are several for the kernel.
     private func next(_ paths: inout NetworkPaths.Iterator, _ line: String) async {

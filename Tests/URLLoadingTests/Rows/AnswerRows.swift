@@ -4,7 +4,7 @@ import URLLoading
 import URLLoadingTesting
 
 /// Statuses required and bodies decoded, when the caller says so and not before (checklist 160).
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct AnswerRows {
     private struct User: Codable, Sendable, Equatable { var name: String }
 

@@ -7,7 +7,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Challenges and what comes of them: checklist 71-79, 83-87; security 8, 14, 65, 66.
-@Suite(.timeLimit(.minutes(1))) struct AuthenticationRows {
+@Suite(.timeLimit(.minutes(4))) struct AuthenticationRows {
     static let right = Credential(user: "ada", password: "s3cret")
     static let wrong = Credential(user: "ada", password: "wr0ng")
 

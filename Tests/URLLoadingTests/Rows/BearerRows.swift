@@ -7,7 +7,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Tokens, renewed once for many; netrc in a session. Security 4, 10.
-@Suite(.timeLimit(.minutes(1))) struct BearerRows {
+@Suite(.timeLimit(.minutes(4))) struct BearerRows {
     private struct Oops: Error {}
 
     private func session(_ origin: TestOrigin, _ token: String?, _ refresh: (@Sendable (Response?) async throws -> String)?) throws -> Session {

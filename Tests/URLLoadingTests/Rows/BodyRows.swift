@@ -6,7 +6,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// The body as a sequence: one consumer, one scope, no more than was asked for.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct BodyRows {
     @Test("a body that escapes its scope is at its end")
     func escaping() async throws {

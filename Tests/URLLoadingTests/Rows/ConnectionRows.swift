@@ -5,7 +5,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Checklist 21 and 22: how many connections, how long.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct ConnectionRows {
     @Test("checklist 21: never more connections to one host than the maximum", arguments: [1, 3])
     func maximumConnections(_ maximum: Int) async throws {

@@ -5,7 +5,7 @@ import URLLoadingIO
 import URLLoadingTesting
 
 /// Checklist 27 and 162, issue 4.10: a load waits for a network it may use.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct ConnectivityRows {
     /// A session that waits, in a network of the test's; a name leads far away first, then here.
     struct Rig {

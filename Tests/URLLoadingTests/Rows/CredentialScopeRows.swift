@@ -4,7 +4,7 @@ import Testing
 import URLLoadingTesting
 
 /// For whom a credential is: one load, all loads of a session, all sessions of a store; and who is asked for it.
-@Suite(.timeLimit(.minutes(1))) struct CredentialScopeRows {
+@Suite(.timeLimit(.minutes(4))) struct CredentialScopeRows {
     private func status(_ session: Session, _ url: URL, _ decisions: Decisions? = nil) async throws -> Status? {
         let (_, response) = try await session.data(for: Request(url: url), decisions: decisions)
         return response.http?.status

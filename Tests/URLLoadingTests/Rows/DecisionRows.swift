@@ -5,7 +5,7 @@ import URLLoadingIO
 import URLLoadingTesting
 
 /// Decisions that allow, refuse, throw, dawdle, or never come back; in verbs, scopes and tasks.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct DecisionRows {
     enum Shape: CaseIterable, Sendable {
         case verb, scope, task

@@ -5,7 +5,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Content codings, and security 48 and 49: bombs and damage.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct DecodingRows {
     static let text = [UInt8]((0..<50_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 / 7) })
 

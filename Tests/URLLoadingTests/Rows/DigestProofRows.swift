@@ -7,7 +7,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Digest both ways: the server's own proof (RFC 7616 §3.5), and bodies that are proved before they are sent.
-@Suite(.timeLimit(.minutes(1))) struct DigestProofRows {
+@Suite(.timeLimit(.minutes(4))) struct DigestProofRows {
     private static func h(_ text: String) -> String { DigestHash.sha256.hex(Array(text.utf8)) ?? "" }
 
     /// What a server says that knows this password; written apart from the client's.

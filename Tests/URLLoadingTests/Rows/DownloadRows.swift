@@ -8,7 +8,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Checklist 20, 38, 53, 56, 128, 130-135 and security 75-79: bodies that become files.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct DownloadRows {
     static let content = Data((0..<1_500_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
 

@@ -8,7 +8,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Server-sent events (WHATWG HTML 9.2): a typed sequence over as many connections as it takes.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct EventRows {
     private static let type: Headers = [.contentType: "text/event-stream; charset=utf-8"]
     private static let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"

@@ -8,7 +8,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Where the network side runs: never on the caller's actor; on the loop, if the caller wants that.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct ExecutorRows {
     /// Threads on which bytes were moved.
     private final class Threads: Sendable {

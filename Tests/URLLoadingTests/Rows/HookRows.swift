@@ -6,7 +6,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// What decisions are for, on the async surface: each of these is a delegate's in the classic shape.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct HookRows {
     private static func routes(_ origin: TestOrigin) {
         origin.route("/locked") { request in

@@ -6,7 +6,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Who holds what, and for how long.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct LifetimeRows {
     @Test("security 46: a request that was answered half-way costs its connection", arguments: [false, true])
     func halfSent(_ hasBody: Bool) async throws {

@@ -4,7 +4,7 @@ import Testing
 import URLLoadingTesting
 
 /// Security 10: what a store of credentials has forgotten no session of it says any more.
-@Suite(.timeLimit(.minutes(1))) struct LogoutRows {
+@Suite(.timeLimit(.minutes(4))) struct LogoutRows {
     private func with(_ use: (TestOrigin, Session, CredentialStore) async throws -> Void) async throws {
         let store = CredentialStore()
         var configuration = Configuration.ephemeral

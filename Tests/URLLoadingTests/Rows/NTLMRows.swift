@@ -7,7 +7,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// NTLM: a proof opens a connection, for one user: checklist 66-69; security 12, 64.
-@Suite(.timeLimit(.minutes(1))) struct NTLMRows {
+@Suite(.timeLimit(.minutes(4))) struct NTLMRows {
     static let ada = Credential(user: "ada", password: "s3cret")
     static let bob = Credential(user: "bob", password: "pw")
 

@@ -5,7 +5,7 @@ import URLLoading
 import URLLoadingTesting
 
 /// Checklist 51: multipart responses, one response and body per part.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct PartRows {
     private static let mixed = "ignored\r\n--sep\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 3\r\nX: 1\r\n\r\none\r\n"
         + "--sep\r\n\r\nt\r\n-w\r-o\n\r\n--sep  \r\nX-Empty:\r\n\r\n\r\n--sep--\r\nignored, too"

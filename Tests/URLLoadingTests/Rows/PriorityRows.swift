@@ -4,7 +4,7 @@ import URLLoading
 import URLLoadingTesting
 
 /// Issue 4.7: the priority of a load orders the wait for connections.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct PriorityRows {
     enum Kind: CaseIterable { case verb, task, handler }
 

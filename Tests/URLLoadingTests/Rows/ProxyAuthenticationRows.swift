@@ -7,7 +7,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Proxies that ask: checklist 88; security 5, 7, 17.
-@Suite(.timeLimit(.minutes(1))) struct ProxyAuthenticationRows {
+@Suite(.timeLimit(.minutes(4))) struct ProxyAuthenticationRows {
     @Test func `requests and tunnels: asked once, then unasked`() async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { secure, base in
             try await withTestOrigin { plain in

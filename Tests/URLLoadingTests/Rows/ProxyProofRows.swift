@@ -7,7 +7,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Proxies whose connections are opened by a proof: checklist 66, 67, 88; security 5, 7, 12, 13, 17, 66.
-@Suite(.timeLimit(.minutes(1))) struct ProxyProofRows {
+@Suite(.timeLimit(.minutes(4))) struct ProxyProofRows {
     static let ada = Credential(user: "ada", password: "s3cret")
 
     private func setup(_ gate: NTLMGate, tls: TestOrigin.TLS? = nil) -> TestProxy.Configuration {

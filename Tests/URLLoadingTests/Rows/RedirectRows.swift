@@ -7,7 +7,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Checklist E: redirects, and who decides about them.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct RedirectRows {
     private func deciding(_ decide: @escaping @Sendable (Redirect) async throws -> RedirectDecision) -> Decisions {
         var decisions = Decisions()

@@ -6,7 +6,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Security 1 to 3, 9, 58, 59: what must not travel with a redirect.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct RedirectSecurityRows {
     /// Three, of which an origin gets two: the last is for proxies alone (security 5).
     static let secrets: Headers = [.authorization: "Bearer secret", .cookie: "a=secret", .proxyAuthorization: "Basic secret"]

@@ -5,7 +5,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Broken answers, each with a reason of its own, in the end of a load and never in a trap.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct RefusalRows {
     struct Refusal: Sendable, CustomTestStringConvertible {
         let wire: [UInt8]

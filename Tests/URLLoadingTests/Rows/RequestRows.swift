@@ -6,7 +6,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Checklist B, C and O: what a request asks for, what a response says.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct RequestRows {
     @Test("checklist 30: method, headers, body and policy of a request are what is sent")
     func requestIsSent() async throws {

@@ -7,7 +7,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Security 11, 24, 43, 44, 57: what a caller cannot make us send.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct RequestSecurityRows {
     struct Refused: Sendable, CustomTestStringConvertible {
         let name: String

@@ -7,7 +7,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Uploads that go on where they were cut: draft-ietf-httpbis-resumable-upload-12.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct ResumableUploadRows {
     /// Bytes that tell where they belong.
     static func content(_ count: Int) -> Data {

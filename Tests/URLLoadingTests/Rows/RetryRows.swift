@@ -7,7 +7,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Checklist 162, issue 4.10: another try, as a policy says.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct RetryRows {
     /// A session whose time the test moves, with a policy that waits seven seconds.
     struct Rig {

@@ -6,7 +6,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Kept connections: used again, given up, and what happens when the peer gave them up first.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct ReuseRows {
     @Test("a connection is kept, whatever framed the body")
     func keepAlive() async throws {

@@ -6,7 +6,7 @@ import URLLoadingIO
 import URLLoadingTesting
 
 /// Schemes that need no network, through the same API.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct SchemeRows {
     /// A directory of its own for each test.
     final class Folder: Sendable {

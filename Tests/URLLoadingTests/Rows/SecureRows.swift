@@ -7,7 +7,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Security 31 to 36, 39, 87 through the whole stack: a load of an https URL is all that the caller sees.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct SecureRows {
     struct Certificate: Sendable, CustomTestStringConvertible {
         let testDescription: String

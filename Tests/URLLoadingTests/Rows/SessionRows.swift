@@ -5,7 +5,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Checklist A and Q: what a session is, how long it lives, who may call it.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct SessionRows {
     @Test("checklist 6: a shared session serves basic requests and cannot be invalidated")
     func shared() async throws {

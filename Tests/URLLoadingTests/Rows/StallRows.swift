@@ -8,7 +8,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Security 83: wherever a peer stops, the load ends within its limit, and its socket with it.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct StallRows {
     struct Stall: Sendable, CustomTestStringConvertible {
         let testDescription: String
@@ -211,7 +211,7 @@ final class BlockingGate: Sendable {
 }
 
 /// The caller's own code is no way around a limit, as long as it listens to its cancellation.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct CallersCodeRows {
     private func endsInTime(_ reason: LoadError.Reason, _ change: (inout Configuration) -> Void, _ request: (TestOrigin) -> Request, _ decisions: Decisions? = nil, then act: ((Session) -> Void)? = nil) async throws {
         try await withTestOrigin { origin in

@@ -5,7 +5,7 @@ import URLLoadingIO
 import URLLoadingTesting
 
 /// What the checklist says of stream tasks.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct StreamRows {
     @Test("checklist 39: a stream task is a raw TCP connection for reading and writing, by methods and by sequences")
     func stream() async throws {

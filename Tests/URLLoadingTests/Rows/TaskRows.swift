@@ -6,7 +6,7 @@ import URLLoadingIO
 import URLLoadingTesting
 
 /// What the checklist says of sessions and their tasks, on the async surface.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct TaskRows {
     @Test("checklist 1, 9: a session's kind is fixed by the configuration it was made with")
     func kinds() {

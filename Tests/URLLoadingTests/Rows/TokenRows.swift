@@ -8,7 +8,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// What may not happen to a file that a token names, nor to one that was delivered (checklist 131-135, security 76-79).
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct TokenRows {
     static let content = DownloadRows.content
 

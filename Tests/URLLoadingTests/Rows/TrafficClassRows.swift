@@ -7,7 +7,7 @@ import URLLoadingIO
 import URLLoadingTesting
 
 /// How connections are marked: as the one who accepts them sees it, and as the system knows it of our own end.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct TrafficClassRows {
     /// Accepts connections, keeps what the first packet of each was marked with, and answers every request.
     final class Listener: Sendable {

@@ -8,7 +8,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Checklist 52, 121-127: what a request sends after its head.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct UploadRows {
     private static func post(_ url: URL, _ body: RequestBody, _ headers: Headers = Headers()) -> Request {
         Request(url: url, method: .post, headers: headers, body: body)

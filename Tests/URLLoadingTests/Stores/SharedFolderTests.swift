@@ -6,7 +6,7 @@ import URLLoadingIO
 @testable import URLLoading
 
 /// Two storages on one folder are two processes, as far as either can tell.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct SharedFolderTests {
     private func disk(_ folder: URL, capacity: Int64 = 64 << 20) -> DiskStorage {
         DiskStorage(folder.plainPath, capacity: capacity, maximumEntry: capacity / 4)

@@ -8,7 +8,7 @@ import URLLoadingWire
 @testable import URLLoading
 
 /// `Configuration.storageDirectory`: one place for all that sessions keep.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct StorageDirectoryTests {
     private func withFolder(_ use: (URL) async throws -> Void) async rethrows {
         let folder = FileManager.default.temporaryDirectory.appending(path: "kept-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)

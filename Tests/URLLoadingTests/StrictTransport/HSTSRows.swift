@@ -7,7 +7,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// RFC 6797 §8 through sessions.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct HSTSRows {
     private static let field: Headers = ["Strict-Transport-Security": "max-age=1000; includeSubDomains"]
 

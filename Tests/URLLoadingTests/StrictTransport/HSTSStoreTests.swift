@@ -5,7 +5,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// RFC 6797 §8, without a network.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct HSTSStoreTests {
     private func note(_ store: HSTSStore, _ field: String, from text: String) throws {
         store.set(["Strict-Transport-Security": field], from: try url(text))

@@ -5,7 +5,7 @@ import URLLoadingIO
 import URLLoadingTesting
 
 /// HTTP Archives: what the format asks for, whatever the loads went through.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct ArchiveTests {
     private func check(_ archive: HTTPArchive, sourceLocation: SourceLocation = #_sourceLocation) -> [AnyJSON] {
         let check = ArchiveCheck(archive.json)

@@ -4,7 +4,7 @@ import URLLoading
 import URLLoadingTesting
 
 /// The seam: who is asked, what he may answer, how it ends.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct HandlerTests {
     struct Stub: ProtocolHandler {
         var scheme = "stub"

@@ -6,7 +6,7 @@ import URLLoadingIO
 import URLLoadingTesting
 
 /// Transactions in time and bytes: one for each request made, whoever made it necessary.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct MetricsTests {
     typealias Transaction = LoadMetrics.Transaction
 

@@ -6,7 +6,7 @@ import URLLoadingTesting
 import URLLoadingIO
 
 /// What stands on the one emission point: log, statistics, traces. And lines and bytes of a body.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct ObserverTests {
     final class Box<T: Sendable>: Sendable {
         private let values = Lock<[T]>([])

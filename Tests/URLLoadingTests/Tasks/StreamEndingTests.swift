@@ -5,7 +5,7 @@ import URLLoadingIO
 import URLLoadingTesting
 
 /// Every wait of a stream, ended in every way; and what is left then: nothing.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct StreamEndingTests {
     enum Wait: CaseIterable, Sendable {
         /// Nobody has resumed it.

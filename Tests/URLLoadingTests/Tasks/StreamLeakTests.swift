@@ -31,7 +31,7 @@ import URLLoadingIO
 }
 
 /// Readers, writers, a close and the end of the stream, whichever comes first.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct StreamStressTests {
     @Test(arguments: [false, true])
     func endsThatMeet(isSecure: Bool) async throws { try await Self.strikeRandomly(60, isSecure: isSecure) }

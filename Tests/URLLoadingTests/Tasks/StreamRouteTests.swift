@@ -5,7 +5,7 @@ import URLLoadingIO
 import URLLoadingTesting
 
 /// A stream hears when the system would reach its peer by another way.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct StreamRouteTests {
     private static let own = SocketAddress.ipv4((127, 0, 0, 1), port: 0), other = SocketAddress.ipv4((10, 0, 0, 7), port: 0)
 

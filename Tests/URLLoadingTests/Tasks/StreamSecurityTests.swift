@@ -4,7 +4,7 @@ import Testing
 import URLLoadingIO
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct StreamSecurityTests {
     private static let ready = "220 ready\r\n"
 

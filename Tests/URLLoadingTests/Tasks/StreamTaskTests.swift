@@ -5,7 +5,7 @@ import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct StreamTaskTests {
     // MARK: Bytes
 

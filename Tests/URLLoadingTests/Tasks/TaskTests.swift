@@ -4,7 +4,7 @@ import URLLoading
 import URLLoadingTesting
 
 /// Handles: what they give, when they wait, how they end.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct TaskTests {
     @Test("a task gives response, value and events in the legal order (checklist 34, 36, 47)")
     func value() async throws {

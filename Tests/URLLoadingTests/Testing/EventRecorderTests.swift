@@ -3,7 +3,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct EventRecorderTests {
     static func withRecorder(_ use: (EventRecorder, Session, TestOrigin) async throws -> Void) async throws {
         let recorder = EventRecorder()

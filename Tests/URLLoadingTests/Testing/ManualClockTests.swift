@@ -6,7 +6,7 @@ import URLLoadingIO
 import URLLoadingTesting
 
 /// Minutes pass in no time: whatever a session does by the clock, it does by the one it was given.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct ManualClockTests {
     /// A configuration with a clock that stands still.
     static func manual(_ clock: ManualClock) -> Configuration {

@@ -6,7 +6,7 @@ import URLLoadingIO
 @testable import URLLoadingTesting
 
 /// A session recorded against an origin, and replayed without one.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct RecordingTests {
     static func session(_ handlers: any ProtocolHandler..., clock: ManualClock? = nil) -> Session {
         var configuration = Configuration.ephemeral

@@ -3,7 +3,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct ScriptedPeerTests {
     static func session(_ peer: ScriptedPeer, _ clock: ManualClock? = nil) -> Session {
         var configuration = Configuration.ephemeral

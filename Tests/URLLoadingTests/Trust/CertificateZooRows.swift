@@ -4,7 +4,7 @@ import URLLoading
 import URLLoadingTesting
 
 /// Security 35, 38, 40 and what `SecureRows` does not have: each kind of bad certificate is refused for what it is.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct CertificateZooRows {
     private func expect(_ reason: LoadError.Reason?, _ rig: TrustRig, _ change: (inout Configuration.TLS) -> Void = { _ in }) async throws {
         var configuration = rig.trusting

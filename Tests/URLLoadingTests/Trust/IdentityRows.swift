@@ -6,7 +6,7 @@ import URLLoadingIO
 import URLLoadingTesting
 
 /// Checklist 80, security 15: who we are to servers that ask.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct IdentityRows {
     private func client(_ authority: TestCertificateAuthority, _ name: String) throws -> TestIdentity {
         try authority.issue(.init(names: [], commonName: name, isForServers: false))

@@ -4,7 +4,7 @@ import URLLoading
 import URLLoadingTesting
 
 /// Security 20, 36, 37: pins hold everywhere, and decisions do not take them back.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct PinRows {
     typealias TLS = Configuration.TLS
 

@@ -6,7 +6,7 @@ import URLLoadingIO
 import URLLoadingTesting
 
 /// Checklist 66, 67, 69, 77, 81, 82: whoever wants to decides whether a server is to be trusted, while the handshake waits.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct TrustDecisionRows {
     @Test("checklist 81, 82: a decision sees what was shown and what failed, and lets an untrusted server pass")
     func accepts() async throws {

@@ -5,7 +5,7 @@ import URLLoadingIO
 import URLLoadingTesting
 
 /// Where else somebody proves who he is: at proxies, on streams, and on connections that serve several hosts.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct TrustPlacesRows {
     @Test("checklist 88: a proxy is trusted by decision as an origin is, and the challenge says which it is")
     func proxies() async throws {

@@ -6,7 +6,7 @@ import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct WebSocketFaultTests {
     @Test(arguments: WebSocketFault.all)
     func theClientFailsAndSaysWhy(_ fault: WebSocketFault) async throws {

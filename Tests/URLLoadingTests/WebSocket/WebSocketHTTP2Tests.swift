@@ -7,7 +7,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// RFC 8441: a WebSocket over a stream of a shared connection.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct WebSocketHTTP2Tests {
     // MARK: Messages
 

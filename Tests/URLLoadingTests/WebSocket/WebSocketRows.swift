@@ -7,7 +7,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// Rows of the lists that sockets have to keep like any load: docs/internals/websockets-and-ftp.md.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct WebSocketRows {
     @Test("cookies: those of the server go with the handshake, and what it sets on 101 is kept")
     func cookies() async throws {

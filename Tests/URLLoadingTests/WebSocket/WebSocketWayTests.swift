@@ -7,7 +7,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// The way to an open WebSocket, which is that of any load; and how it is left at every point.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct WebSocketWayTests {
     @Test func theHandshakeIsWhatTheStandardAsksFor() async throws {
         try await withTestOrigin { origin in

@@ -3,7 +3,7 @@ import URLLoading
 import URLLoadingTesting
 
 /// RFC 7541.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct HPACKTests {
     @Test("fields are read as they were written, whatever they say")
     func roundTrip() throws {

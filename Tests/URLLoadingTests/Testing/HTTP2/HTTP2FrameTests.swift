@@ -2,7 +2,7 @@ import Testing
 import URLLoadingTesting
 
 /// RFC 9113 4 and 6.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(4)))
 struct HTTP2FrameTests {
     static let frames: [HTTP2Frame] = [
         .data(stream: 1, [1, 2, 3], endStream: true), .data(stream: 1, [], padding: 3),

@@ -2,7 +2,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(4)))
 struct HTTP2PeerTests {
     @Test("a script, frame by frame, from both sides")
     func script() async throws {

@@ -3,7 +3,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(4)))
 struct HTTP2TestServerTests {
     @Test("routes: status, fields, body, what was recorded")
     func routes() async throws {
