@@ -139,10 +139,10 @@ extension Session {
     }
 
     package nonisolated func downloadTask(
-        resuming token: ResumeToken, decisions: Decisions?, sink: any LoadSink
+        resuming token: ResumeToken, request: Request? = nil, decisions: Decisions?, sink: any LoadSink
     ) -> LoadTask<DownloadedFile> {
         let work = DownloadWork(DownloadOptions(), token, core.configuration)
-        let request = DownloadWork.request(token.request)
+        let request = DownloadWork.request(request ?? token.request)
         return LoadTask(TaskLoad(core, request, decisions, sink: sink, download: work, holdsSession: true), self)
     }
 

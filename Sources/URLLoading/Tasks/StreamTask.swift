@@ -69,11 +69,13 @@ public final class StreamTask: Sendable, CustomStringConvertible {
     /// Who decides about its peer, where the session has nobody. Before it begins, by whoever is about to begin it.
     package func decide(by decisions: Decisions) { load.decide(by: decisions) }
 
-    /// Waits until it is connected, whether it may still be written to or not.
+    /// Waits until it is connected, and is not suspended. Throws if it has ended; not if it may only be read any more. Counts
+    /// as a writer.
     @concurrent
     package func connected() async throws(LoadError) {
         do throws(LoadError) { try await load.write(Data(), within: nil) } catch {
-            guard error.reason == .streamClosed else { throw error }
+            let goesOn = load.state.withLock { $0.transport != nil && $0.outcome == nil }
+            guard goesOn else { throw error }
         }
     }
 

@@ -73,6 +73,8 @@ final class ResumableUpload {
                 if !step.isQuestion, let answer, answer.1.http?.headers.contains(.uploadComplete) == false { candidate = answer }
                 try await setBack(error)
                 try await pause(seconds)
+                // What was sent has failed, and that is counted.
+                sentFrom = nil
                 step = .ask
             case .fail(let error): throw error
             }

@@ -13,13 +13,18 @@ enum CompressedFile {
         return lower.hasSuffix(".gz") && name.count > 3 ? String(name.dropLast(3)) : name
     }
 
-    /// Puts what is in a file in its place. It may take twice the room meanwhile.
+    /// Puts what is in a file in its place, readable by its owner alone. It takes the room of both meanwhile. What has not the
+    /// first bytes of gzip is left as it is: it was decompressed on its way.
     /// - Throws: `URLError.cannotDecodeRawData` for what is no gzip (RFC 1952) or not whole; what the files throw.
     static func decompress(_ file: URL) throws {
         let target = file.appendingPathExtension("inner")
-        guard FileManager.default.createFile(atPath: target.path, contents: nil) else { throw URLError(.cannotCreateFile) }
+        let input = try FileHandle(forReadingFrom: file)
+        guard let first = try input.read(upToCount: 2), first.elementsEqual([0x1F, 0x8B]) else { return try input.close() }
+        try input.seek(toOffset: 0)
+        guard FileManager.default.createFile(atPath: target.path, contents: nil, attributes: [.posixPermissions: 0o600])
+        else { throw URLError(.cannotCreateFile) }
         defer { try? FileManager.default.removeItem(at: target) }
-        let input = try FileHandle(forReadingFrom: file), output = try FileHandle(forWritingTo: target)
+        let output = try FileHandle(forWritingTo: target)
         defer {
             try? input.close()
             try? output.close()

@@ -2,13 +2,20 @@
 
 import Foundation
 import Synchronization
+import URLLoading
 import URLLoadingIO
 
 final class ConnectionAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, @unchecked Sendable {
     private let connection: NSURLConnection
-    // Of a download, on the delegate's queue: how much is in its file, and how much was when it went on last.
+    // Of a download, on the delegate's queue. How much is in its file, and how much was when it went on last; how often it
+    // did, and why.
     private var written: Int64 = 0
     private var resumedAt: Int64 = 0
+    private var resumptions = 0
+    private var loss: URLError?
+    /// The rest was refused: what came is an error's page.
+    private var isRefused = false
+    private static let mostResumptions = 100
 
     init(_ connection: NSURLConnection) { self.connection = connection }
 
@@ -103,26 +110,37 @@ final class ConnectionAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownl
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didResumeAtOffset fileOffset: Int64,
         expectedTotalBytes: Int64
     ) {
+        // From 0 it begins anew: the server has another by now.
+        guard fileOffset > 0 else { return }
         downloadDelegate?.connectionDidResumeDownloading(
             connection, totalBytesWritten: fileOffset, expectedTotalBytes: expectedTotalBytes)
     }
 
     func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {
+        if loss != nil, let response = downloadTask.response as? HTTPURLResponse, !(200..<300).contains(response.statusCode) {
+            isRefused = true
+            return
+        }
         connection.end { delegate in
             (delegate as? any NSURLConnectionDownloadDelegate)?.connectionDidFinishDownloading(connection, destinationURL: location)
         }
     }
 
-    /// With what a download whose connection was lost goes on: as long as each time brings bytes, and somebody hears it.
-    private func rest(after error: (any Error)?) -> Data? {
-        guard downloadDelegate != nil, written > resumedAt, let error = error as? URLError, error.code == .networkConnectionLost
+    /// With what a download whose connection was lost goes on: as long as each time brings bytes, and somebody hears it. The
+    /// token itself, for its data would keep the file on the disk.
+    private func rest(after error: URLError) -> ResumeToken? {
+        guard downloadDelegate != nil, error.code == .networkConnectionLost, written > resumedAt, resumptions < Self.mostResumptions,
+            let token = (error.userInfo[NSUnderlyingErrorKey] as? LoadError)?.resumeToken
         else { return nil }
-        resumedAt = written
-        return error.downloadTaskResumeData
+        (resumedAt, resumptions, loss) = (written, resumptions + 1, error)
+        return token
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-        if let rest = rest(after: error) { return connection.follow(session.downloadTask(withResumeData: rest)) }
+        if let error = error as? URLError, let request = task.originalRequest, let token = rest(after: error) {
+            return connection.follow(session.makeDownload(request, goingOnWith: token))
+        }
+        let error = isRefused ? loss : error
         connection.end { delegate in
             if let error { return delegate.connection(connection, didFailWithError: error) }
             (delegate as? any NSURLConnectionDataDelegate)?.connectionDidFinishLoading(connection)

@@ -82,9 +82,10 @@ final class DownloadAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownloa
             if decompresses { try CompressedFile.decompress(location) }
             let path = try download.take(location, suggested: name(downloadTask.response))
             download.delegate?.download(download, didCreateDestination: path)
-        } catch let error as URLError {
-            failure.withLock { $0 = error }
         } catch {
+            // Another than the one that goes by itself.
+            if decompresses { try? FileManager.default.removeItem(at: location) }
+            if let error = error as? URLError { return failure.withLock { $0 = error } }
             failure.withLock { $0 = URLError(.cannotMoveFile, userInfo: [NSUnderlyingErrorKey: error]) }
         }
     }

@@ -54,11 +54,13 @@ open class NSURLConnection: NSObject, @unchecked Sendable {
 
     /// Ends the connection. The delegate is not called any more.
     open func cancel() {
-        let (task, delegate) = state.withLock { state in
+        let (task, delegate, session) = state.withLock { state in
             (state.isOver, state.isStarted) = (true, true)
-            return (state.task, state.delegate.take())
+            return (state.task, state.delegate.take(), state.session.take())
         }
         task?.cancel()
+        // Its queue may never run again.
+        session?.finishTasksAndInvalidate()
         withExtendedLifetime(delegate) {}
     }
 
@@ -133,6 +135,7 @@ open class NSURLConnection: NSObject, @unchecked Sendable {
     }
 
     private func load(_ request: URLRequest?, _ session: URLSession) {
+        guard !state.withLock({ $0.isOver }) else { return }
         guard let request else { return end { $0.connection(self, didFailWithError: URLError(.cancelled)) } }
         let isDownload = delegate is any NSURLConnectionDownloadDelegate
         follow(isDownload ? session.downloadTask(with: request) : session.dataTask(with: request))

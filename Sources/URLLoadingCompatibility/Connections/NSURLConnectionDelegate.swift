@@ -87,8 +87,8 @@ extension NSURLConnectionDataDelegate {
 public protocol NSURLConnectionDownloadDelegate: NSURLConnectionDelegate {
     func connection(
         _ connection: NSURLConnection, didWriteData bytesWritten: Int64, totalBytesWritten: Int64, expectedTotalBytes: Int64)
-    /// The connection was lost, and the download goes on where it broke off. Without a server that answers ranges, it fails
-    /// instead.
+    /// The connection was lost, and the download goes on where it broke off. Where the server has another file by now it
+    /// begins anew, without this call; where it has refused, or knows no ranges, the connection fails with the loss.
     func connectionDidResumeDownloading(_ connection: NSURLConnection, totalBytesWritten: Int64, expectedTotalBytes: Int64)
     /// The file is complete: the last call of a connection that has not failed. Removed when this returns, unless it was
     /// moved.

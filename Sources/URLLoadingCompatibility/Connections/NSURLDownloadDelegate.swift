@@ -22,8 +22,8 @@ public protocol NSURLDownloadDelegate: NSObjectProtocol {
     /// So many bytes were written since the last such call.
     func download(_ download: NSURLDownload, didReceiveDataOfLength length: Int)
     /// The file is compressed: whether it is to be decompressed when it is whole. Asked for files of the types
-    /// `application/gzip` and `application/x-gzip`, before their destination is. No by default; what is compressed only on
-    /// its way (`Content-Encoding`) always arrives decompressed.
+    /// `application/gzip` and `application/x-gzip`, before their destination is. It is done on the delegate's thread.
+    /// No by default; what is compressed only on its way (`Content-Encoding`) always arrives decompressed.
     func download(_ download: NSURLDownload, shouldDecodeSourceDataOfMIMEType encodingType: String) -> Bool
     /// The place to call ``NSURLDownload/setDestination(_:allowOverwrite:)``. Without a call the file goes to the folder for
     /// temporary files.

@@ -8,7 +8,7 @@ public protocol URLSessionStreamDelegate: URLSessionTaskDelegate {
     /// Nothing more is written, after ``URLSessionStreamTask/closeWrite()``.
     func urlSession(_ session: URLSession, writeClosedFor streamTask: URLSessionStreamTask)
 
-    /// The networks of this machine have changed, and the peer would now be reached by another of its addresses than the
+    /// The networks of this machine have changed (links, addresses, default routes), and the peer would now be reached by another of its addresses than the
     /// stream's. The stream stays where it is; whoever wants the other way makes a new one.
     func urlSession(_ session: URLSession, betterRouteDiscoveredFor streamTask: URLSessionStreamTask)
 

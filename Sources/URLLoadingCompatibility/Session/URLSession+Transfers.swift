@@ -47,6 +47,15 @@ extension URLSession {
         }
     }
 
+    /// One that goes on with the request it began with, and not with what a token keeps of it.
+    final func makeDownload(_ request: URLRequest, goingOnWith token: ResumeToken) -> URLSessionDownloadTask {
+        makeTask(request, .download, nil, { URLSessionDownloadTask($0) }) {
+            load(request, $0) { made, bridge in
+                .success(.download(core.downloadTask(resuming: token, request: made, decisions: bridge.decisions, sink: bridge)))
+            }
+        }
+    }
+
     final func makeResumedUpload(_ data: Data, _ handler: TaskBridge.Handler?) -> URLSessionUploadTask {
         let ticket = Result { () throws(LoadError) in try UploadTicket(data) }
         var request = URLRequest()

@@ -119,8 +119,8 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         }
     }
 
-    /// Gives the connection to a pair of streams, when it is made and all reads and writes that were asked for are over. The
-    /// delegate hears `didBecome`, and nothing after it: the task is over.
+    /// Gives the connection to a pair of streams, when it is made, all reads and writes that were asked for are over, and the
+    /// task is not suspended. The delegate hears `didBecome`, and nothing after it: the task is over.
     open func captureStreams() {
         calls.append(.both) { [self] in
             let result = await attempt { (stream) throws(LoadError) in try await stream.connected() }

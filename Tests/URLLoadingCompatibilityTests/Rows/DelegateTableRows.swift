@@ -48,7 +48,6 @@ struct DelegateTableRows {
         "opened": "URLSessionWebSocketDelegate.urlSession(_:webSocketTask:didOpenWithProtocol:)",
         "closed": "URLSessionWebSocketDelegate.urlSession(_:webSocketTask:didCloseWith:reason:)",
     ]
-    /// Nobody here looks for better routes.
 
     @Test("the table has every method that a delegate of sessions can have")
     func isWhole() async throws {

@@ -116,6 +116,30 @@ struct OldDelegateTableRows {
         }
     }
 
+    @Test("a download that goes on sends what its request says; what refuses it is no file", arguments: [true, false])
+    func goesOn(isLet: Bool) async throws {
+        try await withTestOrigin { origin in
+            let asked = Counter()
+            origin.route("/file") { request in
+                asked.add()
+                guard request.headers["X-Key"] == "open", isLet || asked.value == 1 else { return .status(.forbidden, body: .bytes(Array("no".utf8))) }
+                guard request.headers[.range] == nil else {
+                    return .status(
+                        .partialContent, headers: [.etag: "\"one\"", .contentRange: "bytes 1000-1999/2000"], body: .repeated(count: 1000))
+                }
+                return .ok(.repeated(count: 2000), headers: [.etag: "\"one\""])
+            }
+            origin.inject(.init(.responseBody(after: 1000), .close), onConnection: 1)
+            var request = URLRequest(url: origin.url("/file"))
+            request.setValue("open", forHTTPHeaderField: "X-Key")
+            let delegate = EveryFileCall()
+            try await Self.run(request, delegate, delegate.queue, delegate.heard)
+            let rest = isLet ? ["resume 1000/2000", "written", "file"] : ["written", "fail -1005"]
+            #expect(delegate.heard.all.filter { $0 != "written" } == ["storage elsewhere"] + rest.filter { $0 != "written" })
+            #expect(origin.requests.map { $0.headers["X-Key"] } == ["open", "open"])
+        }
+    }
+
     private static func run(
         _ request: URLRequest, _ delegate: any NSURLConnectionDelegate, _ queue: OperationQueue, _ heard: Heard
     ) async throws {

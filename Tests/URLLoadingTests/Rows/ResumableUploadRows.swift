@@ -180,6 +180,23 @@ struct ResumableUploadRows {
         }
     }
 
+    @Test("a part that is lost before any of it is taken counts once, and the loss is the error")
+    func lostParts() async throws {
+        let content = Self.content(100_000)
+        try await Self.rig { server, origin, session in
+            server.inject(.init(.announced, .reset))
+            for _ in 0..<4 { server.inject(.init(.appending, .reset)) }
+            var options = Self.eager
+            options.maximumAttempts = 3
+            let request = Self.request(origin)
+            let error = await failure(.connectionLost) {
+                try await session.uploadResumably(request, from: .data(content), options: options)
+            }
+            #expect(error?.uploadToken != nil)
+            #expect(server.requests.count { $0.hasPrefix("PATCH") } == 3)
+        }
+    }
+
     @Test("the wait between attempts doubles, is the clock's, and what the server asks for if that is more")
     func waits() async throws {
         let clock = ManualClock()

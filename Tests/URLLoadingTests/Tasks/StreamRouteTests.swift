@@ -45,6 +45,27 @@ struct StreamRouteTests {
         await rig.finish()
     }
 
+    @Test("another address of the same link is a change, though the path is drawn as before")
+    func addresses() async throws {
+        let link = RouteBytes.link(2, "eth0"), first = RouteBytes.address(2, [192, 0, 2, 1]), second = RouteBytes.address(2, [192, 0, 2, 9])
+        let networks = ScriptedPaths(.init(links: [link], addresses: [first], routes: [RouteBytes.defaultRoute(through: [2])]))
+        let found = Lock(0)
+        let rig = try StreamRig { $0.networkMonitor = NetworkMonitor(networks) }
+        let (task, peer) = try await rig.connected()
+        try await peer.send("x")
+        _ = try await task.read()
+        networks.reach(by: Self.own)
+        let watching = Task { await task.watchRoutes { found.withLock { $0 += 1 } } }
+        while networks.asked == 0 { await pause() }
+        networks.reach(by: Self.other)
+        networks.change(telling: [second]) { $0.addresses = [first, second] }
+        while found.withLock({ $0 }) == 0 { await pause() }
+        task.cancel()
+        await watching.value
+        peer.close()
+        await rig.finish()
+    }
+
     @Test("a stream that is bound to an interface has no other way")
     func bound() async throws {
         let networks = ScriptedPaths(), interface = try NetworkInterface.address("127.0.0.1")
