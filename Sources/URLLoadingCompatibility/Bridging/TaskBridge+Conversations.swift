@@ -76,7 +76,7 @@ extension TaskBridge: WebSocketSink {
         }
     }
 
-    /// Asks the system for nobody's sake no changes.
+    /// Costs a socket of the kernel's, so only where somebody could hear of it.
     func watchRoutes(of stream: StreamTask) {
         guard streamDelegate != nil else { return }
         Task { await stream.watchRoutes { self.hear(.betterRoute) } }

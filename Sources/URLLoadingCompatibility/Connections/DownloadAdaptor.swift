@@ -83,7 +83,7 @@ final class DownloadAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownloa
             let path = try download.take(location, suggested: name(downloadTask.response))
             download.delegate?.download(download, didCreateDestination: path)
         } catch {
-            // Another than the one that goes by itself.
+            // The decompressed file is not the one that goes with its task.
             if decompresses { try? FileManager.default.removeItem(at: location) }
             if let error = error as? URLError { return failure.withLock { $0 = error } }
             failure.withLock { $0 = URLError(.cannotMoveFile, userInfo: [NSUnderlyingErrorKey: error]) }
