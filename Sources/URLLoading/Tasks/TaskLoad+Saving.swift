@@ -42,7 +42,10 @@ extension TaskLoad {
             if saved.count > 0 { received(saved.count) }
             if let error = saved.error { throw error }
             if saved.isEnd { return }
-            if saved.count == 0 { try await exchange.fill(atMost: .max) }
+            guard saved.count == 0 else { continue }
+            // Who is stopped takes nothing, and where something lies ready there is nothing to wait for.
+            if let reason = stopReason { throw LoadError(reason, phase: .receiving) }
+            try await exchange.fill(atMost: .max)
         }
     }
 
