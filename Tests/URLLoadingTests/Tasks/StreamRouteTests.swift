@@ -19,14 +19,19 @@ struct StreamRouteTests {
         }
     }
 
+    /// A stream that both ends know to be connected.
+    private static func connected(_ networks: ScriptedPaths) async throws -> (StreamRig, StreamTask, StreamPeer) {
+        let rig = try StreamRig { $0.networkMonitor = NetworkMonitor(networks) }
+        let (task, peer) = try await rig.connected()
+        try await peer.send("x")
+        _ = try await task.read()
+        return (rig, task, peer)
+    }
+
     @Test("another way to the peer is told once, and again when it was gone meanwhile")
     func told() async throws {
         let networks = ScriptedPaths(), found = Lock(0)
-        let rig = try StreamRig { $0.networkMonitor = NetworkMonitor(networks) }
-        let (task, peer) = try await rig.connected()
-        // Both know of the connection.
-        try await peer.send("x")
-        _ = try await task.read()
+        let (rig, task, peer) = try await Self.connected(networks)
         let watching = Task { await task.watchRoutes { found.withLock { $0 += 1 } } }
         while networks.asked == 0 { await pause() }
         #expect(found.withLock { $0 } == 0)
@@ -50,10 +55,7 @@ struct StreamRouteTests {
         let link = RouteBytes.link(2, "eth0"), first = RouteBytes.address(2, [192, 0, 2, 1]), second = RouteBytes.address(2, [192, 0, 2, 9])
         let networks = ScriptedPaths(.init(links: [link], addresses: [first], routes: [RouteBytes.defaultRoute(through: [2])]))
         let found = Lock(0)
-        let rig = try StreamRig { $0.networkMonitor = NetworkMonitor(networks) }
-        let (task, peer) = try await rig.connected()
-        try await peer.send("x")
-        _ = try await task.read()
+        let (rig, task, peer) = try await Self.connected(networks)
         networks.reach(by: Self.own)
         let watching = Task { await task.watchRoutes { found.withLock { $0 += 1 } } }
         while networks.asked == 0 { await pause() }
