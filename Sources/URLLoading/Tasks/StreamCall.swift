@@ -69,7 +69,7 @@ extension StreamLoad {
     /// Waits until the stream is connected and not suspended; `nil` if both of its directions came to be done
     /// meanwhile.
     private func ready(_ call: StreamCall) async throws(LoadError) -> (any Transport)? {
-        if let transport = state.withLock({ $0.isReady ? $0.transport : nil }) { return transport }
+        if let transport = state.withLock({ $0.readyTransport }) { return transport }
         let slot = Poller.shared.borrowSlot()
         attach(slot)
         call.attach(slot)
@@ -84,7 +84,7 @@ extension StreamLoad {
             try check(call)
             let (transport, hasEnded) = state.withLock { state -> ((any Transport)?, Bool) in
                 state.forget(slot)
-                if state.isReady { return (state.transport, false) }
+                if let transport = state.readyTransport { return (transport, false) }
                 guard state.outcome == nil else { return (nil, true) }
                 state.wait(slot)
                 return (nil, false)

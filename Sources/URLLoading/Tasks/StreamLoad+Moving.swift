@@ -29,7 +29,7 @@ extension StreamLoad {
         if case .ended = state.withLock({ $0.input }) { true } else { false }
     }
 
-    /// Reads no more than is wanted: what nobody asked for stays in the kernel, and holds the peer up.
+    /// Reads no more than the call asked for: the rest stays in the kernel, and slows the peer.
     private func receive(_ least: Int, _ most: Int) throws(LoadError) -> StreamStep {
         let (input, outcome) = state.withLock { ($0.input, $0.outcome) }
         if case .closed = input { throw failure(.streamClosed, .input) }
@@ -37,7 +37,7 @@ extension StreamLoad {
         while buffer.isEmpty || buffer.count < least {
             if case .ended = input { return .done }
             if let error = outcome?.error { throw error }
-            guard let transport = state.withLock({ $0.isReady ? $0.transport : nil })
+            guard let transport = state.withLock({ $0.readyTransport })
             else { return least == 0 ? .done : .notReady }
             switch try receive(from: transport, atMost: most - buffer.count) {
             case .moved: break
@@ -74,21 +74,21 @@ extension StreamLoad {
         settle()
     }
 
-    /// A peer faster than its reader never makes it wait: now and then others get their turn.
+    /// Yields after each 4 MiB: a peer faster than its reader never makes it wait.
     private func giveWay() async throws(LoadError) {
         guard receivedInTurn > 4 << 20 else { return }
         receivedInTurn = 0
         await Task.yield()
     }
 
-    /// Whoever reads at this moment hears of it.
+    /// A call that reads at this moment is woken, and fails.
     func closeRead() {
         let transport = state.withLock { state in
             switch state.input {
             case .open, .ended: state.input = .closed
             case .closed, .failed: break
             }
-            return state.transport
+            return state.link?.transport
         }
         transport?.slot.wake()
         settle()
@@ -113,7 +113,7 @@ extension StreamLoad {
                         try bytes.attempt(from: sent) { (rest) throws(IOFailure) in try transport.write(rest) }
                     }
                     guard case .moved(let moved) = progress else {
-                        // Of a record of TLS nobody can say how much has gone.
+                        // A partly written TLS record does not tell how many of its bytes have gone out.
                         isUnderWay = isUnderWay || transport is TLSTransport
                         return try blocked(progress)
                     }
@@ -162,7 +162,7 @@ extension StreamLoad {
 
     private func outlet() throws(LoadError) -> Outlet {
         if let error = ending(.output) { throw error }
-        let (output, transport) = state.withLock { ($0.output, $0.isReady ? $0.transport : nil) }
+        let (output, transport) = state.withLock { ($0.output, $0.readyTransport) }
         switch output {
         case .failed(let error): throw error
         case .closed, .ended: throw failure(.streamClosed, .output)

@@ -1,8 +1,7 @@
 // TLS over a connection in use (STARTTLS and its kin).
 //
-// What lies between the last word in the clear and the first of the handshake was not said by whom the
-// handshake will prove to be there. Kept, it would be read after the handshake as if it had been
-// (CVE-2011-0411); dropped, it might be missed. So it ends the stream.
+// Bytes that arrive between the last plaintext answer and the handshake are not authenticated. Kept, they would be
+// read after the handshake as if they were (CVE-2011-0411); dropped, they might be missed. So they end the stream.
 
 import FoundationEssentials
 import Synchronization
@@ -17,16 +16,15 @@ extension StreamLoad {
         defer { leave(.output) }
         try await run(.output, within: nil) { () throws(LoadError) in
             if let error = ending(.output) { throw error }
-            return state.withLock { $0.isReady } ? .done : .notReady
+            return state.withLock { $0.readyTransport } == nil ? .notReady : .done
         }
-        let (transport, isSecure) = state.withLock { ($0.transport, $0.isSecure) }
-        guard !isSecure, let transport, let origin else { return }
+        guard let link = state.withLock({ $0.link }), !link.isSecure, let origin else { return }
         try checkOpen()
-        state.withLock { $0.isSecuring = true }
-        defer { state.withLock { $0.isSecuring = false } }
+        state.withLock { $0.beginHandshake() }
+        defer { state.withLock { $0.endHandshake() } }
         do throws(LoadError) {
-            try checkSilent(transport)
-            let secured = try await handshake(over: transport, with: origin)
+            try checkSilent(link.transport)
+            let secured = try await handshake(over: link.transport, with: origin)
             state.withLock { $0.secured(secured) }
         } catch {
             let error = error.at(url)
@@ -56,7 +54,7 @@ extension StreamLoad {
         }
     }
 
-    /// Half a handshake is of no use to anybody: who gives it up ends the stream.
+    /// Cancelling the calling task ends the stream: half a handshake is of no use.
     private func handshake(over transport: any Transport, with origin: Origin) async throws(LoadError) -> any Transport {
         let result: Result<any Transport, LoadError> = await withTaskCancellationHandler {
             do throws(LoadError) {

@@ -1,5 +1,5 @@
-// The stream behind a handle: its connection, who is inside, and how it ends. It knows bytes and no
-// protocol; reading, writing and securing are beside it.
+// The stream behind a handle: its connection, the calls that use it, and its end. It moves bytes and knows no
+// protocol; reading, writing and securing are extensions in files of their own.
 
 import FoundationEssentials
 import Synchronization
@@ -8,15 +8,15 @@ import URLLoadingWire
 
 final class StreamLoad: LoadControl, @unchecked Sendable {
     let core: Core
-    /// `nil` if what was asked for is no host with a port.
+    /// Nil if the caller did not give a host with a port.
     let origin: Origin?
     let url: URL?
     let state: Lock<StreamState>
     private let wantsSecurity: Bool
-    /// A session that finishes its tasks waits for it although nobody has resumed it.
+    /// A session that finishes its tasks waits for this stream even before it is resumed.
     private let holdsSession: Bool
 
-    // Touched by whoever is inside on that side.
+    // Each touched only by the call that has entered that side.
     var buffer: StreamBuffer
     /// Received since the reader last had to wait.
     var receivedInTurn = 0
@@ -26,18 +26,18 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
 
     let sentCount = Atomic<Int64>(0)
     let receivedCount = Atomic<Int64>(0)
-    /// Of the classic shape; `nil` for a stream that asks nobody but its session.
+    /// The decisions of a classic task; nil for a stream that asks its session's alone.
     private var decisions: Decisions?
     private let started = LoadMetrics.Moment.Origin(nanoseconds: Poller.now(), date: Date())
     /// Of its connection.
     private let record: TransactionRecord?
 
-    /// How many sides wait for the peer.
+    /// The number of sides that wait for the peer.
     private let waits = Lock(0)
 
     /// - Parameters:
     ///   - transport: a connection in use; `nil` to make one when the stream begins.
-    ///   - received: what came over it and nobody has taken.
+    ///   - received: bytes that arrived over it and have not been read.
     init(
         _ core: Core, _ origin: Origin?, isSecure: Bool, adopting transport: (any Transport)? = nil,
         buffered received: Chunk? = nil, inPlaceOf predecessor: LoadControl? = nil,
@@ -70,7 +70,7 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
         return nil
     }
 
-    override var isGoingOn: Bool { holdsSession || state.withLock { $0.isBegun } }
+    override var isGoingOn: Bool { holdsSession || state.withLock { $0.isResumed } }
 
     // MARK: The controls
 
@@ -86,7 +86,7 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
         startClock()
         core.registry.watch(self)
         guard beginning == .open, let origin else { return }
-        // Whoever prefers the loop has his connections made there.
+        // A task that prefers the loop's executor has its connection made there.
         let prefersLoop = withUnsafeCurrentTask { $0?.unownedTaskExecutor == Poller.shared.asUnownedTaskExecutor() }
         Task.immediate(executorPreference: prefersLoop ? Poller.shared : nil) { await self.open(origin) }
     }
@@ -156,13 +156,13 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
         if mayEnd || stopReason != nil { settle() }
     }
 
-    /// Does what follows from a change of the state; whoever waits for one looks again.
+    /// Carries out the consequences of a change of the state: calls that wait for one are woken.
     func settle() {
         let stop = stopReason
         let settlement = state.withLock { $0.settle(stop, url) }
         for slot in settlement.waking { slot.wake() }
         guard settlement.ends else { return }
-        if let transport = settlement.ending {
+        if let transport = settlement.transport {
             detach(transport.slot)
             transport.close()
         }
@@ -170,7 +170,7 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
         for slot in state.withLock({ $0.over() }) { slot.wake() }
     }
 
-    /// Returns when nothing is left of the stream.
+    /// Returns the stream's error, if it has one, when its transport is closed and its session left.
     func ended() async -> LoadError? {
         let slot = Poller.shared.borrowSlot()
         defer { Poller.shared.returnSlot(slot) }
@@ -186,13 +186,13 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
         }
     }
 
-    /// What a caller hears who can go no further: why the stream has ended, if it has.
+    /// The error for a call that cannot go on: why the stream has ended, if it has.
     func ending(_ side: StreamState.Side) -> LoadError? {
         let (state, stop) = (state.withLock { $0 }, stopReason)
-        // A stop strikes each call where it is.
+        // Each call reports a stop with its own phase.
         if let stop, state.isStopped { return LoadError(stop, phase: state.phase(side)).at(url) }
         if let outcome = state.outcome { return outcome.error }
-        // Whoever connects will know better, and soon.
+        // While it connects, the opener reports the stop, and soon.
         guard let stop, !state.isOpening else { return nil }
         return LoadError(stop, phase: state.phase(side)).at(url)
     }
@@ -207,8 +207,8 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
 
     // MARK: Waiting for the peer
 
-    /// The idle clock runs while one side or both wait, and starts anew whenever bytes move, whichever
-    /// way: who sends for an hour may wait for the answer meanwhile.
+    /// The idle timeout runs while at least one side waits, and begins anew whenever bytes move in either direction:
+    /// a reader may wait for an answer while an upload of an hour goes on.
     func beginWaiting() {
         guard idleLimit != .max else { return }
         waits.withLock { waits in

@@ -1,8 +1,11 @@
-// What a stream is at a moment, as a value. Every transition is one method, called under the lock of
-// `StreamLoad`; what follows from it is done after the lock.
+// The state of a stream as a value. Each transition is one method, called under the lock of `StreamLoad`; its
+// consequences (wake, close) are returned and carried out after the lock is released.
 //
-// Rule 1: whoever is inside (the opener, one reader, one writer) may touch the transport, nobody else.
-// Rule 2: once the outcome is known nobody comes in, and the last one out closes the transport.
+// Rule 1: only the opener, the reader and the writer touch the transport. There is at most one of each.
+// Rule 2: once the outcome is known, no call begins to read or write, and the last one to leave closes the transport.
+//
+//     unopened ──resume──▶ opening ──▶ open ──settle──▶ closed        adopted ──resume──▶ open
+//                             └──────▶ failed
 
 import FoundationEssentials
 import URLLoadingIO
@@ -10,12 +13,38 @@ import URLLoadingIO
 struct StreamState: Sendable {
     enum Side: Sendable { case input, output }
 
+    /// How far the connection has come.
+    enum Connection: Sendable {
+        /// The connection is made when the stream is resumed.
+        case unopened
+        /// Another task made the connection; the stream has not been resumed.
+        case adopted(Link)
+        case opening
+        /// The connection could not be made.
+        case failed
+        case open(Link)
+        /// The transport has been taken out, to be closed.
+        case closed
+    }
+
+    struct Link: Sendable {
+        let transport: any Transport
+        let isSecure: Bool
+    }
+
+    /// Which calls may touch the transport.
+    private enum Occupancy: Sendable {
+        case free, reading, writing, both
+        /// A TLS handshake, whose reader and writer are the same call.
+        case handshake
+    }
+
     /// One direction.
     enum Flow: Sendable {
         case open
-        /// The peer has sent all.
+        /// The peer has sent everything.
         case ended
-        /// By this side.
+        /// Closed by this side.
         case closed
         /// Nothing moves in this direction any more; the other may go on.
         case failed(LoadError)
@@ -27,36 +56,66 @@ struct StreamState: Sendable {
         var error: LoadError? { if case .failed(let error) = self { error } else { nil } }
     }
 
-    private(set) var isBegun = false
+    private enum End: Sendable {
+        case none
+        /// The outcome is known; calls may still be leaving.
+        case known(Outcome, byStop: Bool)
+        /// The caller of `settle` closes the transport.
+        case closing(Outcome, byStop: Bool)
+        /// The stream has left its session.
+        case over(Outcome, byStop: Bool)
+    }
+
+    private(set) var connection: Connection
     private(set) var isSuspended = true
-    private(set) var transport: (any Transport)?
-    private(set) var isSecure = false
     var input = Flow.open
     var output = Flow.open
-    private(set) var outcome: Outcome?
-    var priority: TaskPriority?
-
-    private(set) var isOpening = false
-    /// It ended because it was stopped.
-    private(set) var isStopped = false
-    private var isConnected: Bool
-    /// A handshake is going on; its reader and writer are one and the same.
-    var isSecuring = false
-    private var isReading = false
-    private var isWriting = false
-    /// Somebody closes what is left.
-    private var isEnding = false
-    private(set) var isOver = false
+    /// The priority of the task that resumed the stream.
+    private(set) var priority: TaskPriority?
+    private var occupancy = Occupancy.free
+    private var end = End.none
+    /// Slots of calls that wait for the next change of the state.
     private var waiting: [PollSlot] = []
 
     init(adopting transport: (any Transport)? = nil, isSecure: Bool = false) {
-        self.transport = transport
-        self.isSecure = isSecure
-        isConnected = transport != nil
+        connection = transport.map { .adopted(Link(transport: $0, isSecure: isSecure)) } ?? .unopened
     }
 
-    /// Bytes may move.
-    var isReady: Bool { transport != nil && !isSuspended && outcome == nil }
+    var link: Link? {
+        switch connection {
+        case .adopted(let link), .open(let link): link
+        case .unopened, .opening, .failed, .closed: nil
+        }
+    }
+
+    /// The transport, if bytes may move.
+    var readyTransport: (any Transport)? { isSuspended || outcome != nil ? nil : link?.transport }
+
+    var isResumed: Bool {
+        switch connection {
+        case .unopened, .adopted: false
+        case .opening, .failed, .open, .closed: true
+        }
+    }
+
+    var isOpening: Bool { if case .opening = connection { true } else { false } }
+
+    var outcome: Outcome? {
+        switch end {
+        case .none: nil
+        case .known(let outcome, _), .closing(let outcome, _), .over(let outcome, _): outcome
+        }
+    }
+
+    /// Whether the stream ended because it was stopped.
+    var isStopped: Bool {
+        switch end {
+        case .none: false
+        case .known(_, let byStop), .closing(_, let byStop), .over(_, let byStop): byStop
+        }
+    }
+
+    var isOver: Bool { if case .over = end { true } else { false } }
 
     // MARK: The controls
 
@@ -64,89 +123,118 @@ struct StreamState: Sendable {
 
     mutating func resume(_ priority: TaskPriority) -> Beginning {
         isSuspended = false
-        guard !isBegun, outcome == nil, !isEnding else { return .none }
-        isBegun = true
-        self.priority = priority
-        isOpening = transport == nil
-        return isOpening ? .open : .adopted
+        guard case .none = end else { return .none }
+        switch connection {
+        case .unopened:
+            (connection, self.priority) = (.opening, priority)
+            return .open
+        case .adopted(let link):
+            (connection, self.priority) = (.open(link), priority)
+            return .adopted
+        case .opening, .failed, .open, .closed: return .none
+        }
     }
 
     mutating func suspend() { isSuspended = true }
 
-    // MARK: Who is inside
+    // MARK: Calls inside
 
-    /// Returns false if somebody is there already.
+    /// Returns false if another call uses that side.
     mutating func enter(_ side: Side) -> Bool {
-        switch side {
-        case .input:
-            defer { isReading = true }
-            return !isReading
-        case .output:
-            defer { isWriting = true }
-            return !isWriting
+        switch (occupancy, side) {
+        case (.free, .input): occupancy = .reading
+        case (.free, .output): occupancy = .writing
+        case (.reading, .output), (.writing, .input): occupancy = .both
+        case (.reading, .input), (.writing, .output), (.both, _), (.handshake, _): return false
         }
+        return true
     }
 
     mutating func leave(_ side: Side) {
-        switch side {
-        case .input: isReading = false
-        case .output: isWriting = false
+        switch (occupancy, side) {
+        case (.reading, .input), (.writing, .output): occupancy = .free
+        case (.both, .input): occupancy = .writing
+        case (.both, .output): occupancy = .reading
+        case (.free, _), (.reading, .output), (.writing, .input), (.handshake, _): break
         }
     }
+
+    /// The call that entered both sides begins a handshake.
+    mutating func beginHandshake() { occupancy = .handshake }
+    mutating func endHandshake() { occupancy = .both }
 
     mutating func opened(_ result: Result<any Transport, LoadError>, isSecure: Bool) {
-        isOpening = false
         switch result {
-        case .success(let transport): (self.transport, self.isSecure, isConnected) = (transport, isSecure, true)
-        case .failure(let error): fail(error)
+        case .success(let transport): connection = .open(Link(transport: transport, isSecure: isSecure))
+        case .failure(let error):
+            connection = .failed
+            fail(error)
         }
     }
 
-    mutating func secured(_ transport: any Transport) { (self.transport, isSecure) = (transport, true) }
+    mutating func secured(_ transport: any Transport) {
+        connection = .open(Link(transport: transport, isSecure: true))
+    }
 
     // MARK: The end
 
     /// How far the stream, or a call on one side of it, has come.
     func phase(_ side: Side) -> LoadError.Phase {
-        guard isConnected else { return isBegun ? .connecting : .preparing }
-        return isSecuring ? .securing : side == .input ? .receiving : .sending
+        switch connection {
+        case .unopened: .preparing
+        case .opening, .failed: .connecting
+        case .adopted, .open, .closed:
+            if case .handshake = occupancy { .securing } else { side == .input ? .receiving : .sending }
+        }
     }
 
-    /// The first failure is the one.
-    mutating func fail(_ error: LoadError) { if outcome == nil { outcome = .failed(error) } }
+    /// Only the first failure counts.
+    mutating func fail(_ error: LoadError) {
+        if case .none = end { end = .known(.failed(error), byStop: false) }
+    }
 
     struct Settlement: Sendable {
-        /// To be closed by whoever gets it.
-        var ending: (any Transport)?
+        /// The stream has ended: the caller closes `transport`, if there is one, and leaves the session.
         var ends = false
-        /// Whoever is inside must look again.
+        var transport: (any Transport)?
+        /// Calls that must look at the state again.
         var waking: [PollSlot] = []
     }
 
-    /// Works out what follows from a change.
-    /// - Parameter stop: came from outside. Whoever connects or secures knows better where it struck, and
-    ///   is about to say so.
+    /// Works out the consequences of a change.
+    /// - Parameter stop: the stream was stopped from outside. While it connects or secures, that call reports the stop:
+    ///   it knows the phase.
     mutating func settle(_ stop: StopReason?, _ url: URL?) -> Settlement {
-        if outcome == nil, stop == nil || !(isOpening || isSecuring) {
-            let side: Side = isWriting && !isReading ? .output : .input
-            outcome = stop.map { .failed(LoadError($0, phase: phase(side)).at(url)) } ?? ownOutcome
-            isStopped = stop != nil
+        if case .none = end, stop == nil || !reportsStop {
+            if let stop {
+                let side: Side = if case .writing = occupancy { .output } else { .input }
+                end = .known(.failed(LoadError(stop, phase: phase(side)).at(url)), byStop: true)
+            } else if let outcome = outcomeOfFlows {
+                end = .known(outcome, byStop: false)
+            }
         }
         var settlement = Settlement(waking: takeWaiting())
-        guard outcome != nil, !isEnding else { return settlement }
-        guard !isOpening, !isReading, !isWriting else {
-            if let transport { settlement.waking.append(transport.slot) }
+        guard case .known(let outcome, let byStop) = end else { return settlement }
+        guard case .free = occupancy, !isOpening else {
+            if let link { settlement.waking.append(link.transport.slot) }
             return settlement
         }
-        isEnding = true
+        end = .closing(outcome, byStop: byStop)
         settlement.ends = true
-        settlement.ending = transport
-        transport = nil
+        if let link {
+            settlement.transport = link.transport
+            connection = .closed
+        }
         return settlement
     }
 
-    /// Both directions are done.
-    private var ownOutcome: Outcome? {
+    /// Whether a call inside reports a stop itself.
+    private var reportsStop: Bool {
+        if case .handshake = occupancy { true } else { isOpening }
+    }
+
+    /// The outcome when both directions are done.
+    private var outcomeOfFlows: Outcome? {
         switch (input, output) {
         case (.failed(let error), _): .failed(error)
         case (.open, _), (_, .open): nil
@@ -155,9 +243,9 @@ struct StreamState: Sendable {
         }
     }
 
-    /// Nothing of it is left.
+    /// The transport is closed and the session left.
     mutating func over() -> [PollSlot] {
-        isOver = true
+        if case .closing(let outcome, let byStop) = end { end = .over(outcome, byStop: byStop) }
         return takeWaiting()
     }
 
@@ -166,7 +254,7 @@ struct StreamState: Sendable {
     mutating func wait(_ slot: PollSlot) { waiting.append(slot) }
     mutating func forget(_ slot: PollSlot) { waiting.removeAll { $0 === slot } }
 
-    mutating func takeWaiting() -> [PollSlot] {
+    private mutating func takeWaiting() -> [PollSlot] {
         defer { waiting = [] }
         return waiting
     }

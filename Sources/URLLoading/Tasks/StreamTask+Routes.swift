@@ -34,7 +34,7 @@ extension StreamLoad {
 
     /// Our end, and what it would be now.
     private func addresses(_ source: any PathSource) -> (SocketAddress, SocketAddress)? {
-        guard let transport = state.withLock({ $0.transport }), let peer = transport.remoteAddress,
+        guard let transport = state.withLock({ $0.link?.transport }), let peer = transport.remoteAddress,
             let own = transport.localAddress?.withPort(0), let now = source.localAddress(towards: peer)?.withPort(0)
         else { return nil }
         return (own, now)

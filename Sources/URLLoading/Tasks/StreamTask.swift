@@ -74,7 +74,7 @@ public final class StreamTask: Sendable, CustomStringConvertible {
     @concurrent
     package func connected() async throws(LoadError) {
         do throws(LoadError) { try await load.write(Data(), within: nil) } catch {
-            let goesOn = load.state.withLock { $0.transport != nil && $0.outcome == nil }
+            let goesOn = load.state.withLock { $0.link != nil && $0.outcome == nil }
             guard goesOn else { throw error }
         }
     }
@@ -190,7 +190,7 @@ public final class StreamTask: Sendable, CustomStringConvertible {
     public func startSecureConnection() async throws(LoadError) { try await load.secure() }
 
     /// Whether TLS is spoken.
-    public var isSecure: Bool { load.state.withLock { $0.isSecure && $0.transport != nil } }
+    public var isSecure: Bool { load.state.withLock { $0.link?.isSecure ?? false } }
 }
 
 extension LoadSnapshot {
