@@ -1,5 +1,6 @@
-// While nobody waits for a WebSocket nobody reads it. The poller's thread then looks now and then, without waiting, so
-// that a ping is answered, a close heard, and what did not go out at once goes out. No task and no buffer per socket.
+// While no call waits for a WebSocket, no task reads it. The poller's thread then looks at intervals, without waiting, so
+// that pings and close frames are answered and bytes that the kernel did not take at once go out. No task and no buffer
+// per socket.
 
 import Synchronization
 import URLLoadingIO
@@ -18,28 +19,24 @@ extension WebSocketLoad {
     private static let looks = 4
     private static let lookSize = 16 * 1024
 
-    /// Has somebody look after the socket, unless somebody is about to.
-    /// - Parameter hasLeftover: also if somebody reads, for something did not go out.
+    /// Sets the keeper's timer, unless it is set or a call reads.
+    /// - Parameter hasLeftover: bytes wait to be written, so the timer is set even while a call reads.
     func keep(within interval: Int64, hasLeftover: Bool = false) {
-        let (isNeeded, isLingering) = state.withLock { state in
-            guard state.needsKeeper || (hasLeftover && state.mayHaveKeeper) else { return (false, false) }
-            state.isKeeperSet = true
-            return (true, state.isLingering)
-        }
+        let (isNeeded, isLingering) = state.withLock { ($0.setKeeper(hasLeftover: hasLeftover), $0.lingersUntil != nil) }
         guard isNeeded else { return }
         clock.schedule(WebSocketKeeper(self), at: clock.coarseNow() &+ (isLingering ? min(interval, Self.soon) : interval))
     }
 
     /// On the poller's thread.
     fileprivate func keep() {
-        state.withLock { $0.isKeeperSet = false }
+        state.withLock { $0.keeperFired() }
         look()
-        // What is left over sees to it that somebody looks again.
+        // If bytes are left over, `pump` sets the timer again.
         _ = pump()
         keep(within: Self.rest)
     }
 
-    /// Reads what is here if nobody does.
+    /// Reads what has arrived, unless a call reads.
     func look() {
         guard let transport = state.withLock({ $0.beginReading() }) else { return }
         look(transport)
@@ -48,14 +45,15 @@ extension WebSocketLoad {
     }
 
     private func look(_ transport: any Transport) {
-        let (isLingering, until) = state.withLock { ($0.isLingering, $0.lingersUntil) }
-        if isLingering, isPatienceOver(transport, until) { return lost(nil) }
+        let lingersUntil = state.withLock { $0.lingersUntil }
+        if let lingersUntil, isPatienceOver(transport, lingersUntil) { return lost(nil) }
+        let isLingering = lingersUntil != nil
         // A large message waits for its receiver with the rest of it in the kernel.
         guard isLingering || (input?.held ?? 0) <= options.readAhead else { return }
         guard isLingering || input?.mayHoldMore == true || transport.hasPendingInput(askingKernel: clock.manual != nil)
         else { return }
         for _ in 0..<Self.looks {
-            guard isLingering || ((input?.held ?? 0) <= options.readAhead && state.withLock { $0.mayReadOn }) else { break }
+            guard isLingering || ((input?.held ?? 0) <= options.readAhead && state.withLock { $0.mayRead }) else { break }
             if case .blocked = read(from: transport, atMost: Self.lookSize, looks: Self.looks) { return }
         }
         input?.leave()

@@ -1,5 +1,6 @@
-// Reading a WebSocket. It has no task of its own: whoever waits for something of it first reads for all, and leaves
-// that to another when his own has come. Nothing is read beyond what somebody waits for, but for what the keeper takes.
+// Reading a WebSocket. The socket has no task of its own: the first call that waits for something reads for all, and
+// leaves the reading to another call when its own result has come. Nothing is read beyond what a call waits for, except
+// by the keeper.
 
 import FoundationEssentials
 import Synchronization
@@ -26,7 +27,7 @@ extension WebSocketLoad {
         guard state.withLock({ $0.enterReceiving() }) else { throw failure(.webSocketBusy) }
         defer {
             state.withLock { $0.leaveReceiving() }
-            // Whoever waits for room can read on.
+            // A reader that waits for room can read on.
             settle()
         }
         if receivedInTurn > Self.turn {
@@ -45,13 +46,13 @@ extension WebSocketLoad {
         }
     }
 
-    /// A peer faster than its reader never makes it wait: now and then others get their turn.
+    /// Bytes after which the reader yields: a peer faster than its reader never makes it wait.
     private static let turn = 4 << 20
 
     // MARK: Waiting
 
-    /// Waits until `check`, which is asked under the lock, has an answer, and reads meanwhile if nobody else does.
-    /// - Parameter late: what a call hears whose own time is over.
+    /// Waits until `check`, which is called under the lock, returns a result, and reads meanwhile unless another call does.
+    /// - Parameter late: the reason of the error when the call's own time is over.
     func wait<Value: Sendable>(
         _ call: WebSocketCall, reading: Bool = true, late: LoadError.Reason = .cancelled,
         _ check: (inout WebSocketState) -> Result<Value, LoadError>?
@@ -68,7 +69,7 @@ extension WebSocketLoad {
                 state.forget(call.slot)
                 if let result = check(&state) { return (result, lead != nil) }
                 if lead == nil, reading { lead = state.beginReading() }
-                let isLeading = lead != nil && state.mayReadOn
+                let isLeading = lead != nil && state.mayRead
                 if !isLeading { state.wait(call.slot) }
                 return (nil, isLeading)
             }
@@ -91,8 +92,7 @@ extension WebSocketLoad {
             }
             guard case .blocked(let interest) = step else { continue }
             receivedInTurn = 0
-            let lingersUntil = state.withLock { $0.lingersUntil }
-            if lingersUntil != .max {
+            if let lingersUntil = state.withLock({ $0.lingersUntil }) {
                 let now = clock.now()
                 clock.schedule(transport.slot, at: now < lingersUntil ? lingersUntil : now &+ Self.soon)
             }
@@ -115,19 +115,18 @@ extension WebSocketLoad {
         case blocked(PollSlot.Interest)
     }
 
-    /// As far as it goes without a wait, and not beyond the next message. By whoever reads.
+    /// Reads as far as that goes without a wait, and not beyond the next message. Called by the reader alone.
     func read(from transport: any Transport, atMost most: Int = .max, looks: Int = 64) -> ReadStep {
         var looks = looks
         input?.setLimit(maximumMessageSize.load(ordering: .relaxed))
         while true {
-            let (isLingering, until) = state.withLock { ($0.isLingering, $0.lingersUntil) }
-            if isLingering {
+            if let until = state.withLock({ $0.lingersUntil }) {
                 if isPatienceOver(transport, until) {
                     lost(nil)
                     return .moved
                 }
                 guard discard(from: transport, &looks) else { return .blocked(.read) }
-                if looks <= 0 || !state.withLock({ $0.isLingering }) { return .moved }
+                if looks <= 0 || state.withLock({ $0.lingersUntil }) == nil { return .moved }
                 continue
             }
             do throws(WireViolation) {
@@ -181,7 +180,7 @@ extension WebSocketLoad {
             settle()
         case .close(let close):
             let moment = closeDeadline
-            state.withLock { $0.heardClose(close, until: moment) }
+            state.withLock { $0.receivedClose(close, until: moment) }
             input?.drop(.shared)
             _ = pump()
             settle()
@@ -205,8 +204,8 @@ extension WebSocketLoad {
         settle()
     }
 
-    /// Both have said all: whatever comes before the end is nobody's.
-    /// - Returns: false if nothing has.
+    /// Both sides have sent their close frames: bytes before the end of the connection are dropped.
+    /// - Returns: false if none have arrived.
     private func discard(from transport: any Transport, _ looks: inout Int) -> Bool {
         let buffer = WebSocketBuffers.shared.take()
         defer { WebSocketBuffers.shared.giveBack(buffer) }
@@ -226,6 +225,6 @@ extension WebSocketLoad {
 }
 
 extension WebSocketClose? {
-    /// Nobody complains: the work is done, or somebody leaves.
+    /// Whether the code is no failure: normal, going away, or none.
     var isUsual: Bool { self.map { $0.code == .normal || $0.code == .goingAway } ?? true }
 }

@@ -1,5 +1,5 @@
-// Sending over a WebSocket: whoever sends a message has the turn until it is out; one at a time writes, and takes what
-// control frames wait along.
+// Sending over a WebSocket: a call that sends a message has the turn until the message is out. One call writes at a
+// time, and writes the control frames that wait as well.
 
 import FoundationEssentials
 import Synchronization
@@ -21,7 +21,7 @@ extension WebSocketLoad {
         }
     }
 
-    /// Waits until nobody sends who came before.
+    /// Waits until the calls that came before have sent their messages.
     private func turn(of call: WebSocketCall) async throws(LoadError) {
         state.withLock { $0.queue(call) }
         do throws(LoadError) {
@@ -46,7 +46,7 @@ extension WebSocketLoad {
         LoadError(.webSocketClosed, phase: .sending, party: .local, url: url, detail: "by this side")
     }
 
-    /// Pumps until nothing is left to go out. By whoever has the turn.
+    /// Pumps until nothing is left to go out. Called by the call that has the turn.
     private func push(_ call: WebSocketCall, late: LoadError.Reason = .cancelled, _ pump: () -> Pumped) async throws(LoadError) {
         guard let slot = state.withLock({ $0.transport?.slot }) else { throw failure(.cancelled) }
         var isAttached = false
@@ -101,7 +101,7 @@ extension WebSocketLoad {
     enum Pumped {
         case done
         case blocked(PollSlot.Interest)
-        /// Somebody writes at this moment.
+        /// Another call writes at this moment.
         case busy
         case failed(LoadError)
     }
@@ -131,7 +131,7 @@ extension WebSocketLoad {
             do throws(LoadError) {
                 if let interest = try flush(transport) {
                     stopWriting(transport)
-                    // Nobody else may be there to go on with it.
+                    // No other call may be there to go on writing.
                     keep(within: Self.soon, hasLeftover: true)
                     return .blocked(interest)
                 }
@@ -142,14 +142,14 @@ extension WebSocketLoad {
                 }
             } catch {
                 stopWriting(transport)
-                // What cannot be sent does not keep what was received from its reader: he finds the end himself.
+                // A failed write does not keep received messages from the reader: its next read finds the end.
                 keep(within: Self.soon)
                 return .failed(error)
             }
         }
     }
 
-    /// What follows; after nothing somebody else may write.
+    /// What to write next; after `.nothing` another call may write.
     private func next(_ hasPiece: Bool, _ transport: any Transport) -> Next {
         if !hasPiece { output?.rest() }
         let now = clock.now()
@@ -226,7 +226,7 @@ extension WebSocketLoad {
                 try await wait(call, late: .closeTimeout) { $0.isOver ? .success(()) : nil }
             }
         } catch {
-            // He has had his time, or whoever waits has no more.
+            // The peer's time to close is over, or the caller's.
             state.withLock { state in
                 state.fail(error)
                 state.stopLingering()

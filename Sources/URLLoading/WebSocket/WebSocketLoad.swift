@@ -1,12 +1,12 @@
-// The load behind a WebSocket: the line to the answer that opens it, and then its connection, who is inside, and how
-// it ends. Reading, sending and keeping are beside it.
+// The load behind a WebSocket: the request that opens it, and then its connection, the calls that use it, and its end.
+// Reading, sending and the keeper are extensions in files of their own.
 
 import FoundationEssentials
 import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-/// Where the classic shape hears of a WebSocket.
+/// Receives a WebSocket's events for the classic layer.
 package protocol WebSocketSink: AnyObject, Sendable {
     /// In order; must not wait.
     func emit(_ event: LoadEvent)
@@ -26,12 +26,12 @@ final class WebSocketLoad: Load, @unchecked Sendable {
     /// Of the request that was sent last. The opener's.
     private var handshake: WebSocketHandshake?
 
-    // Touched by whoever has the role.
+    // Each touched only by the call that has the role.
     var input: WebSocketInput?
     var output: WebSocketOutput?
     var deflater: MessageDeflater?
     private(set) var deflate: MessageDeflate?
-    /// Since whoever reads last had to wait.
+    /// Bytes received since the reader last had to wait.
     var receivedInTurn = 0
 
     let sentCount = Atomic<Int64>(0)
@@ -74,8 +74,8 @@ final class WebSocketLoad: Load, @unchecked Sendable {
         }
     }
 
-    /// The classic shape's are waited for although nobody has resumed them.
-    override var isGoingOn: Bool { sink != nil || state.withLock { $0.isBegun } }
+    /// A session that finishes its tasks waits for a classic task even before it is resumed.
+    override var isGoingOn: Bool { sink != nil || state.withLock { $0.isResumed } }
 
     override func hear(_ event: LoadEvent) { sink?.emit(event) }
 
@@ -85,7 +85,7 @@ final class WebSocketLoad: Load, @unchecked Sendable {
         guard state.withLock({ $0.resume(Task.currentPriority) }) else { return }
         startClock()
         core.registry.watch(self)
-        // Whoever prefers the loop has his connections made there.
+        // A task that prefers the loop's executor has its connection made there.
         let prefersLoop = withUnsafeCurrentTask { $0?.unownedTaskExecutor == Poller.shared.asUnownedTaskExecutor() }
         Task.immediate(executorPreference: prefersLoop ? Poller.shared : nil) { await self.open() }
     }
@@ -165,7 +165,7 @@ final class WebSocketLoad: Load, @unchecked Sendable {
         settle()
     }
 
-    /// Does what follows from a change of the state; whoever waits for one looks again.
+    /// Carries out the consequences of a change of the state: calls that wait for one are woken.
     func settle() {
         let stop = stopReason
         let settlement = state.withLock { state in
@@ -173,7 +173,7 @@ final class WebSocketLoad: Load, @unchecked Sendable {
         }
         for slot in settlement.waking { slot.wake() }
         guard settlement.ends else { return }
-        settlement.ending?.close()
+        settlement.transport?.close()
         input?.drop(.shared)
         (input, output, deflater) = (nil, nil, nil)
         end(state.withLock { $0.outcome?.error })

@@ -26,7 +26,7 @@ extension WebSocketLoad {
         let isAnswered = state.withLock { state in
             guard let last else { return true }
             // What nobody receives holds its pong up: that is not the server's silence.
-            guard state.control.answer(to: last) != nil || !state.mayReadOn else { return false }
+            guard state.control.answer(to: last) != nil || !state.mayRead else { return false }
             state.control.forgetPing(last)
             return true
         }

@@ -1,83 +1,131 @@
-// What a WebSocket is at a moment, as a value. Every transition is one method, called under the lock of
-// `WebSocketLoad`; what follows from it is done after the lock.
+// The state of a WebSocket as a value. Each transition is one method, called under the lock of `WebSocketLoad`; its
+// consequences (wake, close) are returned and carried out after the lock is released.
 //
-// Rule 1: whoever has a role (opens, reads, writes, has the turn to send) may touch the transport, nobody else.
-// Rule 2: once the outcome is known nobody begins anything; the last one out closes the transport, unless the peer is
-// still given time to close it first.
+// Rule 1: only the opener, the reader, the writer and the call whose turn it is to send touch the transport. There is
+// at most one of each.
+// Rule 2: once the outcome is known nothing new begins; the last role to leave closes the transport, unless the peer is
+// still given time to close it first (`known` with a moment).
+//
+//     unopened ──resume──▶ opening ──▶ open ──settle──▶ closed
+//                             └──────▶ failed
+//     none ──fail, close frame──▶ known ──settle──▶ closing ──▶ over
 
 import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
 struct WebSocketState: Sendable {
+    private enum Connection: Sendable {
+        case unopened
+        case opening
+        /// The connection or its handshake failed.
+        case failed
+        case open(any Transport)
+        /// The transport has been taken out, to be closed.
+        case closed
+    }
+
     enum Outcome: Sendable {
         case closed(WebSocketClose?, byPeer: Bool)
         case failed(LoadError)
         var error: LoadError? { if case .failed(let error) = self { error } else { nil } }
     }
 
-    private(set) var isBegun = false
-    private(set) var isOpening = false
-    private(set) var transport: (any Transport)?
-    private(set) var opening: WebSocketOpening?
-    private(set) var outcome: Outcome?
-    /// The peer is to close the connection now; nothing but its end is read.
-    private(set) var isLingering = false
-    /// When it must have; `.max` before.
-    private(set) var lingersUntil = Int64.max
-    private(set) var isOver = false
-    private var isEnding = false
-    var priority: TaskPriority?
+    private enum End: Sendable {
+        case none
+        /// - lingersUntil: when the peer must have closed the connection; until then only its end is read. Nil to close
+        ///   at once.
+        case known(Outcome, lingersUntil: Int64?)
+        /// The caller of `settle` closes the transport.
+        case closing(Outcome)
+        /// The socket has left its session.
+        case over(Outcome)
+    }
 
-    // Who is inside.
+    private enum Writing: Sendable {
+        case idle
+        case busy
+        /// Another call waits for its turn to write.
+        case busyAndAwaited
+    }
+
+    private var connection = Connection.unopened
+    private var end = End.none
+    /// The handshake's result; nil before, and if the socket ended before.
+    private(set) var opening: WebSocketOpening?
+    /// The priority of the task that resumed the socket.
+    private(set) var priority: TaskPriority?
+
+    // Roles. Each may be taken whatever the others are.
     private(set) var isReading = false
-    private(set) var isWriting = false
-    /// Somebody wants to write who found somebody writing.
-    private var isWriterWanted = false
+    private var writing = Writing.idle
     private(set) var isReceiving = false
     private var turnHolder: WebSocketCall?
     private var turns: [WebSocketCall] = []
+    /// Slots of calls that wait for the next change of the state.
     private var waiting: [PollSlot] = []
-    var isKeeperSet = false
+    /// A timer is set whose end reads and writes what needs no wait.
+    private(set) var isKeeperSet = false
 
-    /// Received before anybody asked for it.
+    /// Messages read ahead of `receive`.
     private var ahead: [WebSocketMessage] = []
-    /// Its bytes, and what each message costs beside them.
+    /// Their bytes, and the cost of each message beside them.
     private var aheadSize = 0
     private let readAhead: Int
     var control = WebSocketControl()
 
     init(readAhead: Int) { self.readAhead = max(1, readAhead) }
 
-    // MARK: Its beginning
+    var transport: (any Transport)? { if case .open(let transport) = connection { transport } else { nil } }
 
+    private var isOpening: Bool { if case .opening = connection { true } else { false } }
+
+    var isResumed: Bool { if case .unopened = connection { false } else { true } }
+
+    var outcome: Outcome? {
+        switch end {
+        case .none: nil
+        case .known(let outcome, _), .closing(let outcome), .over(let outcome): outcome
+        }
+    }
+
+    /// When the peer must have closed the connection; nil unless it is being given time to.
+    var lingersUntil: Int64? { if case .known(_, let moment) = end { moment } else { nil } }
+
+    var isOver: Bool { if case .over = end { true } else { false } }
+
+    // MARK: The beginning
+
+    /// - Returns: whether the caller opens the socket.
     mutating func resume(_ priority: TaskPriority) -> Bool {
-        guard !isBegun, outcome == nil, !isEnding else { return false }
-        (isBegun, isOpening, self.priority) = (true, true, priority)
+        guard case .unopened = connection, case .none = end else { return false }
+        (connection, self.priority) = (.opening, priority)
         return true
     }
 
-    /// - Returns: whether it goes on.
     mutating func opened(_ transport: any Transport, _ opening: WebSocketOpening) {
-        isOpening = false
-        self.transport = transport
+        connection = .open(transport)
         if outcome == nil { self.opening = opening }
     }
 
     mutating func failedToOpen(_ error: LoadError) {
-        isOpening = false
+        connection = .failed
         fail(error)
     }
 
     // MARK: Roles
 
-    /// Messages may be read, or there is a connection whose end is waited for.
-    private var mayRead: Bool {
-        guard transport != nil, !isEnding else { return false }
-        return isLingering || (outcome == nil && (aheadSize < readAhead || discards))
+    /// Whether the reader may read: messages, or the end of the connection.
+    var mayRead: Bool {
+        guard transport != nil else { return false }
+        return switch end {
+        case .none: aheadSize < readAhead || discards
+        case .known(_, let moment): moment != nil
+        case .closing, .over: false
+        }
     }
 
-    /// Whether messages reach nobody any more: we have taken leave, and nobody receives.
+    /// Whether messages are dropped: this side has sent its close frame and no call receives.
     var discards: Bool { control.hasSentClose && !isReceiving }
 
     mutating func beginReading() -> (any Transport)? {
@@ -86,26 +134,24 @@ struct WebSocketState: Sendable {
         return transport
     }
 
-    /// Whether whoever reads may read on.
-    var mayReadOn: Bool { mayRead }
-
     mutating func endReading() { isReading = false }
 
-    /// `nil` if somebody writes at this moment: he is asked to say when he has done.
+    /// Returns nil while another call writes.
+    /// - Parameter isWaiting: the caller wants to be woken when that call has finished.
     mutating func beginWriting(isWaiting: Bool) -> (any Transport)? {
-        guard let transport, !isEnding, !isWriting else {
-            if isWaiting { isWriterWanted = true }
+        guard let transport, case .idle = writing else {
+            if isWaiting, case .busy = writing { writing = .busyAndAwaited }
             return nil
         }
-        isWriting = true
+        writing = .busy
         return transport
     }
 
-    /// - Returns: whether somebody else waits to write.
+    /// - Returns: whether another call waits to write.
     mutating func endWriting() -> Bool {
-        isWriting = false
-        defer { isWriterWanted = false }
-        return isWriterWanted
+        defer { writing = .idle }
+        if case .busyAndAwaited = writing { return true }
+        return false
     }
 
     mutating func enterReceiving() -> Bool {
@@ -141,78 +187,98 @@ struct WebSocketState: Sendable {
         return true
     }
 
-    /// - Returns: who is next.
+    /// - Returns: the slot of the call whose turn is next.
     mutating func leaveTurn(_ call: WebSocketCall) -> PollSlot? {
         if turnHolder === call { turnHolder = nil } else { turns.removeAll { $0 === call } }
         return turnHolder == nil ? turns.first?.slot : nil
     }
 
-    // MARK: Its end
+    // MARK: The end
 
-    mutating func fail(_ error: LoadError) { if outcome == nil { outcome = .failed(error) } }
+    /// Only the first outcome counts.
+    mutating func fail(_ error: LoadError) { decide(.failed(error), lingersUntil: nil) }
 
-    /// The peer has broken the rules: it is told so, and given time to hear it.
+    /// The peer has violated the protocol: it is sent a close frame, and given time to read it.
     mutating func fail(_ error: LoadError, _ code: WebSocketClose.Code, until moment: Int64) {
-        guard outcome == nil else { return }
-        outcome = .failed(error)
+        guard case .none = end else { return }
+        decide(.failed(error), lingersUntil: moment)
         control.queueClose(WebSocketClose(code))
-        (isLingering, lingersUntil) = (true, moment)
     }
 
-    mutating func heardClose(_ close: WebSocketClose?, until moment: Int64) {
-        guard outcome == nil else { return }
-        outcome = .closed(close, byPeer: !control.hasSentClose)
-        // The same code back (RFC 6455 5.5.1).
+    mutating func receivedClose(_ close: WebSocketClose?, until moment: Int64) {
+        guard case .none = end else { return }
+        decide(.closed(close, byPeer: !control.hasSentClose), lingersUntil: moment)
+        // The same code back (RFC 6455 §5.5.1).
         control.queueClose(close.map { WebSocketClose($0.code) })
-        (isLingering, lingersUntil) = (true, moment)
     }
 
-    mutating func stopLingering() { isLingering = false }
+    private mutating func decide(_ outcome: Outcome, lingersUntil moment: Int64?) {
+        if case .none = end { end = .known(outcome, lingersUntil: moment) }
+    }
+
+    /// The peer's end of the connection is not waited for any more.
+    mutating func stopLingering() {
+        if case .known(let outcome, _) = end { end = .known(outcome, lingersUntil: nil) }
+    }
 
     struct Settlement: Sendable {
-        /// Whoever waits must look again.
-        var waking: [PollSlot] = []
-        /// To be closed by whoever gets it.
-        var ending: (any Transport)?
+        /// The socket has ended: the caller closes `transport`, if there is one, and leaves the session.
         var ends = false
+        var transport: (any Transport)?
+        /// Calls that must look at the state again.
+        var waking: [PollSlot] = []
     }
 
+    /// Works out the consequences of a change.
+    /// - Parameter stopped: the error of a stop from outside. While the socket opens, the opener reports it.
     mutating func settle(_ stopped: LoadError?) -> Settlement {
         if let stopped, !isOpening {
             fail(stopped)
-            isLingering = false
+            stopLingering()
         }
         var settlement = Settlement(waking: takeWaiting())
         if let first = turns.first { settlement.waking.append(first.slot) }
-        guard outcome != nil, !isEnding else { return settlement }
+        guard case .known(let outcome, let moment) = end else { return settlement }
         settlement.waking += turns.dropFirst().map(\.slot)
         if let transport, isReading || turnHolder != nil { settlement.waking.append(transport.slot) }
-        guard !isLingering, !isOpening, !isReading, !isWriting, turnHolder == nil else { return settlement }
-        isEnding = true
-        (settlement.ends, settlement.ending) = (true, transport)
-        transport = nil
+        guard moment == nil, !isOpening, !isReading, case .idle = writing, turnHolder == nil else { return settlement }
+        end = .closing(outcome)
+        settlement.ends = true
+        if case .open(let transport) = connection {
+            settlement.transport = transport
+            connection = .closed
+        }
         return settlement
     }
 
+    /// The transport is closed and the session left.
     mutating func over() -> [PollSlot] {
-        isOver = true
+        if case .closing(let outcome) = end { end = .over(outcome) }
         return takeWaiting()
     }
 
-    /// How far it has come.
-    var phase: LoadError.Phase { opening != nil ? .receiving : isBegun ? .waiting : .preparing }
+    /// How far the socket has come.
+    var phase: LoadError.Phase { opening != nil ? .receiving : isResumed ? .waiting : .preparing }
 
     // MARK: Waiting for a change
 
     mutating func wait(_ slot: PollSlot) { waiting.append(slot) }
     mutating func forget(_ slot: PollSlot) { if !waiting.isEmpty { waiting.removeAll { $0 === slot } } }
 
-    mutating func takeWaiting() -> [PollSlot] {
+    private mutating func takeWaiting() -> [PollSlot] {
         defer { waiting = [] }
         return waiting
     }
 
-    /// Whether somebody should look after the connection while nobody waits for it.
-    var needsKeeper: Bool { mayHaveKeeper && !isReading }
-    var mayHaveKeeper: Bool { transport != nil && !isEnding && !isKeeperSet }
+    // MARK: The keeper
+
+    /// Returns whether the caller sets the keeper's timer.
+    /// - Parameter hasLeftover: bytes wait to be written, so the keeper is needed even while a call reads.
+    mutating func setKeeper(hasLeftover: Bool) -> Bool {
+        guard transport != nil, !isKeeperSet, hasLeftover || !isReading else { return false }
+        isKeeperSet = true
+        return true
+    }
+
+    mutating func keeperFired() { isKeeperSet = false }
 }

@@ -157,7 +157,7 @@ extension LoadSnapshot {
             case .closed? where state.isOver: .completed(nil)
             case .failed(let error)? where state.isOver: .completed(error)
             case .some: .canceling
-            case nil: isStopped ? .canceling : state.isBegun ? .running : .suspended
+            case nil: isStopped ? .canceling : state.isResumed ? .running : .suspended
             }
             return (shown, state.priority)
         }
