@@ -41,8 +41,8 @@ extension HTTP2Exchange {
         guard isSending, !hasFailed else { return cut() }
         switch try pump() {
         case .wantsFile(let reader, let offset, let count): try await fetch(reader, offset, count)
-        case .waitsForPiece: await connection.wait(for: stream, owner, countsIdle: false, hearsWake: true)
-        case .idle: await connection.wait(for: stream, owner, hearsWake: true)
+        case .waitsForPiece: await connection.wait(for: stream, owner, countsIdle: false, endsOnWake: true)
+        case .idle: await connection.wait(for: stream, owner, endsOnWake: true)
         }
     }
 

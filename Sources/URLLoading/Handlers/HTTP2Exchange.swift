@@ -47,7 +47,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         owner = load
         url = request.request.url
         self.route = route
-        wasUsed = connection.streamsBegun > 0
+        wasUsed = connection.places.streamsBegun > 0
         stream = HTTP2Stream(
             slot: Poller.shared.borrowSlot(), urgency: Task.currentPriority.urgency, window: HTTP2Limits().streamWindow,
             hasBody: request.body != nil || load.takesUpgrade)
@@ -276,7 +276,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
             if connection.knowsSettings(stream) { break }
             await connection.wait(for: stream, owner)
         }
-        guard connection.opensTunnels else {
+        guard connection.places.takesTunnels else {
             throw LoadError(
                 .webSocketRefused, phase: .waiting, party: .peer,
                 detail: "no WebSockets over HTTP/2: SETTINGS_ENABLE_CONNECT_PROTOCOL is not set")

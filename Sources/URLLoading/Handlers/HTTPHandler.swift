@@ -152,7 +152,7 @@ struct HTTPHandler: DirectHandler {
             load.emission?.begin(bodyLength: request.body.map(\.length) ?? 0)
             return HTTPExchange(connection, load, request.request.url, record)
         case .shared(let connection):
-            if connection.streamsBegun > 0, let refusal = access.refusal(of: connection.transport, configuration.networkMonitor) {
+            if connection.places.streamsBegun > 0, let refusal = access.refusal(of: connection.transport, configuration.networkMonitor) {
                 pool.leave(connection)
                 throw refusal
             }

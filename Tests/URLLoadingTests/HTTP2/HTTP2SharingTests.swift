@@ -162,11 +162,8 @@ extension Session {
     fileprivate nonisolated var heldInInboxes: Int {
         var held: [ObjectIdentifier: Int] = [:]
         for connection in core.pool.withSharing({ $0.connections }) {
-            connection.lock.withLock { _ in
-                for chunk in connection.streams.values.flatMap(\.inbox.chunks) {
-                    held[ObjectIdentifier(chunk.storage)] = chunk.storage.capacity
-                }
-            }
+            let chunks = connection.state.withLock { $0.streams.values.flatMap(\.inbox.chunks) }
+            for chunk in chunks { held[ObjectIdentifier(chunk.storage)] = chunk.storage.capacity }
         }
         return held.values.reduce(0, +)
     }

@@ -46,7 +46,7 @@ extension ConnectionPool {
             if !fresh { control.firstFresh = Connector.next }
             let (lease, woken) = withSharing { sharing in
                 let lease = sharing.lease(
-                    route, after: waiter, suits: { $0.identifier >= first }, enter: { $0.enter() },
+                    route, after: waiter, suits: { $0.identifier >= first }, enter: { $0.places.take() },
                     makeWaiter: Self.makeSharingWaiter)
                 if waiter != nil, case .use = lease { return (lease, sharing.passOn(route)) }
                 return (lease, [])
@@ -113,7 +113,7 @@ extension ConnectionPool {
             return (connection.transport as? TLSTransport)?.covers(name) == true
         }
         for other in candidates {
-            let woken = withSharing { sharing in other.enter() ? sharing.coalesced(other, of: other.route, route) : nil }
+            let woken = withSharing { sharing in other.places.take() ? sharing.coalesced(other, of: other.route, route) : nil }
             guard let woken else { continue }
             wake(woken)
             return other
@@ -130,16 +130,13 @@ extension ConnectionPool {
 
     /// The server of a route wants no requests on a connection (RFC 9110 §15.5.20).
     func leave(_ connection: HTTP2Connection, for route: Route) {
-        guard connection.route != route else {
-            connection.retire()
-            return connection.report()
-        }
+        guard connection.route != route else { return connection.retire() }
         wake(withSharing { $0.part(connection, from: route) })
     }
 
     /// A connection was made that others may share; its maker has a place on it.
     func share(_ connection: HTTP2Connection, isFirst: Bool) {
-        _ = connection.enter()
+        _ = connection.places.take()
         connection.anchor = anchor
         connection.awaitSettings()
         let (waiting, queued) = withSharingAndQueue(connection.route) {
@@ -161,7 +158,7 @@ extension ConnectionPool {
     func leave(_ connection: HTTP2Connection) {
         // In one step: who takes a place takes it under the same lock, and finds no connection that is about to be closed.
         let (isLast, closes, woken) = withSharingAndRest { sharing, rest in
-            let isLast = connection.leave()
+            let isLast = connection.places.giveBack()
             if isLast { connection.rest = rest }
             let closes = isLast && (connection.isRetired || !keepsConnections || sharing.isDraining || connection.route.isForOneLoad)
             let woken = connection.isRetired || closes

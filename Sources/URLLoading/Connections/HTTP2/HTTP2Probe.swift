@@ -1,26 +1,26 @@
-// A path may die without a word, and TCP would take minutes to say so. A connection that nothing was heard from for long
-// is asked with a PING (RFC 9113 6.7): when it is used again after a rest, and while streams are open. If nothing at all
-// is heard for some seconds more, it is given up, and what may be sent twice goes out again on another.
+// Dead paths. A path may die silently, and TCP would take minutes to notice. A connection over which nothing has arrived
+// for long is sent a PING (RFC 9113 §6.7): when it is used again after a rest, and while streams are open. If nothing at
+// all arrives for some seconds more, the connection fails, and requests that may be sent twice go out on another.
 
 import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-/// Looks now and then while streams are open. One for each connection, that sets itself again.
-final class HTTP2Watch: TimerTarget {
+/// Looks for silence while streams are open. One for each connection, which sets itself again.
+final class HTTP2SilenceTimer: TimerTarget {
     private let connection: HTTP2Connection
     init(_ connection: HTTP2Connection) { self.connection = connection }
     func timerFired(now: Int64) { connection.watch(self, now) }
 }
 
-/// When the peer must have answered.
-final class HTTP2Verdict: TimerTarget, @unchecked Sendable {
+/// Fires when the peer must have answered. Unchecked: used by the poller's thread alone.
+final class HTTP2AnswerTimer: TimerTarget, @unchecked Sendable {
     enum Question { case ping, settings }
 
     private let connection: HTTP2Connection
     let question: Question
-    /// How often the reader had looked when he was asked to: a machine that is busy is not to be taken for a dead path.
-    var asked: Int?
+    /// `HTTP2Connection.looks` when the reader was asked to look; nil before.
+    var looksWhenAsked: Int?
     static let grace: Int64 = 1_000_000_000
 
     init(_ connection: HTTP2Connection, _ question: Question) { (self.connection, self.question) = (connection, question) }
@@ -29,105 +29,56 @@ final class HTTP2Verdict: TimerTarget, @unchecked Sendable {
 }
 
 extension HTTP2Connection {
-    /// Called by who has just got a place on it.
+    /// Called by a load that has just taken a place.
     func probeIfRestedLong() {
         guard let interval = probeInterval else { return }
         let now = clock.coarseNow()
         probe(ifSilentSince: now - interval, now)
     }
 
-    /// One question at a time, whoever asks.
     private func probe(ifSilentSince moment: Int64, _ now: Int64) {
-        let isSilent = lock.withLock { _ in
-            guard failure == nil, probed == nil, lastHeard <= moment else { return false }
-            probed = now
-            codec.ping()
-            hasUnwritten = true
-            return true
-        }
-        if isSilent { clock.schedule(HTTP2Verdict(self, .ping), at: now + probeTimeout) }
-    }
-
-    /// A stream has begun. Returns whether nobody watches yet. Under the lock.
-    func beginsWatch() -> Bool {
-        guard !isWatched, probeInterval != nil else { return false }
-        isWatched = true
-        return true
+        guard state.withLock({ $0.ping(ifSilentSince: moment, now: now) }) else { return }
+        clock.schedule(HTTP2AnswerTimer(self, .ping), at: now + probeTimeout)
     }
 
     func scheduleWatch() {
-        if let interval = probeInterval { clock.schedule(HTTP2Watch(self), at: clock.coarseNow() + interval) }
+        if let interval = probeInterval { clock.schedule(HTTP2SilenceTimer(self), at: clock.coarseNow() + interval) }
     }
 
-    func watch(_ watch: HTTP2Watch, _ now: Int64) {
+    func watch(_ timer: HTTP2SilenceTimer, _ now: Int64) {
         guard let interval = probeInterval else { return }
-        // It may lie unread: nobody reads while all are suspended.
+        // Bytes may lie unread: no task reads while all loads are suspended.
         lookIfIdle()
-        let heard: Int64? = lock.withLock { _ in
-            isWatched = failure == nil && !streams.isEmpty
-            return isWatched ? lastHeard : nil
-        }
-        guard let heard else { return }
-        guard now - heard >= interval else { return clock.schedule(watch, at: heard + interval) }
+        guard let received = state.withLock({ $0.keepWatching() }) else { return }
+        guard now - received >= interval else { return clock.schedule(timer, at: received + interval) }
         probe(ifSilentSince: now - interval, now)
         nudge()
-        clock.schedule(watch, at: now + interval)
+        clock.schedule(timer, at: now + interval)
     }
 
-    /// RFC 9113 6.5.3 leaves it to us how long an acknowledgement may take: twice as long as an answer to a PING, for a
-    /// server that is only getting started.
+    /// RFC 9113 §6.5.3 does not say how long an acknowledgement may take: here twice as long as an answer to a PING, for
+    /// a server that is still starting.
     func awaitSettings() {
         guard probeInterval != nil else { return }
-        clock.schedule(HTTP2Verdict(self, .settings), at: clock.coarseNow() + probeTimeout * 2)
+        clock.schedule(HTTP2AnswerTimer(self, .settings), at: clock.coarseNow() + probeTimeout * 2)
     }
 
-    func judge(_ verdict: HTTP2Verdict, _ now: Int64) {
+    func judge(_ timer: HTTP2AnswerTimer, _ now: Int64) {
         lookIfIdle()
-        var isLate = false
-        let next: Int64? = lock.withLock { _ in
-            guard failure == nil, let since = openQuestion(verdict.question) else { return nil }
-            guard now >= since else { return since }
-            guard isLed else {
-                isLate = true
-                return nil
-            }
-            let looked = looks.load(ordering: .relaxed)
-            if let asked = verdict.asked, asked != looked {
-                isLate = true
-                return nil
-            }
-            verdict.asked = looked
-            return now + HTTP2Verdict.grace
-        }
-        if let next {
-            // What has come is heard before anything is decided.
-            if verdict.asked != nil { transport.slot.wake() }
-            clock.schedule(verdict, at: next)
-        }
-        guard isLate else { return }
-        switch verdict.question {
-        case .ping: fail(.unanswered)
-        case .settings:
-            lock.withLock { _ in codec.goAway(.settingsTimeout) }
+        let (looked, isPing, timeout) = (looks.load(ordering: .relaxed), timer.question == .ping, probeTimeout)
+        let hasLooked = timer.looksWhenAsked.map { $0 != looked }
+        switch state.withLock({ $0.judge(isPing: isPing, hasLooked: hasLooked, now: now, timeout: timeout) }) {
+        case .answered: break
+        case .notBefore(let moment): clock.schedule(timer, at: moment)
+        case .afterReader:
+            timer.looksWhenAsked = looked
+            transport.slot.wake()
+            clock.schedule(timer, at: now + HTTP2AnswerTimer.grace)
+        case .late where isPing: fail(.unanswered)
+        case .late:
+            state.withLock { $0.codec.goAway(.settingsTimeout) }
             fail(.wire(WireViolation(.remote, .http2Violation, section: "RFC 9113 6.5.3, SETTINGS_TIMEOUT")))
             flush()
         }
     }
-
-    /// When the answer is due; `nil` if it has come. Under the lock.
-    private func openQuestion(_ question: HTTP2Verdict.Question) -> Int64? {
-        switch question {
-        case .settings: return areSettingsAcknowledged ? nil : .min
-        case .ping:
-            guard let sent = probed else { return nil }
-            guard lastHeard < sent else {
-                probed = nil
-                return nil
-            }
-            // The PING waits behind what went out before it, and that behind a slow line.
-            let isSending = streams.values.contains { $0.isTunnel ? codec.queued(on: $0.number) > 0 : !$0.hasSentAll }
-            return max(sent, lastWritten) + probeTimeout * (isSending ? Self.patienceWhileSending : 1)
-        }
-    }
-    private static let patienceWhileSending: Int64 = 6
 }

@@ -1,0 +1,145 @@
+// Reading a shared connection. One task reads at a time: the first that waits while none reads. It goes on until its own
+// stream has an event, and leaves the reading to another that waits. So a single load reads its socket itself, without
+// a hop between tasks, and many loads share one read and one write.
+//
+// A task that was woken by what was read sends its next request soon: a reader that has woken others lets them run once
+// before it writes, and their requests go out together.
+
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+extension HTTP2Connection {
+    /// Waits until an event for a stream has arrived, or its load is to look: the load was stopped or suspended, or
+    /// `deadline` has passed.
+    /// - Parameters:
+    ///   - countsIdle: the wait is for the peer, and bounded by the idle timeout.
+    ///   - endsOnWake: the wait ends whenever the load's slot is woken.
+    func wait(
+        for stream: HTTP2Stream, _ control: LoadControl, until deadline: Int64 = .max, countsIdle: Bool = true,
+        endsOnWake: Bool = false
+    ) async {
+        let start = countsIdle ? clock.coarseNow() : nil
+        while true {
+            switch state.withLock({ $0.part(of: stream) }) {
+            case .news: return
+            case .read: return await read(for: stream, control, deadline, start, endsOnWake)
+            case .wait(let mustFlush):
+                if mustFlush { flush() }
+                await Poller.shared.park(stream.slot, .read, control, idleSince: start)
+                let isOver = control.stopReason != nil || control.isSuspended || (deadline != .max && clock.now() >= deadline)
+                let (goesOn, next) = state.withLock { $0.wokeUp(stream, isOver: isOver) }
+                next?.wake()
+                if !goesOn || endsOnWake { return }
+            }
+        }
+    }
+
+    private func read(
+        for stream: HTTP2Stream, _ control: LoadControl, _ deadline: Int64, _ start: Int64?, _ endsOnWake: Bool
+    ) async {
+        control.attach(transport.slot)
+        if state.withLock({ $0.reading.wokenCount > 0 }) { await Task.yield() }
+        var hasParked = false
+        reading: while true {
+            flush()
+            // A reader that never parks, because frames of others keep coming, counts its own idle time.
+            if let start, clock.coarseNow() &- start >= control.idleLimit { control.stop(.idle) }
+            if control.stopReason != nil || control.isSuspended || (endsOnWake && hasParked) { break }
+            if deadline != .max, clock.now() >= deadline { break }
+            if incoming.mustRead {
+                if state.withLock({ $0.hasNews(stream) }) { break }
+                guard readOnce() else { continue }
+                await giveWay()
+                continue
+            }
+            let interest: PollSlot.Interest
+            let (slot, blockedOn) = (transport.slot, incoming.blockedOn)
+            switch state.withLock({ $0.park(stream, on: slot, blockedOn: blockedOn) }) {
+            case .news: break reading
+            case .write: continue
+            case .wait(let what): interest = what
+            }
+            incoming.input.receivedInTurn = 0
+            if mayPark(interest) { await Poller.shared.park(slot, interest, control, idleSince: start) }
+            slot.hearReadsWhileWriting(false)
+            hasParked = true
+            state.withLock { $0.unpark() }
+            incoming.mustRead = true
+        }
+        control.detach(transport.slot)
+        stopReading()
+    }
+
+    /// Yields after each 4 MiB: a peer faster than its reader never makes it wait.
+    private func giveWay() async {
+        guard incoming.input.receivedInTurn > 4 << 20 else { return }
+        incoming.input.receivedInTurn = 0
+        await Task.yield()
+    }
+
+    /// A reader that waits for room is woken by bytes as well from now on; returns false if some arrived before.
+    private func mayPark(_ interest: PollSlot.Interest) -> Bool {
+        guard interest == .write else { return true }
+        transport.slot.hearReadsWhileWriting(true)
+        return !transport.hasPendingInput(askingKernel: false)
+    }
+
+    func stopReading() {
+        let after = state.withLock { $0.endReading() }
+        after.next?.wake()
+        if after.closesTransport { closeTransport() }
+        if after.setsTimer { clock.schedule(HTTP2ReadTimer(self), at: clock.coarseNow() + HTTP2ReadTimer.interval) }
+    }
+
+    /// Reads once and delivers what arrived. Returns false if nothing has, or nothing more will.
+    func readOnce() -> Bool {
+        let room = incoming.input.makeRoom()
+        let outcome = Result { () throws(IOFailure) in try transport.read(into: room) }
+        switch outcome {
+        case .success(.moved(let count)):
+            receive(count, filled: count == room.count)
+            return true
+        case .success(.blocked(let interest)):
+            (incoming.blockedOn, incoming.mustRead) = (interest, false)
+            looks.add(1, ordering: .relaxed)
+        case .success(.end):
+            incoming.mustRead = false
+            fail(.closed)
+        case .failure(let failure):
+            incoming.mustRead = false
+            fail(.io(failure))
+        }
+        return false
+    }
+
+    private func receive(_ count: Int, filled: Bool) {
+        incoming.input.received(count, filled: filled)
+        incoming.mustRead = filled || transport.mayHoldMore
+        if let tap {
+            for line in incoming.lines.lines(incoming.input.last(count)) {
+                tap(.frame(line, isSent: false, connection: identifier))
+            }
+        }
+        let now = clock.coarseNow()
+        let slots = state.withLock { state in
+            state.probing.lastReceived = now
+            let consumed = state.codec.receive(incoming.input.bytes, second: now / 1_000_000_000)
+            let slots = state.deliver(state.codec.takeEvents(), from: incoming.input)
+            incoming.input.consume(consumed)
+            return slots
+        }
+        for slot in slots { slot.wake() }
+        report()
+    }
+}
+
+/// Bytes on their way from the socket to the streams. Used by the reader alone.
+struct HTTP2Incoming {
+    var input = HTTP2Input()
+    /// The socket may hold more than was read.
+    var mustRead = false
+    /// What the last read waits for: TLS may have to write before it can read.
+    var blockedOn = PollSlot.Interest.read
+    var lines = HTTP2Codec.Watch()
+}

@@ -1,0 +1,66 @@
+// The places for streams on a shared connection. The pool takes and counts them without the connection's lock; the
+// connection publishes here what its peer allows.
+
+import Synchronization
+
+final class HTTP2Places: Sendable {
+    private let taken = Atomic<Int>(0)
+    private let limit = Atomic<Int>(100)
+    private let isOpen = Atomic<Bool>(true)
+    private let opensTunnels = Atomic<Bool>(false)
+    private let begun = Atomic<Int>(0)
+    /// Places added since the pool was last told.
+    private let added = Atomic<Int>(0)
+    /// The pool has not been told of the last change.
+    private let hasReport = Atomic<Bool>(false)
+
+    /// Takes a place for a stream, if there is one. `giveBack` returns it.
+    func take() -> Bool {
+        var count = taken.load(ordering: .relaxed)
+        while isOpen.load(ordering: .acquiring), count < limit.load(ordering: .relaxed) {
+            let (exchanged, seen) = taken.compareExchange(
+                expected: count, desired: count + 1, ordering: .acquiringAndReleasing)
+            if exchanged { return true }
+            count = seen
+        }
+        return false
+    }
+
+    /// Returns whether that was the last place taken.
+    func giveBack() -> Bool { taken.subtract(1, ordering: .sequentiallyConsistent).newValue == 0 }
+
+    /// In one order with `isRetired`: of the stream that leaves last and the caller of `retire`, at least one sees what
+    /// the other did.
+    var count: Int { taken.load(ordering: .sequentiallyConsistent) }
+
+    /// Whether the connection takes no more streams.
+    var isRetired: Bool { !isOpen.load(ordering: .sequentiallyConsistent) }
+
+    func retire() {
+        if isOpen.exchange(false, ordering: .sequentiallyConsistent) { hasReport.store(true, ordering: .releasing) }
+    }
+
+    /// The peer's SETTINGS_MAX_CONCURRENT_STREAMS.
+    func setLimit(_ count: Int) {
+        let new = max(0, min(count, 1 << 20))
+        let old = limit.exchange(new, ordering: .relaxed)
+        guard new > old else { return }
+        added.add(new - old, ordering: .relaxed)
+        hasReport.store(true, ordering: .releasing)
+    }
+
+    /// Whether the peer's SETTINGS have arrived and allow extended CONNECT (RFC 8441 §3).
+    var takesTunnels: Bool { opensTunnels.load(ordering: .acquiring) }
+    func setTakesTunnels(_ takes: Bool) { opensTunnels.store(takes, ordering: .releasing) }
+
+    func countStream() { begun.add(1, ordering: .relaxed) }
+    /// Streams begun so far.
+    var streamsBegun: Int { begun.load(ordering: .relaxed) }
+
+    /// The number of places added since the last report; nil if the pool knows all.
+    func takeReport() -> Int? {
+        guard hasReport.load(ordering: .relaxed), hasReport.exchange(false, ordering: .acquiringAndReleasing)
+        else { return nil }
+        return added.exchange(0, ordering: .relaxed)
+    }
+}

@@ -1,0 +1,39 @@
+// While no task waits for a stream, none reads: all loads are suspended, or the connection is idle. Once a second the
+// poller's thread looks, without waiting, so that a PING is answered and a GOAWAY noticed (RFC 9113 §6.7, §6.8).
+
+import Synchronization
+import URLLoadingIO
+
+final class HTTP2ReadTimer: TimerTarget {
+    private let connection: HTTP2Connection
+    static let interval: Int64 = 1_000_000_000
+
+    init(_ connection: HTTP2Connection) { self.connection = connection }
+
+    func timerFired(now: Int64) { connection.readTimerFired() }
+}
+
+extension HTTP2Connection {
+    /// At most so many reads in one look: the poller has other work.
+    private static let mostReads = 4
+
+    func readTimerFired() {
+        // A task that reads sets the timer again when it stops.
+        if state.withLock({ $0.timerFired() }) { look() }
+    }
+
+    /// Reads what has arrived, unless a task reads. Called before the connection is used again as well.
+    func lookIfIdle() {
+        if state.withLock({ $0.beginLook() }) { look() }
+    }
+
+    private func look() {
+        var reads = 0
+        while reads < Self.mostReads,
+            incoming.mustRead || transport.hasPendingInput(askingKernel: clock.manual != nil), readOnce()
+        { reads += 1 }
+        if reads == Self.mostReads { incoming.mustRead = true }
+        flush()
+        stopReading()
+    }
+}

@@ -1,0 +1,571 @@
+// The state of a shared connection as a value: its codec and streams, who reads, who writes, and its end. Each transition
+// is one method, called under the lock of `HTTP2Connection`; slots to wake and frames to write are returned, and dealt
+// with after the lock is released.
+//
+//     reader   none ──▶ stream(waiting: no) ⇄ stream(waiting: yes) ──▶ none        none ──▶ timer ──▶ none
+//     writer   idle ──▶ busy ──▶ idle, blocked ──▶ busy                            busy ──▶ muted
+//     closing  no ──▶ wanted ──▶ done
+
+import URLLoadingIO
+import URLLoadingWire
+
+/// Unchecked: the codec and the streams are reached only under the connection's lock.
+struct HTTP2State: @unchecked Sendable {
+    let codec: HTTP2Codec
+    let places: HTTP2Places
+    private(set) var streams: [Int32: HTTP2Stream] = [:]
+    private(set) var reading = Reading()
+    private(set) var writing = Writing()
+    private(set) var tunnels = Tunnels.none
+    private(set) var peerSettings = PeerSettings.awaited([])
+    var probing: Probing
+
+    /// Why no stream receives anything more; nil while the connection lives.
+    private(set) var failure: HTTP2Failure?
+    private(set) var closing = Closing.no
+    /// The peer's GOAWAY said ENHANCE_YOUR_CALM: requests that fail from now on are not repeated at once (RFC 9113 §7).
+    private var isPeerOverloaded = false
+    /// When the last stream ended, by the coarse clock.
+    private(set) var lastEnd: Int64
+
+    init(_ codec: HTTP2Codec, _ places: HTTP2Places, now: Int64) {
+        (self.codec, self.places, lastEnd) = (codec, places, now)
+        probing = Probing(now: now)
+    }
+
+    enum Closing: Sendable { case no, wanted, done }
+
+    enum PeerSettings {
+        /// The streams to wake when they arrive.
+        case awaited([HTTP2Stream])
+        case known
+    }
+
+    enum Tunnels {
+        case none
+        case open(count: Int, reader: HTTP2TunnelReader)
+    }
+
+    // MARK: Streams
+
+    mutating func begin(_ request: HTTP2Request, _ stream: HTTP2Stream, hasBody: Bool) throws(WireViolation) {
+        guard failure == nil, closing == .no else { throw WireViolation(.local, .http2NoStream, section: "RFC 9113 5.1.1") }
+        stream.number = try codec.submit(request, hasBody: hasBody)
+        streams[stream.number] = stream
+        writing.hasUnwritten = true
+    }
+
+    /// Takes out what has arrived for a stream.
+    /// - Returns: also whether frames are to be written.
+    mutating func take(_ stream: HTTP2Stream, used: Int, readsBody: Bool) -> (HTTP2Inbox, mustFlush: Bool) {
+        runs(stream)
+        stream.hasNews = false
+        stream.readsBody = readsBody
+        var mustFlush = false
+        if used > 0, !stream.isOver, !stream.isComplete {
+            stream.taken += Int64(used)
+            codec.consumed(used, on: stream.number)
+            // A reader that has read twice the window reads as fast as the bytes come.
+            if stream.window < HTTP2Stream.widestWindow, stream.taken >= Int64(stream.window) * 2 {
+                stream.window = min(stream.window * 4, HTTP2Stream.widestWindow)
+                codec.widen(stream.number, to: stream.window)
+            }
+            (mustFlush, writing.hasUnwritten) = (true, true)
+        }
+        var inbox = HTTP2Inbox()
+        swap(&inbox, &stream.inbox)
+        if inbox.failure == nil, !stream.isComplete { inbox.failure = failure }
+        return (inbox, mustFlush)
+    }
+
+    /// Adds to a request's body. Returns the bytes that wait for the peer then.
+    mutating func send(_ bytes: UnsafeRawBufferPointer, on stream: HTTP2Stream) -> Int {
+        codec.send(bytes, on: stream.number)
+        writing.hasUnwritten = true
+        return codec.queued(on: stream.number)
+    }
+
+    mutating func endSending(on stream: HTTP2Stream, _ trailers: Headers) throws(WireViolation) {
+        try codec.endSending(on: stream.number, trailers: trailers)
+        writing.hasUnwritten = true
+    }
+
+    /// Returns whether a frame is to be written.
+    mutating func prioritize(_ stream: HTTP2Stream, urgency: Int) -> Bool {
+        guard stream.urgency != urgency, !stream.isOver, !stream.isComplete, streams[stream.number] === stream
+        else { return false }
+        stream.urgency = urgency
+        codec.prioritize(stream.number, urgency: urgency)
+        writing.hasUnwritten = true
+        return true
+    }
+
+    /// The stream's owner lets go of it. A stream that has not ended is reset.
+    /// - Returns: the slot of the stream that reads next, and whether frames are to be written.
+    mutating func end(_ stream: HTTP2Stream, now: Int64) -> (PollSlot?, mustFlush: Bool) {
+        runs(stream)
+        stream.isWaiting = false
+        reading.dequeue(stream)
+        lastEnd = now
+        guard stream.number > 0 else { return (reading.nextSlot(), false) }
+        streams[stream.number] = nil
+        guard !stream.isOver, failure == nil else { return (reading.nextSlot(), false) }
+        if stream.isComplete, stream.hasSentAll {
+            codec.forget(stream.number)
+            return (reading.nextSlot(), false)
+        }
+        codec.reset(stream.number, .cancel)
+        writing.hasUnwritten = true
+        return (reading.nextSlot(), true)
+    }
+
+    /// The stream's task runs. Called first by each of its calls.
+    mutating func runs(_ stream: HTTP2Stream) {
+        guard stream.wasWoken else { return }
+        stream.wasWoken = false
+        reading.wokenCount -= 1
+    }
+
+    func hasNews(_ stream: HTTP2Stream) -> Bool { stream.hasNews || failure != nil }
+
+    // MARK: Tunnels (RFC 8441)
+
+    /// Returns whether the peer's SETTINGS have arrived. If not, the stream is woken when they do.
+    mutating func knowsPeerSettings(_ stream: HTTP2Stream) -> Bool {
+        guard case .awaited(var waiting) = peerSettings else { return true }
+        if !waiting.contains(where: { $0 === stream }) {
+            waiting.append(stream)
+            peerSettings = .awaited(waiting)
+        }
+        return false
+    }
+
+    /// - Returns: the reader to start, if the tunnel is the first.
+    mutating func beginTunnel(_ stream: HTTP2Stream, makeReader: () -> HTTP2TunnelReader) -> HTTP2TunnelReader? {
+        stream.isTunnel = true
+        if case .open(let count, let reader) = tunnels {
+            tunnels = .open(count: count + 1, reader: reader)
+            return nil
+        }
+        let reader = makeReader()
+        tunnels = .open(count: 1, reader: reader)
+        return reader
+    }
+
+    /// A tunnel that the peer has ended is ended in good order (RFC 8441 §5).
+    /// - Returns: whether frames are to be written.
+    mutating func finishTunnel(_ stream: HTTP2Stream) -> Bool {
+        guard failure == nil, stream.isComplete, !stream.isOver, codec.queued(on: stream.number) == 0 else { return false }
+        writing.hasUnwritten = true
+        return (try? codec.endSending(on: stream.number, trailers: Headers())) != nil
+    }
+
+    /// - Returns: the reader to stop, if the tunnel was the last.
+    mutating func leaveTunnel() -> HTTP2TunnelReader? {
+        guard case .open(let count, let reader) = tunnels else { return nil }
+        tunnels = count > 1 ? .open(count: count - 1, reader: reader) : .none
+        return count > 1 ? nil : reader
+    }
+
+    // MARK: Events of the codec
+
+    /// Passes events to their streams. Returns the slots to wake.
+    /// - Parameter input: the buffer that the events' body ranges refer to.
+    mutating func deliver(_ events: [HTTP2Event], from input: HTTP2Input?) -> [PollSlot] {
+        var slots: [PollSlot] = []
+        for event in events {
+            switch event {
+            case .informational(let number, let head): change(number, &slots) { $0.inbox.informational.append(head) }
+            case .response(let number, let head): change(number, &slots) { $0.inbox.head = head }
+            case .data(let number, let range):
+                codec.arrived(range.count)
+                guard let input, let stream = streams[number] else { break }
+                let isAwaited = stream.readsBody && (reading.isReader(stream) || stream.isWaiting || stream.wasWoken)
+                stream.inbox.chunks.append(input.chunk(range, isAwaited: isAwaited, after: stream.inbox.chunks.last))
+                stream.inbox.dataCount += range.count
+                note(stream, &slots)
+            case .end(let number, let trailers):
+                change(number, &slots) {
+                    $0.isComplete = true
+                    $0.inbox.trailers = trailers
+                }
+            case .sent(let number, let count): change(number, &slots) { $0.inbox.sent += count }
+            case .sentAll(let number):
+                change(number, &slots) {
+                    $0.hasSentAll = true
+                    $0.inbox.hasSentAll = true
+                }
+            case .reset(let number, let code): fail(number, .reset(code), &slots)
+            case .violation(let number, let violation): fail(number, .wire(violation), &slots)
+            case .unprocessed(let number): fail(number, isPeerOverloaded ? .calm : .unprocessed, &slots)
+            case .concurrency(let count):
+                places.setLimit(count)
+                places.setTakesTunnels(codec.takesTunnels)
+                if case .awaited(let waiting) = peerSettings { for stream in waiting { note(stream, &slots) } }
+                peerSettings = .known
+            case .goAway(let code):
+                if code == .enhanceYourCalm { isPeerOverloaded = true }
+                places.retire()
+            case .failed(let violation): slots += fail(.wire(violation))
+            case .settingsAcknowledged: probing.areSettingsAcknowledged = true
+            case .pong: break
+            }
+        }
+        return slots
+    }
+
+    private mutating func change(_ number: Int32, _ slots: inout [PollSlot], _ body: (HTTP2Stream) -> Void) {
+        guard let stream = streams[number] else { return }
+        body(stream)
+        note(stream, &slots)
+    }
+
+    private mutating func fail(_ number: Int32, _ failure: HTTP2Failure, _ slots: inout [PollSlot]) {
+        change(number, &slots) { stream in
+            stream.isOver = true
+            // After the response the peer may say that it needs no more of the request (RFC 9113 §8.1).
+            if !stream.isComplete { stream.inbox.failure = failure }
+            stream.hasSentAll = true
+            stream.inbox.hasSentAll = true
+        }
+    }
+
+    /// Something has happened to a stream: its task is woken if it waits.
+    private mutating func note(_ stream: HTTP2Stream, _ slots: inout [PollSlot]) {
+        stream.hasNews = true
+        if reading.isReader(stream) {
+            if let socket = reading.waitingSocket { slots.append(socket) }
+        } else if stream.isTunnel {
+            if slots.last !== stream.slot { slots.append(stream.slot) }
+        } else if stream.isWaiting {
+            stream.isWaiting = false
+            stream.wasWoken = true
+            reading.wokenCount += 1
+            slots.append(stream.slot)
+        }
+    }
+
+    /// Something has happened to a stream outside of the connection. Returns the slot to wake.
+    mutating func poke(_ stream: HTTP2Stream, socket: PollSlot) -> PollSlot {
+        stream.hasNews = true
+        return reading.isReader(stream) ? socket : stream.slot
+    }
+
+    // MARK: The end
+
+    /// Only the first failure counts. Streams find it when they have taken what arrived before.
+    mutating func fail(_ why: HTTP2Failure) -> [PollSlot] {
+        guard failure == nil else { return [] }
+        failure = isPeerOverloaded && why.isLostConnection ? .calm : why
+        places.retire()
+        var slots: [PollSlot] = []
+        for stream in streams.values { note(stream, &slots) }
+        if case .awaited(let waiting) = peerSettings { for stream in waiting { note(stream, &slots) } }
+        if case .open(_, let reader) = tunnels { slots.append(reader.stream.slot) }
+        return slots
+    }
+
+    /// Returns whether the caller closes the transport; the reader does otherwise, when it stops reading.
+    mutating func wantClose() -> Bool {
+        guard closing == .no else { return false }
+        closing = .wanted
+        return reading.isFree
+    }
+
+    /// Returns false if the transport is closed, or about to be.
+    mutating func beginClosing() -> Bool {
+        guard closing != .done else { return false }
+        closing = .done
+        if failure == nil { codec.goAway() }
+        return true
+    }
+}
+
+// MARK: - The reader
+
+extension HTTP2State {
+    /// Who reads the socket, and who may read next.
+    struct Reading {
+        private enum Reader {
+            case none
+            /// The timer's look, or that of a load that takes a place.
+            case look
+            /// The task of a stream.
+            case stream(HTTP2Stream)
+            /// The task of a stream, which waits on the socket's slot and is to be woken when frames are to be written.
+            case waiting(HTTP2Stream, PollSlot)
+        }
+        private var reader = Reader.none
+        /// Streams that may read next, each at its `place`.
+        private var queue: [HTTP2Stream] = []
+        /// Tasks that were woken by events and do not run yet.
+        fileprivate(set) var wokenCount = 0
+        private var isTimerSet = false
+
+        var isFree: Bool { if case .none = reader { true } else { false } }
+
+        func isReader(_ stream: HTTP2Stream) -> Bool {
+            switch reader {
+            case .none, .look: false
+            case .stream(let reader), .waiting(let reader, _): reader === stream
+            }
+        }
+
+        /// The socket's slot, if the reader waits there.
+        var waitingSocket: PollSlot? { if case .waiting(_, let slot) = reader { slot } else { nil } }
+
+        mutating func begin(_ stream: HTTP2Stream) -> Bool {
+            guard isFree else { return false }
+            reader = .stream(stream)
+            return true
+        }
+
+        mutating func beginLook() -> Bool {
+            guard isFree else { return false }
+            reader = .look
+            return true
+        }
+
+        mutating func wait(on slot: PollSlot) { if case .stream(let stream) = reader { reader = .waiting(stream, slot) } }
+        mutating func endWait() { if case .waiting(let stream, _) = reader { reader = .stream(stream) } }
+        mutating func end() { reader = .none }
+
+        mutating func enqueue(_ stream: HTTP2Stream) {
+            guard stream.place == nil else { return }
+            stream.place = queue.count
+            queue.append(stream)
+        }
+
+        /// A stream that ends must not stay in the queue for a reader that may never leave.
+        mutating func dequeue(_ stream: HTTP2Stream) {
+            guard let place = stream.place, let last = queue.popLast() else { return }
+            stream.place = nil
+            guard last !== stream else { return }
+            queue[place] = last
+            last.place = place
+        }
+
+        /// The slot of the stream that is to read, if none reads.
+        mutating func nextSlot() -> PollSlot? {
+            guard isFree else { return nil }
+            while let last = queue.popLast() {
+                last.place = nil
+                if last.isWaiting, !last.hasNews { return last.slot }
+            }
+            return nil
+        }
+
+        mutating func setTimer() -> Bool {
+            defer { isTimerSet = true }
+            return !isTimerSet
+        }
+
+        mutating func timerFired() { isTimerSet = false }
+    }
+
+    enum Part {
+        case news
+        case read
+        /// Waits for another's reading.
+        case wait(mustFlush: Bool)
+    }
+
+    /// What the task of a stream that waits for an event does.
+    mutating func part(of stream: HTTP2Stream) -> Part {
+        if hasNews(stream) { return .news }
+        if reading.begin(stream) { return .read }
+        stream.isWaiting = true
+        reading.enqueue(stream)
+        return .wait(mustFlush: reading.waitingSocket != nil)
+    }
+
+    /// The task of a stream was woken. Returns whether its wait goes on, and the slot of the next reader if not.
+    mutating func wokeUp(_ stream: HTTP2Stream, isOver: Bool) -> (goesOn: Bool, next: PollSlot?) {
+        stream.isWaiting = false
+        runs(stream)
+        guard stream.hasNews || isOver || failure != nil else { return (true, nil) }
+        return (false, reading.nextSlot())
+    }
+
+    enum Parking {
+        case news, write
+        case wait(PollSlot.Interest)
+    }
+
+    /// What the reader does when the socket is empty.
+    /// - Parameter blockedOn: what its last read waits for: TLS may have to write before it can read.
+    mutating func park(_ stream: HTTP2Stream, on slot: PollSlot, blockedOn: PollSlot.Interest) -> Parking {
+        if hasNews(stream) { return .news }
+        if writing.awaitsWriter { return .write }
+        reading.wait(on: slot)
+        return .wait(writing.isBlocked(on: .write) || blockedOn == .write ? .write : .read)
+    }
+
+    mutating func unpark() { reading.endWait() }
+
+    struct AfterReading {
+        /// The stream that reads next.
+        var next: PollSlot?
+        var closesTransport = false
+        var setsTimer = false
+    }
+
+    mutating func endReading() -> AfterReading {
+        reading.end()
+        var after = AfterReading(next: reading.nextSlot(), closesTransport: closing == .wanted)
+        if after.next == nil, failure == nil, !after.closesTransport { after.setsTimer = reading.setTimer() }
+        return after
+    }
+
+    /// Returns whether the caller may look at the socket.
+    mutating func beginLook() -> Bool { failure == nil && reading.beginLook() }
+
+    mutating func timerFired() -> Bool {
+        reading.timerFired()
+        return beginLook()
+    }
+}
+
+// MARK: - The writer
+
+extension HTTP2State {
+    struct Writing {
+        fileprivate enum Phase: Equatable {
+            case idle
+            case busy
+            /// The socket takes no more for now.
+            case blocked(PollSlot.Interest)
+            /// A write has failed: nothing is written any more. Bytes that the peer sent before may still be read.
+            case muted
+        }
+        fileprivate var phase = Phase.idle
+        /// There may be frames that no write has begun on.
+        fileprivate(set) var hasUnwritten = true
+
+        /// Frames wait, and no other task will write them.
+        var awaitsWriter: Bool { hasUnwritten && phase == .idle }
+
+        func isBlocked(on interest: PollSlot.Interest) -> Bool { phase == .blocked(interest) }
+    }
+
+    /// Returns whether the caller writes. Frames that are made meanwhile are written by it as well.
+    mutating func beginWriting() -> Bool {
+        switch writing.phase {
+        case .busy, .muted: return false
+        case .idle, .blocked:
+            writing.phase = .busy
+            return true
+        }
+    }
+
+    /// Moves frames into the writer's empty buffer.
+    mutating func takeOutput(into output: inout [UInt8], upTo size: Int) -> [PollSlot] {
+        writing.hasUnwritten = false
+        codec.takeOutput(into: &output, upTo: size)
+        return deliver(codec.takeEvents(), from: nil)
+    }
+
+    mutating func endWriting() { writing.phase = .idle }
+    mutating func muteWriting() { writing.phase = .muted }
+
+    /// Returns the slot of a reader that waits for bytes alone, and is to wait for room as well.
+    mutating func blockWriting(on interest: PollSlot.Interest) -> PollSlot? {
+        writing.phase = .blocked(interest)
+        return reading.waitingSocket
+    }
+
+    /// Whether frames made now must be written by the caller: the reader does it otherwise, before it waits.
+    var mustFlush: Bool { reading.isFree || reading.waitingSocket != nil }
+}
+
+// MARK: - Probes
+
+extension HTTP2State {
+    /// Whether the peer is alive (`HTTP2Probe`). Times are the coarse clock's.
+    struct Probing {
+        var lastReceived: Int64
+        var lastWritten: Int64
+        /// When the PING went out that has not been answered.
+        private(set) var pinged: Int64?
+        /// The timer is set that looks for silence while streams are open.
+        private var isWatching = false
+        fileprivate(set) var areSettingsAcknowledged = false
+
+        init(now: Int64) { (lastReceived, lastWritten) = (now, now) }
+
+        mutating func beginWatching() -> Bool {
+            defer { isWatching = true }
+            return !isWatching
+        }
+
+        fileprivate mutating func keepWatching(_ goesOn: Bool) -> Int64? {
+            isWatching = goesOn
+            return goesOn ? lastReceived : nil
+        }
+
+        fileprivate mutating func ping(now: Int64) { pinged = now }
+        fileprivate mutating func answered() { pinged = nil }
+    }
+
+    /// Queues a PING if nothing arrived since a moment and none is unanswered. Returns whether it did.
+    mutating func ping(ifSilentSince moment: Int64, now: Int64) -> Bool {
+        guard failure == nil, probing.pinged == nil, probing.lastReceived <= moment else { return false }
+        probing.ping(now: now)
+        codec.ping()
+        writing.hasUnwritten = true
+        return true
+    }
+
+    /// The watch's timer fired. Returns when bytes last arrived; nil if there is nothing to watch any more.
+    mutating func keepWatching() -> Int64? { probing.keepWatching(failure == nil && !streams.isEmpty) }
+
+    enum Judgement {
+        case answered
+        /// The answer is due then.
+        case notBefore(Int64)
+        /// The reader is to look first: a busy machine is not to be taken for a dead path.
+        case afterReader
+        case late
+    }
+
+    /// Whether an answer is late.
+    /// - Parameters:
+    ///   - isPing: an answer to a PING; else the acknowledgement of SETTINGS.
+    ///   - hasLooked: the reader was asked to look, and did; nil if it was not asked.
+    mutating func judge(isPing: Bool, hasLooked: Bool?, now: Int64, timeout: Int64) -> Judgement {
+        guard failure == nil, let due = isPing ? pongDue(timeout) : settingsDue else { return .answered }
+        guard now >= due else { return .notBefore(due) }
+        return reading.isFree || hasLooked == true ? .late : .afterReader
+    }
+
+    private var settingsDue: Int64? { probing.areSettingsAcknowledged ? nil : .min }
+
+    private mutating func pongDue(_ timeout: Int64) -> Int64? {
+        guard let sent = probing.pinged else { return nil }
+        guard probing.lastReceived < sent else {
+            probing.answered()
+            return nil
+        }
+        // The PING waits behind frames that went out before it, and those behind a slow link.
+        let isSending = streams.values.contains { $0.isTunnel ? codec.queued(on: $0.number) > 0 : !$0.hasSentAll }
+        return max(sent, probing.lastWritten) + timeout * (isSending ? Self.patienceWhileSending : 1)
+    }
+    private static let patienceWhileSending: Int64 = 6
+}
+
+extension HTTP2State: CustomStringConvertible {
+    var description: String {
+        var words = ["h2(\(streams.count) streams"]
+        if let failure { words.append("failed: \(failure)") }
+        if closing != .no { words.append("closing") }
+        words.append(reading.isFree ? "no reader" : reading.waitingSocket == nil ? "reading" : "waiting for bytes")
+        switch writing.phase {
+        case .idle: if writing.hasUnwritten { words.append("unwritten frames") }
+        case .busy: words.append("writing")
+        case .blocked: words.append("waiting for room")
+        case .muted: words.append("muted")
+        }
+        if case .open(let count, _) = tunnels { words.append("\(count) tunnels") }
+        return words.joined(separator: ", ") + ")"
+    }
+}
