@@ -1,70 +1,43 @@
-// Sending a request: steps that go as far as they can without waiting. So whoever waits for the answer
-// can drive them as well: an answer may begin before the request has ended, and go on beside it.
+// Sending a request: steps that go as far as they can without waiting. So the task that waits for the response can drive
+// them as well: a response may begin before the request has ended, and go on beside it.
 
 import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
-/// What of a request has not gone out yet.
+/// The part of a request that has not been written.
 struct HTTP1Sending {
     /// Framing, with small pieces of the body between.
     var output: [UInt8] = []
     var outputSent = 0
-    /// Bytes of the body in `output`, told of when all of it is out.
+    /// Bytes of the body in `output`, reported as sent when all of it is written.
     var unreported = 0
-    /// A large piece, sent from where it is.
-    var piece: Chunk?
-    var pieceSent = 0
-    var body: OutgoingBody?
-    var part = 0
-    var partSent: Int64 = 0
-    var pull: PiecePull?
+    var body: OutgoingBodyReader?
+    /// Bytes at the front of the body that are framed and not yet written.
+    var framed = 0
     /// The body waits for a 100 (RFC 9110 §10.1.1).
     var expectsContinue = false
-    /// The transport sends no files: they are read here.
+    /// The transport cannot send files: they are read into memory.
     var copiesFiles = false
 
-    var isGoingOn: Bool { body != nil || piece != nil || outputSent < output.count }
+    var isGoingOn: Bool { body != nil || outputSent < output.count }
 
-    /// Before the connection rests.
+    /// Before the connection becomes idle.
     mutating func rest(keeping capacity: Int) {
         if output.capacity > capacity { output = [] }
     }
 
     mutating func end() {
-        pull?.abandon()
-        (body, piece, pull) = (nil, nil, nil)
+        body?.abandon()
+        body = nil
         output.removeAll(keepingCapacity: true)
-        (outputSent, unreported, expectsContinue) = (0, 0, false)
-    }
-}
-
-/// A piece of a caller's sequence that is on its way; it wakes the connection when it is there.
-final class PiecePull: Sendable {
-    private let race: Race<Result<Chunk?, any Error>>
-    private let task: Task<Void, Never>
-
-    convenience init(_ pieces: AnyChunkIterator, _ control: LoadControl, _ slot: PollSlot) {
-        // The slot may be somebody else's by now: he looks, and waits on.
-        self.init(pieces, control) { slot.wake() }
+        (outputSent, unreported, framed, expectsContinue) = (0, 0, 0, false)
     }
 
-    /// - Parameter wake: called when the piece is there.
-    init(_ pieces: AnyChunkIterator, _ control: LoadControl, waking wake: @escaping @Sendable () -> Void) {
-        let race = Race<Result<Chunk?, any Error>>(control.abandoned)
-        self.race = race
-        task = Task {
-            let pulled: Result<Chunk?, any Error>
-            do { pulled = .success(try await pieces.next()) } catch { pulled = .failure(error) }
-            if race.finish(pulled) { wake() }
-        }
-    }
-
-    /// `nil` while it is not there.
-    func take() -> Result<Chunk?, any Error>? { race.takeAnswer() }
-
-    func abandon() {
-        if race.abandon() { task.cancel() }
+    /// Bytes at the front of the body were written.
+    mutating func advance(_ count: Int) {
+        body?.advance(count)
+        framed -= count
     }
 }
 
@@ -110,9 +83,12 @@ extension HTTP1Connection {
         }
         traffic.headSize = sending.output.count
         if let body = request.body {
-            sending.body = body
-            (sending.part, sending.partSent, sending.expectsContinue) = (0, 0, request.expectsContinue)
-            if !sending.expectsContinue, case .data(let data) = body, data.count <= Self.smallBody { try append(data) }
+            sending.body = OutgoingBodyReader(body)
+            sending.expectsContinue = request.expectsContinue
+            if !sending.expectsContinue, case .data(let data) = body, data.count <= Self.smallBody {
+                if !data.isEmpty { try append(data.count) }
+                try end(Headers())
+            }
         }
         guard sending.body == nil, tap == nil else { return false }
         return try flush(control) == nil
@@ -122,7 +98,7 @@ extension HTTP1Connection {
     func send(_ control: LoadControl) async throws(LoadError) {
         if sending.expectsContinue, try await !mayContinue(control) { return cut() }
         while sending.isGoingOn, answer == nil { try await sendOn(control) }
-        // Who refuses wants no more of it (RFC 9110 §15); who accepts may answer while he reads.
+        // A server that refuses wants no more of the body (RFC 9110 §15); one that accepts may respond while it reads.
         if let answer, answer.status.kind != .successful { cut() }
     }
 
@@ -142,9 +118,11 @@ extension HTTP1Connection {
             if hearsReads, try !listen(control) { return }
             if try await answerQuestion(control) { return transport.slot.hearReadsWhileWriting(false) }
             defer { transport.slot.hearReadsWhileWriting(false) }
-            // It is the caller who is slow.
+            // The caller is slow, not the peer: the idle timeout does not run.
             await Poller.shared.parkAside(transport.slot, control)
-        case .wantsFile(let reader, let offset, let count): try await fetch(reader, offset, count, control)
+        case .wantsFile(let reader, let offset, let count):
+            let chunk = try await OutgoingBodyReader.read(reader, offset, count: count, for: control)
+            try sending.body?.loaded(chunk)
         }
     }
 
@@ -200,36 +178,25 @@ extension HTTP1Connection {
     private func step(_ control: LoadControl) throws(LoadError) -> Step {
         while !control.isSuspended, control.stopReason == nil {
             if let interest = try flush(control) { return .blocked(interest) }
-            if let piece = sending.piece {
-                let bytes = piece.range.lowerBound + sending.pieceSent..<piece.range.upperBound
-                guard try sent(write(piece.storage.bytes(bytes)), control, { $0.pieceSent += $1 }) else { return blocked }
-                guard let piece = sending.piece, sending.pieceSent == piece.count else { continue }
-                sending.piece = nil
+            if sending.framed > 0 {
+                guard try sent(writeFramed(), control, { $0.advance($1) }) else { return blocked }
+                guard sending.body != nil, sending.framed == 0 else { continue }
                 try write { codec, output throws(WireViolation) in codec.sendDataEnd(into: &output) }
                 continue
             }
-            guard let body = sending.body else {
+            let slot = transport.slot
+            switch try sending.body?.front(for: control, { PiecePull($0, control, slot) }) {
+            case nil:
                 if let record, !isCut, !record.has(.requestEnd) { record.mark(.requestEnd) }
                 return .goesOn
-            }
-            switch body {
-            case .data(let data): if try !sendData(data, control) { return blocked }
-            case .parts(let parts):
-                guard sending.part < parts.count else {
-                    try end()
-                    continue
-                }
-                switch parts[sending.part] {
-                case .data(let data): if try !sendData(data, control) { return blocked }
-                case .file(let reader, let range):
-                    if let step = try sendFile(reader, range, control) { return step }
-                }
-            case .stream(_, let trailers, let pieces):
-                let pull = sending.pull ?? PiecePull(pieces, control, transport.slot)
-                sending.pull = pull
-                guard let pulled = pull.take() else { return .waitsForPiece }
-                sending.pull = nil
-                try take(pulled, trailers, control)
+            case .bytes(let count) where count <= Self.smallBody: try append(count)
+            case .bytes(let count):
+                try write { codec, output throws(WireViolation) in try codec.sendData(count: count, into: &output) }
+                sending.framed = count
+            case .file(let reader, let offset, let count):
+                if let step = try sendFile(reader, offset, count, control) { return step }
+            case .pending: return .waitsForPiece
+            case .end(let trailers): try end(trailers)
             }
         }
         return .goesOn
@@ -237,125 +204,50 @@ extension HTTP1Connection {
 
     private var blocked: Step { .blocked(blockedOnWrite) }
 
-    /// A part in memory. Returns false if it waits.
-    private func sendData(_ data: Data, _ control: LoadControl) throws(LoadError) -> Bool {
-        if sending.partSent == 0, data.count <= Self.smallBody {
-            try append(data)
-            return true
-        }
-        if sending.partSent == Int64(data.count) {
-            try endPart()
-            return true
-        }
-        let start = Int(sending.partSent)
-        let outcome = data.withUnsafeBytes { write(UnsafeRawBufferPointer(rebasing: $0[start...])) }
-        guard try sent(outcome, control, { $0.partSent += Int64($1) }) else { return false }
-        try countSent(Int(sending.partSent) - start)
-        return true
+    private func writeFramed() -> Result<Progress, IOFailure> {
+        let count = sending.framed
+        return sending.body?.withBytes { write(UnsafeRawBufferPointer(rebasing: $0[..<count])) } ?? .success(.moved(0))
     }
 
-    /// Bytes of a body with a length have gone out by themselves.
-    private func countSent(_ moved: Int) throws(LoadError) {
-        guard moved > 0, sending.body != nil else { return }
-        try write { codec, output throws(WireViolation) in try codec.sendData(count: moved, into: &output) }
-    }
-
-    /// A small part goes out with what comes next.
-    private func append(_ data: Data) throws(LoadError) {
+    /// Appends the bytes at the front to the output: small pieces are written together with the framing.
+    private func append(_ count: Int) throws(LoadError) {
+        guard let body = sending.body else { return }
         try write { codec, output throws(WireViolation) in
-            try codec.sendData(count: data.count, into: &output)
-            output.append(contentsOf: data)
+            try codec.sendData(count: count, into: &output)
+            body.withBytes { output.append(contentsOf: $0) }
             codec.sendDataEnd(into: &output)
         }
-        sending.unreported += data.count
-        try endPart()
+        sending.unreported += count
+        sending.body?.advance(count)
     }
 
-    private func endPart() throws(LoadError) {
-        sending.partSent = 0
-        sending.part += 1
-        if case .data? = sending.body { try end() }
-    }
-
-    /// A part that is a file; `nil` to go on.
-    private func sendFile(_ reader: FileReader, _ range: Range<Int64>, _ control: LoadControl) throws(LoadError) -> Step? {
-        let offset = range.lowerBound + sending.partSent
-        guard offset < range.upperBound else {
-            try endPart()
-            return nil
-        }
-        let left = range.upperBound - offset
-        if !sending.copiesFiles, tap == nil {
-            let count = Int(min(left, Int64(Self.window)))
-            guard reader.isNear(offset, count: count) else { return .wantsFile(reader, offset, Int(min(left, Int64(Self.filePiece)))) }
-            let outcome = Result { () throws(IOFailure) in try transport.sendFile(reader, at: offset, count: count) }
-            switch outcome {
-            case .success(nil): sending.copiesFiles = true
-            case .success(.end?): throw OutgoingBody.fileChanged(left)
-            case .success(let progress?):
-                let start = Int(sending.partSent)
-                guard try sent(.success(progress), control, { $0.partSent += Int64($1) }) else { return blocked }
-                try countSent(Int(sending.partSent) - start)
-                return nil
-            case .failure(let failure):
-                _ = try sent(.failure(failure), control) { _, _ in }
-                return nil
-            }
-        }
+    /// Sends bytes of a file. Returns nil to go on.
+    private func sendFile(
+        _ reader: FileReader, _ offset: Int64, _ left: Int64, _ control: LoadControl
+    ) throws(LoadError) -> Step? {
         let wanted = Int(min(left, Int64(Self.filePiece)))
-        let storage = ChunkStorage(capacity: wanted)
-        let read: Int?
-        do throws(IOFailure) { read = try reader.readNow(into: storage.room(from: 0), at: offset) } catch { throw LoadError(file: error, .sending) }
-        guard let read else { return .wantsFile(reader, offset, wanted) }
-        try takeFile(storage, read, left)
+        guard !sending.copiesFiles, tap == nil else {
+            return try sending.body?.loadNow(reader, offset, count: wanted) == false ? .wantsFile(reader, offset, wanted) : nil
+        }
+        let count = Int(min(left, Int64(Self.window)))
+        guard reader.isNear(offset, count: count) else { return .wantsFile(reader, offset, wanted) }
+        let outcome = Result { () throws(IOFailure) in try transport.sendFile(reader, at: offset, count: count) }
+        switch outcome {
+        case .success(nil): sending.copiesFiles = true
+        case .success(.end?): if let body = sending.body { throw body.fileChanged }
+        case .success(let progress?):
+            guard try sent(.success(progress), control, { $0.body?.advance($1) }) else { return blocked }
+            // Files are bodies with a length: their frames are empty, and only counted.
+            guard case .moved(let moved) = progress, moved > 0, sending.body != nil else { return nil }
+            try write { codec, output throws(WireViolation) in try codec.sendData(count: moved, into: &output) }
+        case .failure(let failure): _ = try sent(.failure(failure), control) { _, _ in }
+        }
         return nil
     }
 
-    private func fetch(_ reader: FileReader, _ offset: Int64, _ count: Int, _ control: LoadControl) async throws(LoadError) {
-        let storage = ChunkStorage(capacity: count)
-        // The thread keeps reader and storage alive, whoever waits for it or not.
-        let read = await BlockingThreads.files.call(control) { () -> Result<Int, IOFailure> in
-            Result { () throws(IOFailure) in try reader.read(into: storage.room(from: 0), at: offset) }
-        }
-        guard let read else { throw LoadError(control.stopReason ?? .cancelled, phase: .sending) }
-        let got: Int
-        do { got = try read.get() } catch { throw LoadError(file: error, .sending) }
-        try takeFile(storage, got, Int64(count))
-    }
-
-    private func takeFile(_ storage: ChunkStorage, _ count: Int, _ left: Int64) throws(LoadError) {
-        guard count > 0 else { throw OutgoingBody.fileChanged(left) }
-        try write { codec, output throws(WireViolation) in try codec.sendData(count: count, into: &output) }
-        sending.partSent += Int64(count)
-        (sending.piece, sending.pieceSent) = (Chunk(storage: storage, range: 0..<count), 0)
-    }
-
-    /// What the caller's sequence gave.
-    private func take(
-        _ pulled: Result<Chunk?, any Error>, _ trailers: (@Sendable () -> Headers)?, _ control: LoadControl
-    ) throws(LoadError) {
-        // A sequence that hears of the cancellation before we do says so in its own words.
-        if case .failure = pulled, let reason = control.stopReason { throw LoadError(reason, phase: .sending) }
-        let piece: Chunk?
-        do { piece = try pulled.get() } catch {
-            throw LoadError(.requestBodyFailed, phase: .sending, party: .local, underlying: error)
-        }
-        guard let piece else { return try end(request: trailers) }
-        guard piece.count > 0 else { return }
-        try write { codec, output throws(WireViolation) in
-            try codec.sendData(count: piece.count, into: &output)
-            guard piece.count <= Self.smallBody else { return }
-            piece.withUnsafeBytes { output.append(contentsOf: $0) }
-            codec.sendDataEnd(into: &output)
-        }
-        if piece.count <= Self.smallBody { sending.unreported += piece.count } else { (sending.piece, sending.pieceSent) = (piece, 0) }
-    }
-
-    private func end(request trailers: (@Sendable () -> Headers)? = nil) throws(LoadError) {
-        let isChunked = if case .stream(nil, _, _)? = sending.body { true } else { false }
+    private func end(_ trailers: Headers) throws(LoadError) {
         sending.body = nil
-        let fields = isChunked ? trailers?() ?? Headers() : Headers()
-        try write { codec, output throws(WireViolation) in try codec.sendEnd(trailers: fields, into: &output) }
+        try write { codec, output throws(WireViolation) in try codec.sendEnd(trailers: trailers, into: &output) }
     }
 
     // MARK: Bytes

@@ -1,5 +1,5 @@
-// A body on its way into a server's file. Pulled no faster than the server takes it; while it goes out the control
-// connection is listened to, where a server says that its disk is full.
+// A body on its way into a server's file, read no faster than the server takes it. Meanwhile the control connection is
+// listened to: a server reports there that its disk is full.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -33,63 +33,25 @@ final class FTPSending {
             connection.transport.slot.unrelay()
             socket.slot.hearReadsWhileWriting(false)
         }
-        switch body {
-        case .data(let data): try await send(data)
-        case .parts(let parts):
-            for part in parts {
-                switch part {
-                case .data(let data): try await send(data)
-                case .file(let reader, let range): try await send(reader, range)
-                }
+        var source = OutgoingBodyReader(body)
+        defer { source.abandon() }
+        sending: while true {
+            try await load.goesOn(.sending)
+            switch try source.front(for: load, { PiecePull($0, load, data.slot) }) {
+            case .bytes:
+                let piece = source.chunk(atMost: Self.pieceSize)
+                source.advance(piece.count)
+                try await send(piece)
+            case .file(let reader, let offset, let left):
+                let count = Int(min(Int64(Self.pieceSize), left))
+                try source.loaded(try await OutgoingBodyReader.read(reader, offset, count: count, for: load))
+            case .pending:
+                try connection.listen()
+                await Poller.shared.parkAside(data.slot, load)
+            case .end: break sending
             }
-        case .stream(let length, _, let pieces): try await send(pieces, length)
         }
         try await end()
-    }
-
-    private func send(_ bytes: Data) async throws(LoadError) {
-        guard !bytes.isEmpty else { return }
-        try await send(bytes.withUnsafeBytes { Chunk(copying: $0) })
-    }
-
-    private func send(_ reader: FileReader, _ range: Range<Int64>) async throws(LoadError) {
-        var offset = range.lowerBound
-        while offset < range.upperBound {
-            let wanted = Int(min(Int64(Self.pieceSize), range.upperBound - offset))
-            let (storage, start) = (ChunkStorage(capacity: wanted), offset)
-            let read = await BlockingThreads.files.call(load) { () -> Result<Int, IOFailure> in
-                Result { () throws(IOFailure) in try reader.read(into: storage.room(from: 0), at: start) }
-            }
-            guard let read else { throw LoadError(load.stopReason ?? .cancelled, phase: .sending) }
-            let count: Int
-            do { count = try read.get() } catch { throw LoadError(file: error, .sending) }
-            guard count > 0 else { throw OutgoingBody.fileChanged(range.upperBound - offset) }
-            offset += Int64(count)
-            try await send(Chunk(storage: storage, range: 0..<min(count, wanted)))
-        }
-    }
-
-    private func send(_ pieces: AnyChunkIterator, _ length: Int64?) async throws(LoadError) {
-        var rest = length ?? .max
-        while true {
-            try await load.goesOn(.sending)
-            switch await pieces.next(for: load) {
-            case .success(let piece?):
-                rest -= Int64(piece.count)
-                guard rest >= 0 else { throw Self.wrongLength }
-                if piece.count > 0 { try await send(piece) }
-            case .success(nil):
-                guard length == nil || rest == 0 else { throw Self.wrongLength }
-                return
-            case .failure(let error):
-                if let reason = load.stopReason { throw LoadError(reason, phase: .sending) }
-                throw (error as? LoadError) ?? LoadError(.requestBodyFailed, phase: .sending, party: .local, underlying: error)
-            }
-        }
-    }
-
-    private static var wrongLength: LoadError {
-        LoadError(.requestBodyFailed, phase: .sending, party: .local, detail: "the body has another length than announced")
     }
 
     // MARK: Bytes
@@ -124,7 +86,7 @@ final class FTPSending {
         load.sent(moved)
     }
 
-    /// Who closes the data connection says why on the other.
+    /// A server that closes the data connection says why on the control connection.
     private func lost(_ error: LoadError) async throws(LoadError) {
         if error.reason == .connectionLost { try await connection.finish(load) }
         throw error

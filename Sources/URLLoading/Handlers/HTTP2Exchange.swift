@@ -96,7 +96,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         }
         owner.hasStream(stream, on: connection)
         tell("\(opensTunnel ? Method.connect.rawValue : message.method.rawValue) \(String(decoding: message.path, as: UTF8.self)) HTTP/2", message.headers, isSent: true)
-        if let body = request.body { sending.body = body } else { record?.mark(.requestEnd) }
+        if let body = request.body { sending.body = OutgoingBodyReader(body) } else { record?.mark(.requestEnd) }
         if request.expectsContinue, try await !mayContinue() { cut() }
         while true {
             if let answer { return try receive(answer, request) }

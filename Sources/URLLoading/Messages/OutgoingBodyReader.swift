@@ -1,0 +1,195 @@
+// A request's body on its way out, read in order. HTTP/1.1, HTTP/2 and ftp frame its bytes and write them; where the
+// bytes come from (memory, files, a sequence of the caller's) is known here alone.
+
+import FoundationEssentials
+import URLLoadingIO
+import URLLoadingWire
+
+struct OutgoingBodyReader {
+    /// What comes next.
+    enum Front {
+        /// So many bytes are in memory: `withBytes` or `chunk` reads them, `advance` goes on behind them.
+        case bytes(Int)
+        /// Bytes of a file: the transport sends them itself, or `loadNow` or `read` brings them into memory.
+        case file(FileReader, offset: Int64, count: Int64)
+        /// The sequence has not given its next piece. Its arrival wakes the sender.
+        case pending
+        /// The trailers, if the body is a sequence without a length.
+        case end(Headers)
+    }
+
+    private let body: OutgoingBody
+    private var part = 0
+    /// Bytes of the part that were taken.
+    private var offset: Int64 = 0
+    /// A piece of the sequence or of a file, in memory.
+    private var piece: Chunk?
+    private var pieceTaken = 0
+    private var pull: PiecePull?
+    /// Bytes that the sequence has given.
+    private var streamed: Int64 = 0
+
+    init(_ body: OutgoingBody) { self.body = body }
+
+    /// - Parameter makePull: asks the sequence for its next piece.
+    mutating func front(
+        for control: LoadControl, _ makePull: (AnyChunkIterator) -> PiecePull
+    ) throws(LoadError) -> Front {
+        if let piece { return .bytes(piece.count - pieceTaken) }
+        while true {
+            switch body {
+            case .data(let data):
+                return offset < data.count ? .bytes(data.count - Int(offset)) : .end(Headers())
+            case .parts(let parts):
+                guard part < parts.count else { return .end(Headers()) }
+                switch parts[part] {
+                case .data(let data) where offset < data.count: return .bytes(data.count - Int(offset))
+                case .file(let reader, let range) where offset < range.count:
+                    return .file(reader, offset: range.lowerBound + offset, count: Int64(range.count) - offset)
+                case .data, .file: (part, offset) = (part + 1, 0)
+                }
+            case .stream(let length, let trailers, let pieces):
+                let pull = self.pull ?? makePull(pieces)
+                self.pull = pull
+                guard let pulled = pull.take() else { return .pending }
+                self.pull = nil
+                // A sequence that notices the cancellation before the load does reports it in its own words.
+                if case .failure = pulled, let reason = control.stopReason { throw LoadError(reason, phase: .sending) }
+                guard let next = try accept(pulled, length) else {
+                    return .end(length == nil ? trailers?() ?? Headers() : Headers())
+                }
+                guard next.count > 0 else { continue }
+                (piece, pieceTaken) = (next, 0)
+                return .bytes(next.count)
+            }
+        }
+    }
+
+    /// Whether no byte is left, known without asking a sequence.
+    var isAtEnd: Bool {
+        switch body {
+        case .data(let data): offset == data.count
+        case .parts(let parts): piece == nil && part == parts.count
+        case .stream: false
+        }
+    }
+
+    private mutating func accept(_ pulled: Result<Chunk?, any Error>, _ length: Int64?) throws(LoadError) -> Chunk? {
+        let next: Chunk?
+        do { next = try pulled.get() } catch {
+            throw LoadError(.requestBodyFailed, phase: .sending, party: .local, underlying: error)
+        }
+        streamed += Int64(next?.count ?? 0)
+        guard streamed <= length ?? .max, next != nil || streamed == length ?? streamed else {
+            throw LoadError(WireViolation(.local, .bodyLengthMismatch, section: "RFC 9110 8.6"), .sending)
+        }
+        return next
+    }
+
+    // MARK: Bytes in memory
+
+    /// Calls `use` with the bytes at the front. After `front` has returned `.bytes` only.
+    func withBytes<Result>(_ use: (UnsafeRawBufferPointer) -> Result) -> Result {
+        if let piece { return use(piece.storage.bytes(piece.range.lowerBound + pieceTaken..<piece.range.upperBound)) }
+        return data.withUnsafeBytes { use(UnsafeRawBufferPointer(rebasing: $0[Int(offset)...])) }
+    }
+
+    /// The bytes at the front; those of a sequence or a file are not copied.
+    func chunk(atMost most: Int) -> Chunk {
+        guard let piece else {
+            return withBytes { Chunk(copying: UnsafeRawBufferPointer(rebasing: $0.prefix(most))) }
+        }
+        let start = piece.range.lowerBound + pieceTaken
+        return Chunk(storage: piece.storage, range: start..<min(start + most, piece.range.upperBound))
+    }
+
+    private var data: Data {
+        switch body {
+        case .data(let data): data
+        case .parts(let parts): if case .data(let data) = parts[part] { data } else { Data() }
+        case .stream: Data()
+        }
+    }
+
+    /// The bytes at the front, of memory or of a file, were taken.
+    mutating func advance(_ count: Int) {
+        guard let piece else { return offset += Int64(count) }
+        pieceTaken += count
+        if pieceTaken == piece.count { self.piece = nil }
+    }
+
+    // MARK: Files
+
+    /// Brings bytes of the file at the front into memory. Returns false if that would block.
+    mutating func loadNow(_ reader: FileReader, _ offset: Int64, count: Int) throws(LoadError) -> Bool {
+        let storage = ChunkStorage(capacity: count)
+        let read: Int?
+        do throws(IOFailure) { read = try reader.readNow(into: storage.room(from: 0), at: offset) } catch {
+            throw LoadError(file: error, .sending)
+        }
+        guard let read else { return false }
+        try loaded(Chunk(storage: storage, range: 0..<read))
+        return true
+    }
+
+    /// Reads bytes of a file on a thread that may block, for `loaded`.
+    static func read(
+        _ reader: FileReader, _ offset: Int64, count: Int, for control: LoadControl
+    ) async throws(LoadError) -> Chunk {
+        let storage = ChunkStorage(capacity: count)
+        // The thread keeps reader and storage alive, whether the load still waits or not.
+        let read = await BlockingThreads.files.call(control) { () -> Result<Int, IOFailure> in
+            Result { () throws(IOFailure) in try reader.read(into: storage.room(from: 0), at: offset) }
+        }
+        guard let read else { throw LoadError(control.stopReason ?? .cancelled, phase: .sending) }
+        do { return Chunk(storage: storage, range: 0..<(try read.get())) } catch {
+            throw LoadError(file: error, .sending)
+        }
+    }
+
+    /// Puts bytes of the file at the front into its place.
+    mutating func loaded(_ chunk: Chunk) throws(LoadError) {
+        guard chunk.count > 0 else { throw fileChanged }
+        offset += Int64(chunk.count)
+        (piece, pieceTaken) = (chunk, 0)
+    }
+
+    /// The file at the front has become shorter since it was opened.
+    var fileChanged: LoadError {
+        guard case .parts(let parts) = body, part < parts.count else { return OutgoingBody.fileChanged(0) }
+        return OutgoingBody.fileChanged(parts[part].length - offset)
+    }
+
+    /// No more of the body is sent: a piece that is on its way is not waited for.
+    func abandon() { pull?.abandon() }
+}
+
+/// The next piece of a caller's sequence, asked for in a task of its own: a sequence that never answers holds no load up.
+final class PiecePull: Sendable {
+    private let race: Race<Result<Chunk?, any Error>>
+    private let task: Task<Void, Never>
+
+    /// - Parameter slot: woken when the piece has arrived. The slot may have another user by then, who looks again and
+    ///   waits on.
+    convenience init(_ pieces: AnyChunkIterator, _ control: LoadControl, _ slot: PollSlot) {
+        self.init(pieces, control) { slot.wake() }
+    }
+
+    /// - Parameter wake: called when the piece has arrived.
+    init(_ pieces: AnyChunkIterator, _ control: LoadControl, waking wake: @escaping @Sendable () -> Void) {
+        let race = Race<Result<Chunk?, any Error>>(control.abandoned)
+        self.race = race
+        task = Task {
+            let pulled: Result<Chunk?, any Error>
+            do { pulled = .success(try await pieces.next()) } catch { pulled = .failure(error) }
+            if race.finish(pulled) { wake() }
+        }
+    }
+
+    /// Nil before the piece has arrived.
+    func take() -> Result<Chunk?, any Error>? { race.takeAnswer() }
+
+    func abandon() {
+        if race.abandon() { task.cancel() }
+    }
+}
