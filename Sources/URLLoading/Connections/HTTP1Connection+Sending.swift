@@ -185,7 +185,7 @@ extension HTTP1Connection {
                 continue
             }
             let slot = transport.slot
-            switch try sending.body?.front(for: control, { PiecePull($0, control, slot) }) {
+            switch try sending.body?.front(for: control, { PiecePull($0, control.abandoned, slot) }) {
             case nil:
                 if let record, !isCut, !record.has(.requestEnd) { record.mark(.requestEnd) }
                 return .goesOn

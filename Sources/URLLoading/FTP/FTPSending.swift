@@ -37,7 +37,7 @@ final class FTPSending {
         defer { source.abandon() }
         sending: while true {
             try await load.goesOn(.sending)
-            switch try source.front(for: load, { PiecePull($0, load, data.slot) }) {
+            switch try source.front(for: load, { PiecePull($0, load.abandoned, data.slot) }) {
             case .bytes:
                 let piece = source.chunk(atMost: Self.pieceSize)
                 source.advance(piece.count)

@@ -51,7 +51,7 @@ extension HTTP2Exchange {
         defer { if hasGiven { connection.nudge() } }
         while let body = sending.body, sending.queued < Self.queueSize || body.isAtEnd {
             let front = try sending.body?.front(for: owner) { [connection, stream] pieces in
-                PiecePull(pieces, owner) { connection.poke(stream) }
+                PiecePull(pieces, owner.abandoned) { connection.poke(stream) }
             }
             switch front {
             case .bytes(let available)?:

@@ -60,6 +60,18 @@ final class HandlerExchange: Exchange, @unchecked Sendable {
     func release() { (pieces, pending.chunk) = (nil, nil) }
 }
 
+extension AnyChunkIterator {
+    /// The next piece; nil at the end. The sequence is the caller's code: stopping the load cancels
+    /// it, and does not wait for it.
+    fileprivate func next(for load: LoadControl) async -> Result<Chunk?, any Error> {
+        let pulled = await Interruption.run(load) { [self] () -> Result<Chunk?, any Error> in
+            do { return .success(try await next()) } catch { return .failure(error) }
+        }
+        guard case .answered(let piece) = pulled else { return .failure(CancellationError()) }
+        return piece
+    }
+}
+
 extension LoadError {
     /// What a handler threw.
     init(handler error: any Error, phase: Phase) {

@@ -75,40 +75,6 @@ enum OutgoingBody: Sendable {
         return (reader, range)
     }
 
-    /// Digits; `nil` if a file cannot be read, or nobody waits any more. Blocks.
-    static func hash(of parts: [Part], _ kind: DigestHash, _ token: StopToken) -> String? {
-        var running = DigestHash.Running(kind)
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 * 1024, alignment: 16)
-        defer { buffer.deallocate() }
-        for part in parts {
-            switch part {
-            case .data(let data): data.withUnsafeBytes { running.update($0) }
-            case .file(let reader, var range):
-                while !range.isEmpty {
-                    let room = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(min(Int64(buffer.count), Int64(range.count)))])
-                    guard token.stopReason == nil, let count = try? reader.read(into: room, at: range.lowerBound), count > 0 else { return nil }
-                    running.update(UnsafeRawBufferPointer(rebasing: room[..<count]))
-                    range = range.lowerBound + Int64(count)..<range.upperBound
-                }
-            }
-        }
-        return running.finish()
-    }
-
-    /// Of a sequence made for this alone; `nil` if it fails, or nobody waits any more.
-    static func hash(of make: @escaping @Sendable () -> AnyChunkIterator, _ kind: DigestHash, _ load: LoadControl) async -> String? {
-        let hashed = await Interruption<String?>.run(load) {
-            let (pieces, running) = (make(), BodyHash(kind))
-            while true {
-                guard let next = try? await pieces.next() as Chunk?? else { return nil }
-                guard let piece = next else { return running.finish() }
-                running.update(piece)
-            }
-        }
-        guard case .answered(let digits) = hashed else { return nil }
-        return digits
-    }
-
     static func fileChanged(_ missing: some BinaryInteger) -> LoadError {
         LoadError(.requestBodyFailed, phase: .sending, party: .system, detail: "the file became shorter: \(missing) bytes are missing")
     }
@@ -119,14 +85,4 @@ extension LoadError {
     fileprivate func naming(_ path: String) -> LoadError {
         LoadError(reason, phase: phase, party: party, url: url, detail: detail.map { "\(path): \($0)" } ?? path)
     }
-}
-
-/// A hash of pieces, for one task at a time.
-final class BodyHash {
-    private var running: DigestHash.Running
-
-    init(_ kind: DigestHash) { running = DigestHash.Running(kind) }
-
-    func update(_ piece: Chunk) { piece.withUnsafeBytes { running.update($0) } }
-    func finish() -> String? { running.finish() }
 }

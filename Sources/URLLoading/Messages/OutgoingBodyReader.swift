@@ -33,7 +33,7 @@ struct OutgoingBodyReader {
 
     /// - Parameter makePull: asks the sequence for its next piece.
     mutating func front(
-        for control: LoadControl, _ makePull: (AnyChunkIterator) -> PiecePull
+        for token: StopToken, _ makePull: (AnyChunkIterator) -> PiecePull
     ) throws(LoadError) -> Front {
         if let piece { return .bytes(piece.count - pieceTaken) }
         while true {
@@ -54,7 +54,7 @@ struct OutgoingBodyReader {
                 guard let pulled = pull.take() else { return .pending }
                 self.pull = nil
                 // A sequence that notices the cancellation before the load does reports it in its own words.
-                if case .failure = pulled, let reason = control.stopReason { throw LoadError(reason, phase: .sending) }
+                if case .failure = pulled, let reason = token.stopReason { throw LoadError(reason, phase: .sending) }
                 guard let next = try accept(pulled, length) else {
                     return .end(length == nil ? trailers?() ?? Headers() : Headers())
                 }
@@ -134,14 +134,14 @@ struct OutgoingBodyReader {
 
     /// Reads bytes of a file on a thread that may block, for `loaded`.
     static func read(
-        _ reader: FileReader, _ offset: Int64, count: Int, for control: LoadControl
+        _ reader: FileReader, _ offset: Int64, count: Int, for token: StopToken
     ) async throws(LoadError) -> Chunk {
         let storage = ChunkStorage(capacity: count)
         // The thread keeps reader and storage alive, whether the load still waits or not.
-        let read = await BlockingThreads.files.call(control) { () -> Result<Int, IOFailure> in
+        let read = await BlockingThreads.files.call(token) { () -> Result<Int, IOFailure> in
             Result { () throws(IOFailure) in try reader.read(into: storage.room(from: 0), at: offset) }
         }
-        guard let read else { throw LoadError(control.stopReason ?? .cancelled, phase: .sending) }
+        guard let read else { throw LoadError(token.stopReason ?? .cancelled, phase: .sending) }
         do { return Chunk(storage: storage, range: 0..<(try read.get())) } catch {
             throw LoadError(file: error, .sending)
         }
@@ -171,13 +171,13 @@ final class PiecePull: Sendable {
 
     /// - Parameter slot: woken when the piece has arrived. The slot may have another user by then, who looks again and
     ///   waits on.
-    convenience init(_ pieces: AnyChunkIterator, _ control: LoadControl, _ slot: PollSlot) {
-        self.init(pieces, control) { slot.wake() }
+    convenience init(_ pieces: AnyChunkIterator, _ abandoned: AbandonedCount, _ slot: PollSlot) {
+        self.init(pieces, abandoned) { slot.wake() }
     }
 
     /// - Parameter wake: called when the piece has arrived.
-    init(_ pieces: AnyChunkIterator, _ control: LoadControl, waking wake: @escaping @Sendable () -> Void) {
-        let race = Race<Result<Chunk?, any Error>>(control.abandoned)
+    init(_ pieces: AnyChunkIterator, _ abandoned: AbandonedCount, waking wake: @escaping @Sendable () -> Void) {
+        let race = Race<Result<Chunk?, any Error>>(abandoned)
         self.race = race
         task = Task {
             let pulled: Result<Chunk?, any Error>

@@ -178,16 +178,6 @@ final class AnyChunkIterator: @unchecked Sendable {
         }
     }
 
-    /// The next piece; `nil` at the end. For whoever runs in a task of the caller's code anyway.
+    /// The next piece; nil at the end. For tasks that run the caller's code anyway.
     func next() async throws -> Chunk? { try await pull() }
-
-    /// The next piece; `nil` at the end. The sequence is the caller's code: stopping the load cancels
-    /// it, and does not wait for it.
-    func next(for load: LoadControl) async -> Result<Chunk?, any Error> {
-        let pulled = await Interruption.run(load) { [self] () -> Result<Chunk?, any Error> in
-            do { return .success(try await pull()) } catch { return .failure(error) }
-        }
-        guard case .answered(let piece) = pulled else { return .failure(CancellationError()) }
-        return piece
-    }
 }

@@ -133,13 +133,3 @@ extension HTTP2Connection {
         report()
     }
 }
-
-/// Bytes on their way from the socket to the streams. Used by the reader alone.
-struct HTTP2Incoming {
-    var input = HTTP2Input()
-    /// The socket may hold more than was read.
-    var mustRead = false
-    /// What the last read waits for: TLS may have to write before it can read.
-    var blockedOn = PollSlot.Interest.read
-    var lines = HTTP2Codec.Watch()
-}

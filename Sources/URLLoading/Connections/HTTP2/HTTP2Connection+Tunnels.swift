@@ -30,15 +30,22 @@ extension HTTP2Connection {
 
     /// From now on the stream is read and written by the tasks that wait on its slot.
     func beginTunnel(_ stream: HTTP2Stream) {
-        let reader = state.withLock { [clock] in $0.beginTunnel(stream) { HTTP2TunnelReader(clock) } }
-        guard let reader else { return }
+        var started: HTTP2TunnelReader?
+        state.withLock { state in
+            state.beginTunnel(stream) {
+                let reader = HTTP2TunnelReader(clock)
+                started = reader
+                return (reader.control, reader.stream.slot)
+            }
+        }
+        guard let reader = started else { return }
         Task.detached { await reader.run(self) }
     }
 
     func endTunnel(_ stream: HTTP2Stream) {
         if state.withLock({ $0.finishTunnel(stream) }) { flush() }
         end(stream)
-        state.withLock { $0.leaveTunnel() }?.control.stop(.cancelled)
+        state.withLock { $0.leaveTunnel() }?.stop(.cancelled)
     }
 
     /// A tunnel at a moment.

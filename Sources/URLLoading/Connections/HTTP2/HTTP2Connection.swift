@@ -160,8 +160,12 @@ final class HTTP2Connection: @unchecked Sendable {
     func flush() {
         guard state.withLock({ $0.beginWriting() }) else { return }
         while fillOutput() {
-            switch outgoing.write(to: transport, tap, identifier) {
-            case .success(.moved): break
+            switch outgoing.write(to: transport) {
+            case .success(.moved(let count)):
+                if let tap {
+                    for line in outgoing.lines(ofNext: count) { tap(.frame(line, isSent: true, connection: identifier)) }
+                }
+                outgoing.advance(count)
             case .success(.blocked(let interest)):
                 // The reader waits for bytes alone.
                 state.withLock { $0.blockWriting(on: interest) }?.wake()
@@ -194,44 +198,6 @@ final class HTTP2Connection: @unchecked Sendable {
         state.withLock { $0.muteWriting() }
         transport.slot.wake()
         report()
-    }
-}
-
-/// Frames on their way to the socket. Used by the writer alone.
-struct HTTP2Outgoing {
-    var bytes: [UInt8] = []
-    private var sent = 0
-    private var lines = HTTP2Codec.Watch()
-
-    static let size = 64 * 1024
-
-    var isSent: Bool { sent == bytes.count }
-
-    /// Returns whether bytes were sent since the last time.
-    mutating func clear() -> Bool {
-        defer {
-            bytes.removeAll(keepingCapacity: true)
-            sent = 0
-        }
-        return sent > 0
-    }
-
-    mutating func write(
-        to transport: any Transport, _ tap: (@Sendable (WireTapEvent) -> Void)?, _ identifier: Int
-    ) -> Result<Progress, IOFailure> {
-        let outcome = bytes.withUnsafeBytes { bytes in
-            let rest = UnsafeRawBufferPointer(rebasing: bytes[sent...])
-            return Result { () throws(IOFailure) in try transport.write(rest) }
-        }
-        guard case .success(.moved(let count)) = outcome else { return outcome }
-        if let tap {
-            let written = bytes.withUnsafeBytes {
-                lines.lines(UnsafeRawBufferPointer(rebasing: $0[sent..<sent + count]), skipsPreface: true)
-            }
-            for line in written { tap(.frame(line, isSent: true, connection: identifier)) }
-        }
-        sent += count
-        return outcome
     }
 }
 

@@ -1,8 +1,9 @@
-// What was received and not consumed. Pieces of bodies whose reader waits for them refer to the buffer they were read
-// into, and are gone with it soon. Others are copied, as are small ones: who takes nothing, or a peer that sends single
-// bytes, must not make each of them keep a whole buffer.
+// Bytes received and not consumed. Pieces of bodies whose reader waits for them refer to the buffer they were read into,
+// which is soon free again. Other pieces are copied, as are small ones: a reader that takes nothing, or a peer that sends
+// single bytes, must not make each of them keep a whole buffer.
 
 import URLLoadingIO
+import URLLoadingWire
 
 struct HTTP2Input {
     private var storage = ChunkStorage(capacity: HTTP2Input.smallestBuffer)
@@ -54,4 +55,14 @@ struct HTTP2Input {
         storage = new
         return new.room(from: unread.upperBound)
     }
+}
+
+/// Bytes on their way from the socket to the streams. Used by the reader alone.
+struct HTTP2Incoming {
+    var input = HTTP2Input()
+    /// The socket may hold more than was read.
+    var mustRead = false
+    /// What the last read waits for: TLS may have to write before it can read.
+    var blockedOn = PollSlot.Interest.read
+    var lines = HTTP2Codec.Watch()
 }

@@ -43,7 +43,8 @@ struct HTTP2State: @unchecked Sendable {
 
     enum Tunnels {
         case none
-        case open(count: Int, reader: HTTP2TunnelReader)
+        /// - reader: stops the task that reads for the tunnels; it waits on the slot.
+        case open(count: Int, reader: StopToken, slot: PollSlot)
     }
 
     // MARK: Streams
@@ -140,16 +141,15 @@ struct HTTP2State: @unchecked Sendable {
         return false
     }
 
-    /// - Returns: the reader to start, if the tunnel is the first.
-    mutating func beginTunnel(_ stream: HTTP2Stream, makeReader: () -> HTTP2TunnelReader) -> HTTP2TunnelReader? {
+    /// - Parameter startReader: called if the tunnel is the first.
+    mutating func beginTunnel(_ stream: HTTP2Stream, startReader: () -> (StopToken, PollSlot)) {
         stream.isTunnel = true
-        if case .open(let count, let reader) = tunnels {
-            tunnels = .open(count: count + 1, reader: reader)
-            return nil
+        if case .open(let count, let reader, let slot) = tunnels {
+            tunnels = .open(count: count + 1, reader: reader, slot: slot)
+        } else {
+            let (reader, slot) = startReader()
+            tunnels = .open(count: 1, reader: reader, slot: slot)
         }
-        let reader = makeReader()
-        tunnels = .open(count: 1, reader: reader)
-        return reader
     }
 
     /// A tunnel that the peer has ended is ended in good order (RFC 8441 §5).
@@ -161,9 +161,9 @@ struct HTTP2State: @unchecked Sendable {
     }
 
     /// - Returns: the reader to stop, if the tunnel was the last.
-    mutating func leaveTunnel() -> HTTP2TunnelReader? {
-        guard case .open(let count, let reader) = tunnels else { return nil }
-        tunnels = count > 1 ? .open(count: count - 1, reader: reader) : .none
+    mutating func leaveTunnel() -> StopToken? {
+        guard case .open(let count, let reader, let slot) = tunnels else { return nil }
+        tunnels = count > 1 ? .open(count: count - 1, reader: reader, slot: slot) : .none
         return count > 1 ? nil : reader
     }
 
@@ -261,7 +261,7 @@ struct HTTP2State: @unchecked Sendable {
         var slots: [PollSlot] = []
         for stream in streams.values { note(stream, &slots) }
         if case .awaited(let waiting) = peerSettings { for stream in waiting { note(stream, &slots) } }
-        if case .open(_, let reader) = tunnels { slots.append(reader.stream.slot) }
+        if case .open(_, _, let slot) = tunnels { slots.append(slot) }
         return slots
     }
 
@@ -565,7 +565,7 @@ extension HTTP2State: CustomStringConvertible {
         case .blocked: words.append("waiting for room")
         case .muted: words.append("muted")
         }
-        if case .open(let count, _) = tunnels { words.append("\(count) tunnels") }
+        if case .open(let count, _, _) = tunnels { words.append("\(count) tunnels") }
         return words.joined(separator: ", ") + ")"
     }
 }
