@@ -45,6 +45,14 @@ static inline uint64_t c_SSL_OP_IGNORE_UNEXPECTED_EOF(void) { return SSL_OP_IGNO
 static inline int c_SSL_set_tlsext_host_name(SSL *ssl, const char *name) {
     return (int)SSL_set_tlsext_host_name(ssl, name);
 }
+/// When a session was made, in seconds since 1970. OpenSSL 3.3 replaced the function that counts in a `long`.
+static inline int64_t c_SSL_SESSION_get_time(const SSL_SESSION *session) {
+#if OPENSSL_VERSION_PREREQ(3, 3)
+    return SSL_SESSION_get_time_ex(session);
+#else
+    return SSL_SESSION_get_time(session);
+#endif
+}
 static inline int c_ERR_reason(unsigned long code) { return ERR_GET_REASON(code); }
 static inline int c_ERR_lib(unsigned long code) { return ERR_GET_LIB(code); }
 

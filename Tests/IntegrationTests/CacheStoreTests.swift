@@ -89,8 +89,8 @@ struct CacheStoreTests {
     func full() async throws {
         let folder = try TemporaryFolder()
         // The limit of a file's size stands for the end of the disk; its signal is ignored as by any server.
-        let script = "trap '' XFSZ; ulimit -f 200; exec \(Running.urlloadPath) cache exercise --cache \(folder.path)/c --count 300"
-        let result = try await Running.command("/bin/bash", ["-c", script])
+        let script = #"trap '' XFSZ; ulimit -f 200; exec "$0" cache exercise --cache "$1/c" --count 300"#
+        let result = try await Running.command("/bin/bash", ["-c", script, Running.urlloadPath, folder.path])
         #expect(result.code == 23 && result.errors.contains("full"), "\(result.code) \(result.errors)")
         let cache = ResponseCache(directory: URL(filePath: folder.path + "/c"))
         _ = check(cache, 300)

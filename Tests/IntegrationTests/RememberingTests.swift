@@ -100,19 +100,19 @@ struct RememberingTests {
         let folder = try TemporaryFolder()
         let unshare = geteuid() == 0 ? ["-m"] : ["-r", "-m"]
         func inside(_ script: String) async throws -> Running.Result {
-            try await Running.command("/usr/bin/env", ["unshare"] + unshare + ["sh", "-c", "mount -t tmpfs -o size=2m none \(folder.path) || exit 99; \(script)"])
+            let words = ["unshare"] + unshare + ["sh", "-c", #"mount -t tmpfs -o size=2m none "$1" || exit 99; "# + script]
+            return try await Running.command("/usr/bin/env", words + [Running.urlloadPath, folder.path])
         }
         guard try await inside("exit 0").code == 0 else {
             print("no file system can be mounted here: the full disk is not tested")
             return
         }
-        let urlload = Running.urlloadPath
         let result = try await inside("""
-            \(urlload) cache exercise --cache \(folder.path)/c --count 300 >/dev/null; echo exercised $?
-            \(urlload) cache ls --cache \(folder.path)/c >\(folder.path)/list; echo listed $?
-            \(urlload) cache rm --all --cache \(folder.path)/c; echo removed $?
-            \(urlload) cache ls --cache \(folder.path)/c | wc -l
-            \(urlload) cache exercise --cache \(folder.path)/c --count 4 >/dev/null; echo again $?
+            "$0" cache exercise --cache "$1/c" --count 300 >/dev/null; echo exercised $?
+            "$0" cache ls --cache "$1/c" >"$1/list"; echo listed $?
+            "$0" cache rm --all --cache "$1/c"; echo removed $?
+            "$0" cache ls --cache "$1/c" | wc -l
+            "$0" cache exercise --cache "$1/c" --count 4 >/dev/null; echo again $?
             """)
         #expect(result.text == "exercised 23\nlisted 0\nremoved 0\n0\nagain 0\n", "\(result.text)\(result.errors)")
         #expect(result.errors.contains("full"), "\(result.errors)")

@@ -135,26 +135,34 @@ func stopReason(_ error: (any Error)?) -> StopReason? {
     return reason
 }
 
-/// A transport that moves a few bytes a call, says "not now" in between, and stalls where it is told.
+/// A transport that moves a few bytes a call, says "not now" in between, and stalls or fails where it is told.
 final class ChoppingTransport: Transport {
     let inner: SocketTransport
     private let piece: Int
     private let rests: Bool
     private let readBudget: Atomic<Int>
     private let writeBudget: Atomic<Int>
+    /// What a write beyond the budget throws; `nil` stalls it.
+    private let writeFailure: IOFailure.Code?
     private let turn = Atomic<Int>(0)
     private let sent = Lock<[UInt8]>([])
     let hasStalled = Atomic<Bool>(false)
 
-    init(_ inner: SocketTransport, piece: Int = .max, rests: Bool = false, reads: Int = .max, writes: Int = .max) {
+    init(
+        _ inner: SocketTransport, piece: Int = .max, rests: Bool = false, reads: Int = .max, writes: Int = .max,
+        writesFailWith writeFailure: IOFailure.Code? = nil
+    ) {
         self.inner = inner
         self.piece = piece
         self.rests = rests
         readBudget = Atomic(reads)
         writeBudget = Atomic(writes)
+        self.writeFailure = writeFailure
     }
 
     var written: [UInt8] { sent.withLock { $0 } }
+    /// From now on no byte is taken.
+    func endWrites() { writeBudget.store(0, ordering: .relaxed) }
     var slot: PollSlot { inner.slot }
     func hasPendingInput(askingKernel asks: Bool) -> Bool { inner.hasPendingInput(askingKernel: asks) }
     var description: String { "chopped \(inner.description)" }
@@ -184,7 +192,10 @@ final class ChoppingTransport: Transport {
     func write(_ bytes: UnsafeRawBufferPointer) throws(IOFailure) -> Progress {
         if let rest = rest(.write) { return rest }
         let count = allowed(bytes.count, writeBudget)
-        guard count > 0 else { return stall(.write) }
+        guard count > 0 else {
+            if let writeFailure { throw IOFailure(writeFailure, .write) }
+            return stall(.write)
+        }
         let progress = try inner.write(UnsafeRawBufferPointer(rebasing: bytes[..<count]))
         if case .moved(let moved) = progress {
             writeBudget.subtract(moved, ordering: .relaxed)

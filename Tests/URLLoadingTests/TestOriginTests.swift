@@ -104,7 +104,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func otherAddresses() async throws {
+    @Test(.enabled(if: Loopback.hasIPv6, Loopback.lacksIPv6)) func addressOfIPv6() async throws {
         var configuration = TestOrigin.Configuration()
         configuration.address = .ipv6
         try await withTestOrigin(configuration) { origin in
@@ -114,6 +114,10 @@ import URLLoadingWire
                 #expect(data == Data("six".utf8))
             }
         }
+    }
+
+    @Test func addressOfAPath() async throws {
+        var configuration = TestOrigin.Configuration()
         let path = FileManager.default.temporaryDirectory.appending(path: "origin-\(UInt64.random(in: 0 ... .max))").path
         defer { try? FileManager.default.removeItem(atPath: path) }
         configuration.address = .unix(path)

@@ -7,6 +7,8 @@ final class TLSLink {
     let inner: any Transport
     /// What the transport below waits for: under TLS in TLS a read may wait to write.
     var blocked = PollSlot.Interest.read
+    /// What the transport below threw during this SSL call, unless OpenSSL had found a fault before: what it could not send
+    /// then is the alert that tells the peer of it.
     var failure: IOFailure?
     var hasEnded = false
     /// The first byte the peer sent. Every record type is a control character (RFC 8446 5.1), no
@@ -84,11 +86,11 @@ final class TLSLink {
     nonisolated(unsafe) private static let method: OpaquePointer? = {
         guard let method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "transport") else { return nil }
         BIO_meth_set_read_ex(method) { bio, bytes, count, moved in
-            guard let bio, let bytes, let moved, let link = link(of: bio) else { return 0 }
+            guard let bio, let bytes, let moved, let link = link(of: bio) else { return -1 }
             return link.read(bio, UnsafeMutableRawBufferPointer(start: bytes, count: count), moved)
         }
         BIO_meth_set_write_ex(method) { bio, bytes, count, moved in
-            guard let bio, let bytes, let moved, let link = link(of: bio) else { return 0 }
+            guard let bio, let bytes, let moved, let link = link(of: bio) else { return -1 }
             return link.write(bio, UnsafeRawBufferPointer(start: bytes, count: count), moved)
         }
         BIO_meth_set_ctrl(method) { bio, command, _, _ in
@@ -107,6 +109,9 @@ final class TLSLink {
 
     private static let flags = BIO_FLAGS_READ | BIO_FLAGS_WRITE | BIO_FLAGS_IO_SPECIAL | BIO_FLAGS_SHOULD_RETRY
 
+    // What both return is what OpenSSL's own BIO of a socket does: 1; 0 for the end, in reading alone; -1 for "again", by the
+    // flag, and for "no". From OpenSSL 3.2 on a write that returns 0 and asks for no retry counts as one that has sent.
+
     private func read(_ bio: OpaquePointer, _ buffer: UnsafeMutableRawBufferPointer, _ moved: UnsafeMutablePointer<Int>) -> Int32 {
         BIO_clear_flags(bio, Self.flags)
         do throws(IOFailure) {
@@ -118,13 +123,15 @@ final class TLSLink {
                 if firstByte == nil { firstByte = buffer.first }
                 moved.pointee = count
                 return 1
-            case .end: hasEnded = true
+            case .end:
+                hasEnded = true
+                return 0
             case .blocked(let interest):
                 blocked = interest
                 BIO_set_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY)
             }
         } catch { failure = error }
-        return 0
+        return -1
     }
 
     private func write(_ bio: OpaquePointer, _ bytes: UnsafeRawBufferPointer, _ moved: UnsafeMutablePointer<Int>) -> Int32 {
@@ -134,12 +141,15 @@ final class TLSLink {
             case .moved(let count):
                 moved.pointee = count
                 return 1
-            case .end: failure = IOFailure(.closedByPeer, .write)
+            case .end: throw IOFailure(.closedByPeer, .write)
             case .blocked(let interest):
                 blocked = interest
                 BIO_set_flags(bio, BIO_FLAGS_WRITE | BIO_FLAGS_SHOULD_RETRY)
             }
-        } catch { failure = error }
-        return 0
+        } catch {
+            // Each SSL call begins with an empty queue of errors.
+            if c_ERR_lib(ERR_peek_last_error()) != ERR_LIB_SSL { failure = error }
+        }
+        return -1
     }
 }

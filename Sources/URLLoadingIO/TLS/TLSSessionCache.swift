@@ -43,7 +43,7 @@ final class TLSSession: @unchecked Sendable {
 
     func stillStands(for name: TLSPeerName, verified: Bool, now: Int) -> Bool {
         guard SSL_SESSION_is_resumable(pointer) == 1,
-            now - Int(SSL_SESSION_get_time(pointer)) < Int(SSL_SESSION_get_timeout(pointer))
+            now - Int(c_SSL_SESSION_get_time(pointer)) < Int(SSL_SESSION_get_timeout(pointer))
         else { return false }
         if let statusEnd, statusEnd < now { return false }
         guard verified else { return true }

@@ -315,10 +315,10 @@ package final class TLSTransport: Transport, @unchecked Sendable {
                 guard agreed != nil, !isBroken, !hasHalfWritten else { throw IOFailure(.closedByPeer, .write) }
                 guard isGoodbyeBlocked || SSL_get_shutdown(ssl) & SSL_SENT_SHUTDOWN == 0 else { return .moved(0) }
                 isGoodbyeBlocked = false
-                // Its result says "sent" also when it has only tried again.
+                // Its result says "sent" also when it has only tried again, or failed.
                 let progress = try perform(.write) { ssl, _ in
                     SSL_shutdown(ssl)
-                    return SSL_want(ssl) == SSL_WRITING ? -1 : 1
+                    return link.failure != nil || SSL_want(ssl) == SSL_WRITING ? -1 : 1
                 }
                 if case .blocked = progress { isGoodbyeBlocked = true }
                 return progress

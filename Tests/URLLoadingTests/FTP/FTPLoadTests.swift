@@ -64,10 +64,11 @@ import URLLoadingWire
         }
     }
 
-    @Test("HEAD has size and date; text loses its CRs; IPv6")
-    func others() async throws {
+    @Test("HEAD has size and date; text loses its CRs; over IPv4 and IPv6", arguments: [TestOrigin.Configuration.Address.ipv4, .ipv6])
+    func others(_ address: TestOrigin.Configuration.Address) async throws {
+        guard address == .ipv4 || Loopback.hasIPv6 else { return }
         var configuration = FTPTestServer.Configuration()
-        configuration.address = .ipv6
+        configuration.address = address
         try await withFTPTestServer(configuration) { server in
             server.put("a.html", Data("one\r\ntwo\r\r\nthree\r".utf8))
             try await withSession(.ephemeral) { session in

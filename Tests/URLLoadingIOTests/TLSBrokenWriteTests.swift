@@ -1,0 +1,108 @@
+import URLLoadingCSystem
+import Synchronization
+import Testing
+import URLLoadingTesting
+
+@testable import URLLoadingIO
+
+/// The socket below TLS refuses a write. What TLS throws is the socket's own failure, whatever the release of OpenSSL.
+@Suite(.timeLimit(.minutes(4)))
+struct TLSBrokenWriteTests {
+    /// The conversation whose writes break: a handshake, two records and a half, an end.
+    private static func talk(
+        _ rig: TLSRig, through wrap: (SocketTransport) -> ChoppingTransport
+    ) async throws -> (handshake: Int, content: Int, all: Int) {
+        let chopping = Lock<ChoppingTransport?>(nil)
+        let pair = try await rig.connect {
+            let made = wrap($0)
+            chopping.withLock { $0 = made }
+            return made
+        }
+        defer { pair.client.close(); pair.server.close() }
+        let written = { chopping.withLock { $0?.written.count ?? 0 } }
+        let handshake = written()
+        try await send([UInt8](repeating: 5, count: 40_000), on: pair.client)
+        let content = written()
+        _ = try pair.client.endWriting()
+        return (handshake, content, written())
+    }
+
+    @Test(arguments: [TLSVersion.tls12, .tls13], [EPIPE, ECONNRESET])
+    func `A write that the socket refuses fails with the socket's error, after any number of bytes`(
+        _ version: TLSVersion, _ number: Int32
+    ) async throws {
+        // Without tickets each connection sends as many bytes.
+        let rig = try TLSRig(server: {
+            $0.maximumVersion = version
+            $0.tickets = 0
+        })
+        let whole = try await Self.talk(rig) { ChoppingTransport($0) }
+        let edges = [whole.handshake, whole.content].flatMap { [$0 - 1, $0, $0 + 1] }
+        let budgets = edges + stride(from: 0, to: whole.handshake, by: 29) + stride(from: whole.handshake, to: whole.all, by: 1999)
+        for budget in budgets {
+            let error = await #expect(throws: IOFailure.self, "after \(budget) bytes of \(whole)") {
+                try await Self.talk(rig) { ChoppingTransport($0, writes: budget, writesFailWith: .system(number)) }
+            }
+            #expect(systemError(error) == number, "after \(budget) bytes of \(whole): \(String(describing: error))")
+        }
+    }
+
+    @Test(arguments: [TLSVersion.tls12, .tls13])
+    func `Each write after a refused one fails too`(_ version: TLSVersion) async throws {
+        let rig = try TLSRig(server: { $0.maximumVersion = version })
+        let chopping = Lock<ChoppingTransport?>(nil)
+        let pair = try await rig.connect {
+            let made = ChoppingTransport($0, writesFailWith: .system(EPIPE))
+            chopping.withLock { $0 = made }
+            return made
+        }
+        chopping.withLock { $0?.endWrites() }
+        for _ in 1...3 {
+            let error = await #expect(throws: IOFailure.self) { try await send([1, 2, 3], on: pair.client) }
+            #expect(systemError(error) == EPIPE, "\(String(describing: error))")
+        }
+        // The other direction goes on.
+        try await send(Array("answer".utf8), on: pair.server)
+        #expect(try await receive(6, from: pair.client) == Array("answer".utf8))
+        pair.client.close()
+    }
+
+    /// The alert that tells the peer of a failed check is a write as well.
+    @Test(arguments: [TLSVersion.tls12, .tls13])
+    func `A failed check is told although its alert cannot be sent`(_ version: TLSVersion) async throws {
+        let stranger = try TestCertificateAuthority(commonName: "Stranger")
+        let rig = try TLSRig(server: { $0.maximumVersion = version }, client: { $0.roots = .pem(stranger.pem) })
+        let first = Lock<ChoppingTransport?>(nil)
+        await #expect(throws: IOFailure.self) {
+            try await rig.connect {
+                let made = ChoppingTransport($0)
+                first.withLock { $0 = made }
+                return made
+            }
+        }
+        // The client's first record is its hello; of what follows nothing goes out.
+        let written = first.withLock { $0?.written ?? [] }
+        let hello = 5 + Int(written[3]) << 8 + Int(written[4])
+        try #require(written.count > hello)
+        let error = await #expect(throws: IOFailure.self) {
+            try await rig.connect { ChoppingTransport($0, writes: hello, writesFailWith: .system(EPIPE)) }
+        }
+        #expect(tlsKind(error) == .untrustedIssuer, "\(String(describing: error))")
+    }
+
+    @Test(arguments: [TLSVersion.tls12, .tls13])
+    func `A forged record is told although its alert cannot be sent`(_ version: TLSVersion) async throws {
+        let rig = try TLSRig(server: { $0.maximumVersion = version })
+        let chopping = Lock<ChoppingTransport?>(nil)
+        let pair = try await rig.connect {
+            let made = ChoppingTransport($0, writesFailWith: .system(EPIPE))
+            chopping.withLock { $0 = made }
+            return made
+        }
+        chopping.withLock { $0?.endWrites() }
+        try await send([0x17, 3, 3, 0, 40] + [UInt8](repeating: 1, count: 40), on: pair.far)
+        let error = await #expect(throws: IOFailure.self) { _ = try await receive(1, from: pair.client) }
+        #expect(tlsKind(error) == .other, "\(String(describing: error))")
+        pair.client.close()
+    }
+}
