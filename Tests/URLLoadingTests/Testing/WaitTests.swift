@@ -56,8 +56,8 @@ struct WaitTests {
             await expectTimeOut("the counts of the server", "accepted: ", "HEADERS") {
                 try await server.wait(within: .zero) { $0.accepted == 9 }
             }
-            await expectTimeOut("a frame PING on connection 1") {
-                _ = try await server.wait(for: .ping, onConnection: 1, within: Self.short)
+            await expectTimeOut("a frame PUSH_PROMISE on connection 1") {
+                _ = try await server.wait(for: .pushPromise, onConnection: 1, within: Self.short)
             }
             let complaint = server.complaints.first ?? ""
             #expect(complaint.hasPrefix("connection 1: expected RST_STREAM within 0.02 seconds, got: "), "\(complaint)")
