@@ -87,7 +87,7 @@ struct WaitTests {
         }
     }
 
-    @Test("a clock's waits show who sleeps and who waits")
+    @Test("a clock's waits show how many tasks sleep and how many loads wait")
     func clock() async throws {
         let clock = ManualClock()
         await expectTimeOut("a task that sleeps", "0 tasks asleep, 0 loads waiting") {
