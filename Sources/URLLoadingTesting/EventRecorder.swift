@@ -77,13 +77,17 @@ public final class EventRecorder: LoadObserver, CustomStringConvertible {
     ///   - kind: of the event.
     ///   - id: whose; `nil` for any load's.
     ///   - count: how many such events there must be, over all those loads.
+    ///   - limit: of the wait.
     /// - Returns: the last of them.
-    /// - Throws: `CancellationError` if the calling task is cancelled first.
+    /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
     @discardableResult
     public nonisolated(nonsending) func wait(
-        for kind: Kind, of id: UInt64? = nil, count: Int = 1
+        for kind: Kind, of id: UInt64? = nil, count: Int = 1,
+        within limit: Duration = WaitTimedOut.usualLimit,
+        file: StaticString = #fileID, line: UInt = #line
     ) async throws -> LoadEvent {
-        try await wait { loads in
+        let (number, place) = (count > 1 ? "\(count) events" : "an event", id.map { " of load \($0)" } ?? "")
+        return try await wait(WaitLimit(limit, "\(number) \(kind)\(place)", file, line)) { loads in
             let events = loads.lazy.filter { id == nil || $0.id == id }.flatMap(\.events).filter { $0.kind == kind }
             return events.dropFirst(count - 1).first
         }
@@ -94,27 +98,30 @@ public final class EventRecorder: LoadObserver, CustomStringConvertible {
     /// ```swift
     /// try await recorder.wait { loads in loads.count == 3 && loads.allSatisfy(\.isComplete) ? loads : nil }
     /// ```
-    /// - Parameter condition: asked after every event; `nil` to wait on.
-    /// - Throws: `CancellationError` if the calling task is cancelled first.
+    /// - Parameters:
+    ///   - limit: of the wait.
+    ///   - condition: asked after every event; `nil` to wait on.
+    /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
     @discardableResult
-    public nonisolated(nonsending) func wait<R: Sendable>(until condition: @Sendable ([Record]) -> R?) async throws -> R {
-        let token = StopToken()
-        let slot = Poller.shared.borrowSlot()
-        token.attach(slot)
-        state.withLock { $0.watchers.append(slot) }
-        defer {
-            state.withLock { $0.watchers.removeAll { $0 === slot } }
-            token.detach(slot)
-            Poller.shared.returnSlot(slot)
-        }
-        return try await withTaskCancellationHandler {
-            while true {
-                if let result = condition(loads) { return result }
-                guard token.stopReason == nil else { throw CancellationError() }
-                await Poller.shared.park(slot, until: token)
+    public nonisolated(nonsending) func wait<R: Sendable>(
+        within limit: Duration = WaitTimedOut.usualLimit,
+        file: StaticString = #fileID, line: UInt = #line,
+        until condition: @Sendable ([Record]) -> R?
+    ) async throws -> R {
+        try await wait(WaitLimit(limit, "the recorded loads", file, line), until: condition)
+    }
+
+    private nonisolated(nonsending) func wait<R: Sendable>(
+        _ limit: WaitLimit, until condition: ([Record]) -> R?
+    ) async throws -> R {
+        try await limit.watch { slot, adds in
+            state.withLock { state in
+                if adds { state.watchers.append(slot) } else { state.watchers.removeAll { $0 === slot } }
             }
-        } onCancel: {
-            token.stop(.cancelled)
+        } look: {
+            condition(loads)
+        } seen: {
+            loads.shown()
         }
     }
 }

@@ -46,9 +46,16 @@ public final class ManualClock: Clock, Sendable {
     /// for them was left unheard. What the peers have yet to say is another matter: wait for that first.
     ///
     /// Waiting for a connection, a decision or a handler does not count.
-    /// - Parameter count: how many at least; more than 0.
-    /// - Throws: `CancellationError` if the calling task is cancelled first.
-    public nonisolated(nonsending) func untilWaiting(_ count: Int = 1) async throws {
+    /// - Parameters:
+    ///   - count: how many at least; more than 0.
+    ///   - limit: of the wait, in the system's time.
+    /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
+    public nonisolated(nonsending) func untilWaiting(
+        _ count: Int = 1, within limit: Duration = WaitTimedOut.usualLimit,
+        file: StaticString = #fileID, line: UInt = #line
+    ) async throws {
+        let expected = count == 1 ? "a load that waits for its peer" : "\(count) loads that wait for their peers"
+        let limit = WaitLimit(limit, expected, file, line)
         while true {
             let (waiting, waits) = time.waiting
             if waiting >= count {
@@ -57,15 +64,37 @@ public final class ManualClock: Clock, Sendable {
                 let later = time.waiting
                 if later.count >= count, later.waits == waits { return }
             }
+            guard !limit.isOver else { throw limit.failure(shown) }
             try await Task.sleep(for: .microseconds(200))
         }
     }
 
-    /// Returns when tasks sleep on this clock: handlers, decisions, replays, pauses of origins.
-    /// - Parameter count: how many at least; more than 0.
-    /// - Throws: `CancellationError` if the calling task is cancelled first.
-    public nonisolated(nonsending) func untilSleeping(_ count: Int = 1) async throws {
-        while time.sleeping < count { try await Task.sleep(for: .microseconds(200)) }
+    /// Returns when tasks sleep on this clock: handlers, decisions, replays, pauses of origins. A task that
+    /// ``advance(by:)`` has woken counts again when it sleeps again:
+    ///
+    /// ```swift
+    /// for _ in 1...3 {                        // three tries, each after a minute
+    ///     try await clock.untilSleeping()
+    ///     clock.advance(by: .seconds(60))
+    /// }
+    /// ```
+    /// - Parameters:
+    ///   - count: how many at least; more than 0.
+    ///   - limit: of the wait, in the system's time.
+    /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
+    public nonisolated(nonsending) func untilSleeping(
+        _ count: Int = 1, within limit: Duration = WaitTimedOut.usualLimit,
+        file: StaticString = #fileID, line: UInt = #line
+    ) async throws {
+        let expected = count == 1 ? "a task that sleeps" : "\(count) tasks that sleep"
+        try await WaitLimit(limit, expected, file, line).poll { time.asleep >= count } seen: { shown }
+    }
+
+    /// For a wait that reached its limit.
+    private var shown: String {
+        let woken = time.sleeping - time.asleep
+        return "\(time.asleep) tasks asleep\(woken > 0 ? " and \(woken) woken" : ""), \(time.waiting.count) loads waiting, "
+            + "\(time.scheduled) timers, the clock at \(now)"
     }
 
     // MARK: Clock

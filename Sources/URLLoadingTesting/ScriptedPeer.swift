@@ -67,10 +67,19 @@ public final class ScriptedPeer: Sendable {
     public func release(connection: Int = 1) { transport(connection)?.release() }
 
     /// Returns when a load waits at a ``Step/hold``.
-    /// - Parameter connection: the number of its connection, from 1.
-    /// - Throws: `CancellationError` if the calling task is cancelled first.
-    public nonisolated(nonsending) func untilHeld(connection: Int = 1) async throws {
-        while transport(connection)?.isHeld != true { try await Task.sleep(for: .microseconds(100)) }
+    /// - Parameters:
+    ///   - connection: the number of its connection, from 1.
+    ///   - limit: of the wait.
+    /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
+    public nonisolated(nonsending) func untilHeld(
+        connection: Int = 1, within limit: Duration = WaitTimedOut.usualLimit,
+        file: StaticString = #fileID, line: UInt = #line
+    ) async throws {
+        try await WaitLimit(limit, "a hold of connection \(connection)", file, line).poll {
+            transport(connection)?.isHeld == true
+        } seen: {
+            "\(connections) connections made; \(complaints.shown())"
+        }
     }
 
     /// What did not go as it was written: a line per connection that was not made, wrote something else,

@@ -84,26 +84,20 @@ extension WatchedServer {
         return result
     }
 
-    /// Returns what is found, once it is.
-    /// - Throws: `CancellationError` if the calling task is cancelled first.
-    nonisolated(nonsending) func waitFor<R: Sendable>(_ look: @Sendable (State) -> R?) async throws -> R {
-        let token = StopToken()
-        let slot = Poller.shared.borrowSlot()
-        token.attach(slot)
-        withState { $0.watchers.append(slot) }
-        defer {
-            withState { $0.watchers.removeAll { $0 === slot } }
-            token.detach(slot)
-            Poller.shared.returnSlot(slot)
-        }
-        return try await withTaskCancellationHandler {
-            while true {
-                if let found = withState({ look($0) }) { return found }
-                guard token.stopReason == nil else { throw CancellationError() }
-                await Poller.shared.park(slot, until: token)
+    /// Returns what `look` finds in the state, as soon as it finds something.
+    /// - Parameter seen: describes the state for a wait that reaches its limit.
+    /// - Throws: ``WaitTimedOut``; `CancellationError` if the calling task is cancelled first.
+    nonisolated(nonsending) func wait<R: Sendable>(
+        _ limit: WaitLimit, for look: @Sendable (State) -> R?, seen: @Sendable (State) -> String
+    ) async throws -> R {
+        try await limit.watch { slot, adds in
+            withState { state in
+                if adds { state.watchers.append(slot) } else { state.watchers.removeAll { $0 === slot } }
             }
-        } onCancel: {
-            token.stop(.cancelled)
+        } look: {
+            withState { look($0) }
+        } seen: {
+            withState { seen($0) }
         }
     }
 }

@@ -91,9 +91,20 @@ extension TestOrigin {
     /// task.cancel()
     /// try await origin.wait { $0.open == 0 }      // its socket is closed
     /// ```
-    /// - Throws: `CancellationError` if the calling task is cancelled first.
-    public nonisolated(nonsending) func wait(until condition: @Sendable (Counts) -> Bool) async throws {
-        try await waitFor { condition($0.counts) ? () : nil }
+    /// - Parameters:
+    ///   - limit: of the wait.
+    ///   - condition: checked at every change of the counts.
+    /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
+    public nonisolated(nonsending) func wait(
+        within limit: Duration = WaitTimedOut.usualLimit,
+        file: StaticString = #fileID, line: UInt = #line,
+        until condition: @Sendable (Counts) -> Bool
+    ) async throws {
+        try await wait(WaitLimit(limit, "the counts of the origin", file, line)) {
+            condition($0.counts) ? () : nil
+        } seen: {
+            "\($0.counts); requests: \($0.requests.all.shown())"
+        }
     }
 }
 

@@ -29,7 +29,7 @@ enum Command {
     static func load(_ options: Options) async -> ExitCode {
         let screen = Screen(options)
         if options.isInsecure {
-            screen.warning("WARNING: --insecure: no certificate is checked. Whoever is between you and the server can read and change everything.")
+            screen.message(Help.insecureWarning)
         }
         let archiver = options.archiveFile.map { _ in Archive.archiver(options) }
         var configuration = Configuration(options, screen, archiver)
@@ -70,17 +70,34 @@ enum Command {
         let width = options.destination == .namedAfterURL ? transfer.session.configuration.maximumConnectionsPerHost : 1
         return await withTaskGroup(of: Report.self) { group in
             var code = ExitCode.done
-            var urls = options.urls[...]
-            for url in urls.prefix(width) { group.addTask { await transfer.run(url) } }
-            urls = urls.dropFirst(width)
+            var loads = transfers(options, transfer)[...]
+            for load in loads.prefix(width) { group.addTask { await load.transfer.run(load.url) } }
+            loads = loads.dropFirst(width)
             for await report in group {
                 let own = tell(report, options, screen)
                 if code == .done { code = own }
                 // Nobody reads any more, or nobody wants any more.
-                if own == .brokenPipe || Signals.exitCode != nil { urls = [] }
-                if let url = urls.popFirst() { group.addTask { await transfer.run(url) } }
+                if own == .brokenPipe || Signals.exitCode != nil { loads = [] }
+                if let load = loads.popFirst() { group.addTask { await load.transfer.run(load.url) } }
             }
             return code
+        }
+    }
+
+    /// The URLs, each with a transfer to where its body goes. A name that `-O` gives to two of them gets a number the
+    /// second time.
+    private static func transfers(_ options: Options, _ transfer: Transfer) -> [(url: String, transfer: Transfer)] {
+        guard options.destination == .namedAfterURL else { return options.urls.map { ($0, transfer) } }
+        let names = FileName.distinct(options.urls.map { AddressText.url($0).map(FileName.make) })
+        return zip(options.urls, names).map { text, name in
+            guard let name else { return (text, transfer) }
+            var own = options
+            own.destination = .file(name.own)
+            if name.own != name.wanted {
+                let address = AddressText.url(text).map(AddressText.shown) ?? text
+                transfer.screen.message("\(address) goes to \(name.own): an earlier URL goes to \(name.wanted)")
+            }
+            return (text, Transfer(options: own, session: transfer.session, screen: transfer.screen))
         }
     }
 
@@ -90,6 +107,7 @@ enum Command {
             let address = failure.exit == .write || failure.exit == .read ? "" : (report.effectiveURL ?? report.url) + ": "
             screen.message(address + ErrorWords.make(failure))
         }
+        if code == .done, let page = ErrorWords.savedPage(report) { screen.message(page) }
         // Lines of events are not followed by one that is none.
         guard options.printsJSON, !options.printsEvents else { return code }
         let written = print(report.json.description + "\n")

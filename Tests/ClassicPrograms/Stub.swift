@@ -8,7 +8,9 @@ import FoundationNetworking
 #endif
 
 private final class Stub: URLProtocol {
-    nonisolated(unsafe) static var stopped = 0
+    private static let lock = NSLock()
+    private nonisolated(unsafe) static var count = 0
+    static var stopped: Int { lock.withLock { count } }
 
     override class func canInit(with request: URLRequest) -> Bool { request.url?.host == "stub.test" }
     override class func canonicalRequest(for request: URLRequest) -> URLRequest { request }
@@ -24,7 +26,9 @@ private final class Stub: URLProtocol {
         client.urlProtocolDidFinishLoading(self)
     }
 
-    override func stopLoading() { if request.url?.path == "/for-ever" { Stub.stopped += 1 } }
+    override func stopLoading() {
+        if request.url?.path == "/for-ever" { Stub.lock.withLock { Stub.count += 1 } }
+    }
 }
 
 func runStub(_ origin: URL) {
@@ -55,7 +59,7 @@ func runStub(_ origin: URL) {
     Thread.sleep(forTimeInterval: 0.05)
     task.cancel()
     stopped.wait("a cancelled stub")
-    Thread.sleep(forTimeInterval: 0.05)
+    for _ in 0..<200 where Stub.stopped == before { Thread.sleep(forTimeInterval: 0.05) }
     Check.that("a cancelled stub is stopped", Stub.stopped == before + 1, Stub.stopped - before)
 
     _ = URLProtocol.registerClass(Stub.self)

@@ -33,6 +33,8 @@ struct RememberingTests {
             #expect(calls.count > 10)
             let writes = calls.filter { call in
                 guard !call.contains("\"/dev/"), !call.contains("\"/proc/") else { return false }
+                // The thread sanitizer's copy of constants, made and removed before the program begins.
+                if Servers.isSanitized, call.contains("/tsan.rodata.") { return false }
                 return ["O_WRONLY", "O_RDWR", "O_CREAT", "mkdir", "creat(", "rename", "unlink", "truncate", "symlink", "link("]
                     .contains { call.contains($0) } && !call.contains("readlink")
             }

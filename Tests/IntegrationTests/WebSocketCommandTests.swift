@@ -34,6 +34,19 @@ struct WebSocketCommandTests {
         }
     }
 
+    @Test func `an input that ends before the socket is open closes the socket once it is open`() async throws {
+        try await withTestOrigin { origin in
+            // The input is empty, so it has ended long before the server answers the handshake.
+            origin.inject(.init(.requestHead, .delay(.milliseconds(300))))
+            origin.webSocket("/") { socket in
+                let close = try await socket.untilClose()
+                #expect(close?.code == .normal)
+            }
+            let result = try await Running.urlload(["ws", origin.url().absoluteString])
+            #expect(result.code == 0 && result.errors == "", "\(result.code) \(result.errors)")
+        }
+    }
+
     @Test func `waits for what the server still says, until it closes`() async throws {
         try await withTestOrigin { origin in
             origin.webSocket("/") { socket in
@@ -71,6 +84,8 @@ struct WebSocketCommandTests {
             #expect(refused.0 == 22 && refused.1.contains("403"), "\(refused)")
             #expect(bad.0 == 56 && bad.1.contains("sorry"), "\(bad)")
             #expect(gone.0 == 56, "\(gone)")
+            let silent = try await Running.urlload(["ws", "-s", "-k", origin.url("/refused").absoluteString])
+            #expect(silent.code == 22 && silent.errors == "", "\(silent.errors)")
             let none = try await Running.urlload(["ws"]), wrong = try await Running.urlload(["ws", "ftp://a.example/"])
             #expect(none.code == 2 && wrong.code == 2 && none.errors.contains("--help"))
             let help = try await Running.urlload(["ws", "--help"])

@@ -44,4 +44,15 @@ struct AddressTests {
         let url = try #require(URL(string: "http://a/" + String(repeating: "%C3%A9", count: 300)))
         #expect(FileName.make(for: url).utf8.count == 254)
     }
+
+    @Test("file names of one run differ, and keep to 255 bytes", arguments: [
+        (["a", nil, "b"], ["a", nil, "b"]), (["a", "a", "a"], ["a", "a.1", "a.2"]),
+        (["a", "a", "a.1"], ["a", "a.2", "a.1"]), (["a.1", "a", "a"], ["a.1", "a", "a.2"]),
+    ] as [([String?], [String?])])
+    func distinctNames(_ names: [String?], _ expected: [String?]) {
+        #expect(FileName.distinct(names).map { $0?.own } == expected)
+        let long = String(repeating: "x", count: 255)
+        let own = FileName.distinct([long, long]).compactMap { $0?.own }
+        #expect(own == [long, String(repeating: "x", count: 253) + ".1"])
+    }
 }

@@ -31,6 +31,6 @@ struct TrustOptionsTests {
         try Data(TestCertificateAuthority(commonName: "Test root").pem).write(to: URL(filePath: path))
         let options = TrustOptions(certificateFile: path, passphrase: "x")
         let error = await #expect(throws: LoadError.self) { try await options.identity() }
-        #expect(error?.reason == .badClientIdentity && error?.detail == "there is no private key")
+        #expect(error?.reason == .badClientIdentity && error?.detail == "\(path): there is no private key")
     }
 }

@@ -10,8 +10,10 @@ extension AuthenticationTalk {
         guard let issue = origin.issue, let bearer = authenticator.bearer else { return nil }
         guard !origin.hasRenewedToken else { return false }
         origin.hasRenewedToken = true
+        renewals?(.refused(response, token: issue))
         let next = try await bearer.token(after: issue, refusal: response, for: load)
         try take(next)
+        if next != nil { renewals?(.sentAgain) }
         return next != nil
     }
 

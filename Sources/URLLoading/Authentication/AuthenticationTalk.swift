@@ -35,6 +35,8 @@ final class AuthenticationTalk: @unchecked Sendable {
     let authenticator: Authenticator
     /// The request has an Authorization of its caller's.
     private let isCallers: Bool
+    /// Told of each bearer token that is renewed here.
+    private(set) var renewals: (@Sendable (TokenRenewal) -> Void)?
     private let place: Authenticator.Place
     private let removals: Int
     private let destination: Destination
@@ -63,6 +65,7 @@ final class AuthenticationTalk: @unchecked Sendable {
             || (!hop.isForeign && load.core.configuration.headers.contains(.authorization))
         self.init(
             load, load.core, load.original.url, destination, isCallers: isCallers, given: Self.credential(of: hop, load, destination))
+        renewals = hop.renewals
     }
 
     /// - Parameters:

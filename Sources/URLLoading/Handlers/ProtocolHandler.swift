@@ -84,7 +84,7 @@ public struct ProtocolClient: Sendable {
         /// session's own credentials still go to the origin the caller named only.
         /// - Throws: the ``LoadError`` of who answered; ``LoadError/Reason/cancelled`` once the load is over.
         public func load(_ request: Request) async throws(LoadError) -> ProtocolAnswer {
-            try await client.forward(request)
+            try await client.forward(client.hop(for: request))
         }
     }
 
@@ -97,10 +97,15 @@ public struct ProtocolClient: Sendable {
         return try await load.decide(challenge)
     }
 
-    private func forward(_ request: Request) async throws(LoadError) -> ProtocolAnswer {
+    /// A hop with the handler's request in the place of the caller's.
+    func hop(for request: Request) -> Load.Hop {
         var hop = hop
         hop.isForeign = hop.isForeign || !request.goes(where: hop.request)
         hop.request = request
+        return hop
+    }
+
+    func forward(_ hop: Load.Hop) async throws(LoadError) -> ProtocolAnswer {
         try enter()
         var exchange: (any Exchange)?
         defer { load.insiders?.leave(with: exchange) }
@@ -120,9 +125,12 @@ public struct ProtocolClient: Sendable {
         return ProtocolAnswer(answered)
     }
 
-    private func enter() throws(LoadError) {
+    /// Begins library code inside the handler's task, which the load waits for when it ends. `leave` must follow.
+    func enter() throws(LoadError) {
         guard load.insiders?.enter() == true else { throw LoadError(load.stopReason ?? .cancelled, phase: .waiting) }
     }
+
+    func leave() { load.insiders?.leave() }
 }
 
 /// What a handler answers: a response with its body, or a redirect.

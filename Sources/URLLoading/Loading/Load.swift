@@ -59,6 +59,8 @@ class Load: LoadControl, @unchecked Sendable {
         var followed = 0
         /// Once away from the caller's origin, what was meant for it stays behind.
         var isForeign = false
+        /// Told of each bearer token that is renewed for this request; nil unless a handler asks for it.
+        var renewals: (@Sendable (TokenRenewal) -> Void)?
 
         func next(_ request: Request) -> Hop {
             Hop(request: request, followed: followed + 1, isForeign: isForeign || !request.goes(where: self.request))

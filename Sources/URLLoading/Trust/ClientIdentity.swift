@@ -42,8 +42,14 @@ public struct ClientIdentity: Sendable, Hashable, CustomStringConvertible {
         try self.init(made)
     }
 
-    private init(_ made: Result<TLSIdentity, TLSIdentity.Problem>) throws(LoadError) {
-        do throws(TLSIdentity.Problem) { self.init(try made.get()) } catch { throw LoadError(error) }
+    private init(_ made: Result<TLSIdentity, TLSIdentity.Problem>, _ files: Files? = nil) throws(LoadError) {
+        do throws(TLSIdentity.Problem) { self.init(try made.get()) } catch { throw LoadError(error, files) }
+    }
+
+    /// The files of an identity, for errors.
+    fileprivate struct Files: Sendable {
+        let certificate: String
+        let key: String
     }
 
     // MARK: Files
@@ -57,8 +63,11 @@ public struct ClientIdentity: Sendable, Hashable, CustomStringConvertible {
     ) async throws(LoadError) -> ClientIdentity {
         let certificate = try read(certificateFile)
         let key = try keyFile.map { (path) throws(LoadError) in try read(path) } ?? certificate
+        let files = Files(certificate: certificateFile, key: keyFile ?? certificateFile)
         return try await open(passphrase) { (words) throws(LoadError) in
-            try ClientIdentity(certificatePEM: certificate, keyPEM: key, passphrase: words)
+            try ClientIdentity(Result { () throws(TLSIdentity.Problem) in
+                try TLSIdentity(certificates: Array(certificate), key: Array(key), passphrase: words.map { Array($0.utf8) })
+            }, files)
         }
     }
 
@@ -67,7 +76,12 @@ public struct ClientIdentity: Sendable, Hashable, CustomStringConvertible {
         pkcs12File: String, passphrase: (@Sendable () async throws -> String)? = nil
     ) async throws(LoadError) -> ClientIdentity {
         let bytes = try read(pkcs12File)
-        return try await open(passphrase) { (words) throws(LoadError) in try ClientIdentity(pkcs12: bytes, passphrase: words) }
+        let files = Files(certificate: pkcs12File, key: pkcs12File)
+        return try await open(passphrase) { (words) throws(LoadError) in
+            try ClientIdentity(Result { () throws(TLSIdentity.Problem) in
+                try TLSIdentity(pkcs12: Array(bytes), passphrase: words.map { Array($0.utf8) })
+            }, files)
+        }
     }
 
     /// Without a passphrase first: who need not ask does not.
@@ -87,7 +101,8 @@ public struct ClientIdentity: Sendable, Hashable, CustomStringConvertible {
 
     private static func read(_ path: String) throws(LoadError) -> Data {
         do { return try Data(contentsOf: URL(filePath: path)) } catch {
-            throw LoadError(.badClientIdentity, phase: .preparing, party: .local, detail: "\(path) cannot be read", underlying: error)
+            throw LoadError(
+                .badClientIdentity, phase: .preparing, party: .local, detail: "\(path) cannot be read", underlying: error)
         }
     }
 
@@ -99,14 +114,15 @@ public struct ClientIdentity: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension LoadError {
-    fileprivate init(_ problem: TLSIdentity.Problem) {
-        let (reason, words): (Reason, String) = switch problem {
-        case .noCertificate: (.badClientIdentity, "there is no certificate")
-        case .noKey: (.badClientIdentity, "there is no private key")
-        case .passphrase: (.wrongPassphrase, "the key is encrypted, and not with this passphrase")
-        case .keyOfAnother: (.badClientIdentity, "the key belongs to another certificate")
-        case .unreadable(let words): (.badClientIdentity, words)
+    /// - Parameter files: the files of the identity, of which the detail names the one that is wrong; `nil` for none.
+    fileprivate init(_ problem: TLSIdentity.Problem, _ files: ClientIdentity.Files?) {
+        let (reason, file, words): (Reason, String?, String) = switch problem {
+        case .noCertificate: (.badClientIdentity, files?.certificate, "there is no certificate")
+        case .noKey: (.badClientIdentity, files?.key, "there is no private key")
+        case .passphrase: (.wrongPassphrase, files?.key, "the key is encrypted, and not with this passphrase")
+        case .keyOfAnother: (.badClientIdentity, files?.key, "the key belongs to another certificate")
+        case .unreadable(let words): (.badClientIdentity, files?.certificate, words)
         }
-        self.init(reason, phase: .preparing, party: .local, detail: words)
+        self.init(reason, phase: .preparing, party: .local, detail: file.map { "\($0): \(words)" } ?? words)
     }
 }

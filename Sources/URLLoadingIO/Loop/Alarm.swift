@@ -1,5 +1,5 @@
-// A moment at which whoever waits for a token is to look again, wherever he waits. Until it is off, his work
-// counts as asleep for tests that move the time.
+// Wakes the waits of a token at a moment, wherever they are. Until the alarm is off, the token's work is a sleep to
+// tests that move the time (`ManualTime.sleeping`).
 
 import Synchronization
 
@@ -12,7 +12,7 @@ package final class Alarm: TimerTarget {
     package init(_ clock: LoopClock, at moment: Int64, _ token: StopToken) {
         self.clock = clock
         self.token = Lock(token)
-        clock.manual?.beganSleeping()
+        clock.manual?.beganSleeping(self, until: moment, token)
         clock.schedule(self, at: moment)
     }
 
@@ -21,7 +21,7 @@ package final class Alarm: TimerTarget {
             defer { token = nil }
             return token != nil
         }
-        if wasOn { clock.manual?.endedSleeping() }
+        if wasOn { clock.manual?.endedSleeping(self) }
     }
 
     package func timerFired(now: Int64) { token.withLock { $0 }?.wake() }

@@ -40,8 +40,8 @@ package struct LoopClock: Sendable {
             Poller.shared.returnSlot(slot)
         }
         schedule(slot, at: moment)
-        manual?.beganSleeping()
-        defer { manual?.endedSleeping() }
+        manual?.beganSleeping(slot, until: moment, token)
+        defer { manual?.endedSleeping(slot) }
         while now() < moment {
             try token.check(.sleep)
             await Poller.shared.park(slot, until: token)

@@ -8,6 +8,10 @@ package final class ManualTime: Sendable {
         let moment: Int64
         let target: TimerQueue.Target
     }
+    fileprivate struct Sleeper: Sendable {
+        let moment: Int64
+        let token: StopToken
+    }
     fileprivate struct State: Sendable {
         var now = ManualTime.beginning
         /// Where the moves that are going on lead.
@@ -16,8 +20,8 @@ package final class ManualTime: Sendable {
         var timers: [Timer] = []
         /// Work that has begun to wait for its peer.
         var waiting: [ObjectIdentifier: StopToken] = [:]
-        /// Tasks that sleep.
-        var sleeping = 0
+        /// Sleeps and alarms that have not ended, each under its object.
+        var sleepers: [ObjectIdentifier: Sleeper] = [:]
         /// Counts waits begun.
         var waits = 0
     }
@@ -63,9 +67,26 @@ package final class ManualTime: Sendable {
 
     // MARK: Who waits
 
-    func beganSleeping() { state.withLock { $0.sleeping += 1 } }
-    func endedSleeping() { state.withLock { $0.sleeping -= 1 } }
-    package var sleeping: Int { state.withLock { $0.sleeping } }
+    /// Records that `sleeper` sleeps until `moment`, or until `token` is stopped.
+    func beganSleeping(_ sleeper: AnyObject, until moment: Int64, _ token: StopToken) {
+        state.withLock { $0.sleepers[ObjectIdentifier(sleeper)] = Sleeper(moment: moment, token: token) }
+    }
+
+    func endedSleeping(_ sleeper: AnyObject) {
+        let id = ObjectIdentifier(sleeper)
+        // Its token is released outside of the lock.
+        _ = state.withLock { $0.sleepers.removeValue(forKey: id) }
+    }
+
+    /// The number of tasks inside a sleep, those that were woken and have not run yet included.
+    package var sleeping: Int { state.withLock { $0.sleepers.count } }
+
+    /// The number of tasks that only a later moment, or a stop, will wake. A task that an advance has woken is not
+    /// counted, although it may not have run yet: a caller that advances again for it would wait for ever.
+    package var asleep: Int {
+        let unwoken = state.withLock { state in state.sleepers.values.filter { $0.moment > state.goal } }
+        return unwoken.count { $0.token.stopReason == nil }
+    }
 
     func beganWaiting(_ token: StopToken) {
         state.withLock {

@@ -18,8 +18,11 @@ enum PEM {
             while let pointer = PEM_read_bio_X509(bio, nil, nil, nil) { found.append(X509Certificate(adopting: pointer)) }
             // The end of the text reads as the lack of one more start line.
             let isEnd = c_ERR_reason(ERR_peek_last_error()) == PEM_R_NO_START_LINE
-            guard !found.isEmpty, isEnd else { throw .local(.rootsUnavailable("PEM"), "no certificate in PEM") }
             ERR_clear_error()
+            guard !found.isEmpty else { throw TLSFailure(.rootsUnavailable("PEM"), detail: "there is no certificate in PEM") }
+            guard isEnd else {
+                throw TLSFailure(.rootsUnavailable("PEM"), detail: "certificate \(found.count + 1) in PEM is damaged")
+            }
             return found
         }
     }

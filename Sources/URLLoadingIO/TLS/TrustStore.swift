@@ -1,8 +1,9 @@
 // The certificates whose word is taken. The system's are read once per process, when the first
 // context asks, and shared by all contexts: a bundle of 140 certificates costs 16 to 19 ms of CPU.
 
-import URLLoadingCOpenSSL
+import Glibc
 import Synchronization
+import URLLoadingCOpenSSL
 
 final class TrustStore: @unchecked Sendable {
     // Unchecked: an X509_STORE locks itself.
@@ -64,15 +65,29 @@ final class TrustStore: @unchecked Sendable {
     }
 
     private func load(file path: String) throws(TLSFailure) {
-        guard X509_STORE_load_file(pointer, path) == 1 else {
-            throw .local(.rootsUnavailable(path), "X509_STORE_load_file")
-        }
+        guard X509_STORE_load_file(pointer, path) == 1 else { throw .unreadableRoots(path) }
     }
 
     private func add(pem: [UInt8]) throws(TLSFailure) {
         for certificate in try PEM.certificates(pem) {
             guard X509_STORE_add_cert(pointer, certificate.pointer) == 1 else { throw .local(.other, "X509_STORE_add_cert") }
         }
+    }
+}
+
+extension TLSFailure {
+    /// Says what is wrong with a file of trusted certificates, in place of OpenSSL, which does not name the file.
+    fileprivate static func unreadableRoots(_ path: String) -> TLSFailure {
+        _ = OpenSSLErrors.take()
+        var status = stat()
+        let words = if stat(path, &status) != 0 || access(path, R_OK) != 0 {
+            String(cString: strerror(errno))
+        } else if status.st_mode & S_IFMT == S_IFDIR {
+            String(cString: strerror(EISDIR))
+        } else {
+            "there is no certificate in PEM"
+        }
+        return TLSFailure(.rootsUnavailable(path), detail: "\(path): \(words)")
     }
 }
 

@@ -126,10 +126,26 @@ public final class FTPTestServer: Sendable {
     public var counts: Counts { state.withLock { $0.counts } }
     func count(_ change: (inout Counts) -> Void) { state.withLock { change(&$0.counts) } }
 
-    /// Returns when the counts are so.
-    /// - Throws: `CancellationError` if the calling task is cancelled first.
-    public nonisolated(nonsending) func wait(until isSo: (Counts) -> Bool) async throws {
-        while !isSo(counts) { try await Task.sleep(for: .microseconds(200)) }
+    /// Waits until the counts fulfil a condition.
+    ///
+    /// ```swift
+    /// try await server.wait { $0.open == 0 }   // every control connection is closed
+    /// ```
+    /// - Parameters:
+    ///   - limit: of the wait.
+    ///   - isSo: the condition, checked every 200 µs.
+    /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
+    public nonisolated(nonsending) func wait(
+        within limit: Duration = WaitTimedOut.usualLimit,
+        file: StaticString = #fileID, line: UInt = #line,
+        until isSo: (Counts) -> Bool
+    ) async throws {
+        try await WaitLimit(limit, "the counts of the ftp server", file, line).poll {
+            isSo(counts)
+        } seen: {
+            // The verbs alone: what follows may be a password.
+            "\(counts); commands: \(commands.map { $0.prefix { $0 != " " } }.shown())"
+        }
     }
 
     // MARK: Its life

@@ -17,7 +17,9 @@ import URLLoadingIO
 /// ```
 ///
 /// When the script returns, the connection is closed. One task may receive while another sends. Every wait ends with
-/// ``Failure/left`` when the client leaves or the server stops.
+/// ``Failure/left`` when the client leaves or the server stops. What a script expects has a limit besides: at its end it
+/// fails with ``Failure/unexpected(_:)`` and what came instead. ``receive()``, ``hold()`` and ``untilClosed()`` expect
+/// nothing and have none.
 public final class HTTP2Peer: Sendable {
     /// Its number, from 1 in order of acceptance.
     public let connection: Int
@@ -95,14 +97,16 @@ public final class HTTP2Peer: Sendable {
         }
     }
 
-    /// Waits until something more was read.
-    func awaitInput() async throws(Failure) {
+    /// Waits until something more was read, or until `deadline` on the poller's clock, when an alarm must wake the
+    /// connection's token.
+    func awaitInput(until deadline: Int64 = .max) async throws(Failure) {
         while true {
             guard token.stopReason == nil else { throw .left }
             guard case .blocked(let interest) = pull() else { return }
             await Poller.shared.park(transport.slot, interest, token)
             // Whoever sends may have read meanwhile.
             if input.withLock({ $0.hasNews }) { return }
+            if deadline != .max, Poller.now() >= deadline { return }
         }
     }
 

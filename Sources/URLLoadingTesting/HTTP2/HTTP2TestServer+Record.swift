@@ -59,9 +59,20 @@ extension HTTP2TestServer {
     /// server.release()
     /// try await server.wait { $0.open == 0 }    // the client has closed the connection
     /// ```
-    /// - Throws: `CancellationError` if the calling task is cancelled first.
-    public func wait(until condition: @Sendable (Counts) -> Bool) async throws {
-        try await waitFor { condition($0.counts) ? () : nil }
+    /// - Parameters:
+    ///   - limit: of the wait.
+    ///   - condition: checked at every change of the counts.
+    /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
+    public func wait(
+        within limit: Duration = WaitTimedOut.usualLimit,
+        file: StaticString = #fileID, line: UInt = #line,
+        until condition: @Sendable (Counts) -> Bool
+    ) async throws {
+        try await wait(WaitLimit(limit, "the counts of the server", file, line)) {
+            condition($0.counts) ? () : nil
+        } seen: {
+            $0.shown
+        }
     }
 
     /// Waits for a frame of a client; one that has come already counts.
@@ -70,10 +81,20 @@ extension HTTP2TestServer {
     /// let goodbye = try await server.wait(for: .goAway)
     /// #expect(goodbye.frame.errorCode == .enhanceYourCalm)
     /// ```
-    /// - Throws: `CancellationError` if the calling task is cancelled first.
-    public func wait(for kind: HTTP2Frame.Kind, onConnection connection: Int? = nil) async throws -> RecordedFrame {
-        try await waitFor { state in
+    /// - Parameters:
+    ///   - connection: its number, from 1 in order of acceptance; `nil` for any.
+    ///   - limit: of the wait.
+    /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
+    public func wait(
+        for kind: HTTP2Frame.Kind, onConnection connection: Int? = nil,
+        within limit: Duration = WaitTimedOut.usualLimit,
+        file: StaticString = #fileID, line: UInt = #line
+    ) async throws -> RecordedFrame {
+        let place = connection.map { " on connection \($0)" } ?? ""
+        return try await wait(WaitLimit(limit, "a frame \(kind)\(place)", file, line)) { state in
             state.frames.all.first { $0.frame.kind == kind && connection ?? $0.connection == $0.connection }
+        } seen: {
+            $0.shown
         }
     }
 
@@ -86,3 +107,11 @@ extension HTTP2TestServer {
 }
 
 extension HTTP2TestServer.Counts: ConnectionCounts {}
+
+extension HTTP2ServerState {
+    /// For a wait that reached its limit.
+    fileprivate var shown: String {
+        let complained = complaints.isEmpty ? "" : "; complaints: \(complaints.shown())"
+        return "\(counts); frames: \(frames.all.shown())\(complained)"
+    }
+}

@@ -74,15 +74,32 @@ public final class TestProxy: Sendable {
     public var openConnections: Int { state.withLock { $0.open.count } }
 
     /// Returns when a connection waits at a ``Fault/stall(_:)``.
-    /// - Throws: `CancellationError` if the calling task is cancelled first.
-    public nonisolated(nonsending) func untilStalled() async throws {
-        while !state.withLock({ $0.open.values.contains(where: \.isStalled) }) { try await Task.sleep(for: .microseconds(200)) }
+    /// - Parameter limit: of the wait.
+    /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
+    public nonisolated(nonsending) func untilStalled(
+        within limit: Duration = WaitTimedOut.usualLimit,
+        file: StaticString = #fileID, line: UInt = #line
+    ) async throws {
+        try await WaitLimit(limit, "a stalled connection of the proxy", file, line).poll {
+            state.withLock { $0.open.values.contains(where: \.isStalled) }
+        } seen: {
+            shown
+        }
     }
 
     /// Returns when no connection is open.
-    /// - Throws: `CancellationError` if the calling task is cancelled first.
-    public nonisolated(nonsending) func untilEmpty() async throws {
-        while openConnections > 0 { try await Task.sleep(for: .microseconds(200)) }
+    /// - Parameter limit: of the wait.
+    /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
+    public nonisolated(nonsending) func untilEmpty(
+        within limit: Duration = WaitTimedOut.usualLimit,
+        file: StaticString = #fileID, line: UInt = #line
+    ) async throws {
+        try await WaitLimit(limit, "a proxy without connections", file, line).poll { openConnections == 0 } seen: { shown }
+    }
+
+    /// For a wait that reached its limit; without the credentials in the requests.
+    private var shown: String {
+        "\(openConnections) of \(connections) connections open; requests: \(asked.map { "\($0.method) \($0.target)" }.shown())"
     }
 
     // MARK: Its life

@@ -7,10 +7,13 @@ import URLLoadingWire
 
 extension Recording: CustomStringConvertible {
     static let firstLine = "urlloading recording 1"
+    /// Of a recording with refused tokens, which a reader of version 1 would not understand.
+    static let firstLineWithTokens = "urlloading recording 2"
 
     /// The text of its file.
     public var description: String {
-        ([Self.firstLine] + exchanges.flatMap { ["", $0.description] }).joined(separator: "\n") + "\n"
+        let hasTokens = exchanges.contains { $0.answer?.refusedToken != nil }
+        return ([hasTokens ? Self.firstLineWithTokens : Self.firstLine] + exchanges.flatMap { ["", $0.description] }).joined(separator: "\n") + "\n"
     }
 }
 
@@ -39,6 +42,7 @@ extension Recording.Answer {
         if let mediaType { lines.append("type \(mediaType)") }
         if let expectedLength { lines.append("length \(expectedLength)") }
         if let redirect { lines.append("redirect \(redirect.method.word) \(redirect.url.absoluteString)") }
+        if let refusedToken { lines.append("token \(refusedToken)") }
         for piece in pieces { lines += ["piece at \(piece.at.milliseconds)"] + EscapedText.content(piece.bytes) }
         if let cutFrom { lines.append("cut \(cutFrom)") }
         lines += trailers.lines("trailer ")

@@ -29,7 +29,8 @@ public import URLLoadingWire
 /// ```
 /// The grammar is in `docs/guides/testing.md`.
 public struct Recording: Sendable, Hashable {
-    /// In the order in which they began. Each request of a chain of redirects is one of its own.
+    /// In the order in which they began. Each request of a chain of redirects is one of its own, and so is the one that
+    /// is sent again with another bearer token.
     public var exchanges: [Exchange]
 
     /// A recording of these exchanges.
@@ -121,6 +122,9 @@ public struct Recording: Sendable, Hashable {
         public var expectedLength: Int64?
         /// Where a handler wanted the load to go on.
         public var redirect: Redirect?
+        /// The number of the session's bearer token that this answer refused, counted from 0, if the session then asked
+        /// for the next one.
+        public var refusedToken: Int?
         /// Since the first exchange began.
         public var at: Duration
         /// The body as it came: decoded, piece by piece, as far as somebody read it.

@@ -19,7 +19,8 @@ import URLLoadingWire
 /// try await recorder.finished().write(to: file)
 /// ```
 /// It is asked for every request; put it last among the handlers to record what callers see, first to
-/// record what the network answers. Of a redirect each request is one exchange. Bodies are recorded
+/// record what the network answers. Of a redirect each request is one exchange, and of a request that is
+/// sent again with another bearer token; answers to other challenges are not recorded. Bodies are recorded
 /// decoded, as far as they are read, and never held up: what goes beyond ``bodyLimit`` passes unrecorded,
 /// and the recording says so. Interim responses and properties are not recorded.
 public final class RecordingHandler: ProtocolHandler {
@@ -39,9 +40,16 @@ public final class RecordingHandler: ProtocolHandler {
     public var recording: Recording { notes.recording }
 
     /// What was recorded, when nothing passes any more: loads that ended a moment ago have left too.
-    /// - Throws: `CancellationError` if the calling task is cancelled first.
-    public nonisolated(nonsending) func finished() async throws -> Recording {
-        while notes.isBusy { try await Task.sleep(for: .microseconds(200)) }
+    /// - Parameter limit: of the wait.
+    /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
+    public nonisolated(nonsending) func finished(
+        within limit: Duration = WaitTimedOut.usualLimit,
+        file: StaticString = #fileID, line: UInt = #line
+    ) async throws -> Recording {
+        try await WaitLimit(limit, "the end of what is recorded", file, line).poll { !notes.isBusy } seen: {
+            let open = recording.exchanges.filter { $0.ending == .open }
+            return "open exchanges: \(open.map { "\($0.method) \($0.url.shown)" }.shown())"
+        }
         return recording
     }
 
@@ -56,8 +64,14 @@ public final class RecordingHandler: ProtocolHandler {
         var request = request
         request.body = request.body?.watched { note.beginBody() } piece: { note.send($0) }
         do throws(LoadError) {
-            let answer = try await client.next.load(request)
-            note.answer(recorded(answer, request.url))
+            let asked = request.url
+            let answer = try await client.next.load(request) { [self] renewal in
+                switch renewal {
+                case .refused(let response, let token): note.answer(recorded(response, asked, refusedToken: token))
+                case .sentAgain: note.sendAgain()
+                }
+            }
+            note.answer(recorded(answer.response, asked, redirect: answer.redirect))
             guard answer.response.expectedLength != 0 else {
                 note.end(Headers())
                 return answer
@@ -69,15 +83,17 @@ public final class RecordingHandler: ProtocolHandler {
         }
     }
 
-    private func recorded(_ answer: ProtocolAnswer, _ asked: URL) -> Recording.Answer {
-        let response = answer.response
+    private func recorded(
+        _ response: Response, _ asked: URL, redirect: Request? = nil, refusedToken: Int? = nil
+    ) -> Recording.Answer {
         var recorded = Recording.Answer(
             response.http.map { .init($0.status, version: $0.version, headers: secrets.stripped($0.headers)) },
             expectedLength: response.expectedLength)
         if response.url != asked { recorded.url = secrets.stripped(response.url) }
         let fromField = response.http?.headers[.contentType].flatMap { MediaType($0) }
         if response.mediaType != fromField { recorded.mediaType = response.mediaType }
-        recorded.redirect = answer.redirect.map { .init(method: $0.method, url: secrets.stripped($0.url)) }
+        recorded.refusedToken = refusedToken
+        recorded.redirect = redirect.map { .init(method: $0.method, url: secrets.stripped($0.url)) }
         return recorded
     }
 }

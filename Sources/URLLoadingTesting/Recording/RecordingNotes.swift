@@ -32,6 +32,12 @@ final class Notes: Sendable {
         }
     }
 
+    /// Begins an exchange for the same request as that of another, and returns its place.
+    func beginAgain(_ place: Int, _ clock: LoopClock) -> Int {
+        let first = state.withLock { $0.exchanges[place] }
+        return begin(Recording.Exchange(first.method, first.url, headers: first.headers, body: first.body), clock)
+    }
+
     /// Changes an exchange; the moment is that of now.
     func change(_ place: Int, _ clock: LoopClock, _ change: (inout Recording.Exchange, Duration) -> Void) {
         state.withLock { state in
@@ -41,24 +47,25 @@ final class Notes: Sendable {
     }
 }
 
-/// One exchange that goes on. Used by one task at a time, but for `trailers`.
+/// The exchanges of one request, of which the last goes on. Used by one task at a time, but for `trailers`.
 final class Note: Sendable {
     let notes: Notes
-    private let place: Int
     private let clock: LoopClock
     private let bodyLimit: Int
     private let secrets: RecordedSecrets
 
     private struct State: Sendable {
+        /// Of the exchange that goes on.
+        var place: Int
         var sent = BodySum()
         var received: Int64 = 0
         var trailers = Headers()
     }
-    private let state = Lock(State())
+    private let state: Lock<State>
 
     init(_ notes: Notes, _ place: Int, _ clock: LoopClock, _ bodyLimit: Int, _ secrets: RecordedSecrets) {
         self.notes = notes
-        self.place = place
+        state = Lock(State(place: place))
         self.clock = clock
         self.bodyLimit = bodyLimit
         self.secrets = secrets
@@ -67,7 +74,16 @@ final class Note: Sendable {
     /// As they came; they are passed on, and what is written down is another matter.
     var trailers: Headers { state.withLock { $0.trailers } }
 
-    private func change(_ change: (inout Recording.Exchange, Duration) -> Void) { notes.change(place, clock, change) }
+    private func change(_ change: (inout Recording.Exchange, Duration) -> Void) {
+        notes.change(state.withLock { $0.place }, clock, change)
+    }
+
+    /// The session sends the request again: what is noted from here on is another exchange. The one before stays open,
+    /// for the session does not read the body of a refusal.
+    func sendAgain() {
+        let again = notes.beginAgain(state.withLock { $0.place }, clock)
+        state.withLock { $0.place = again }
+    }
 
     // MARK: The request
 

@@ -39,8 +39,9 @@ struct RecordingReader {
         last = split.count
         // A carriage return of our own is always escaped: those here are an editor's.
         let plain = split.map { $0.last == 0x0D ? $0.dropLast() : $0 }
-        guard let first = plain.first, first.elementsEqual(Recording.firstLine.utf8) else {
-            throw RecordingError(line: 1, problem: "not \"\(Recording.firstLine)\"")
+        let known = [Recording.firstLine, Recording.firstLineWithTokens]
+        guard let first = plain.first, known.contains(where: { first.elementsEqual($0.utf8) }) else {
+            throw RecordingError(line: 1, problem: "not \"\(Recording.firstLine)\", or 2")
         }
         lines = plain.enumerated().dropFirst().compactMap { Line(number: $0.offset + 1, $0.element) }[...]
     }
@@ -96,6 +97,7 @@ struct RecordingReader {
             try words.end()
             answer.redirect = Recording.Redirect(method: method, url: url)
         }
+        if next == "token" { answer.refusedToken = try oneValue("a token's number") { UInt32($0).map(Int.init) } }
         while next == "piece" { answer.pieces.append(try piece(answer.pieces.last?.at ?? answer.at)) }
         if next == "cut" { answer.cutFrom = try oneValue("a length") { Int64($0) } }
         answer.trailers = try fields("trailer")

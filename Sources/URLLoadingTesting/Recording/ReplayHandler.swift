@@ -19,7 +19,8 @@ import URLLoadingWire
 /// ```
 /// A request is answered by the first unused exchange with its method, URL (userinfo and fragment do not
 /// count) and body; each is used once. A body that was recorded only in part, or whose end nobody saw, is
-/// replayed so far and then fails with ``LoadError/Reason/notRecorded``.
+/// replayed so far and then fails with ``LoadError/Reason/notRecorded``. An answer 401 makes the session renew
+/// its bearer token and ask again, as that of a server does.
 public final class ReplayHandler: ProtocolHandler {
     /// When answers come.
     public enum Timing: Sendable, Hashable {
@@ -64,11 +65,23 @@ public final class ReplayHandler: ProtocolHandler {
 
     public func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
         // Before anything is waited for: times are counted from the request.
-        let began = client.clock.now()
+        var began = client.clock.now()
+        let isRecorded = state.withLock { $0.knows(request) }
+        let token = isRecorded ? try await client.takeToken(for: request) : nil
+        while true {
+            let answer = try await answer(request, client, began)
+            guard let token, answer.isRefusal, try await token.renew(answer.refusedToken, after: answer.answer.response)
+            else { return answer.answer }
+            began = client.clock.now()
+        }
+    }
+
+    /// - Parameter began: when the request was made, or made again.
+    private func answer(_ request: Request, _ client: ProtocolClient, _ began: Int64) async throws -> Replayed {
         let exchange: Recording.Exchange
         switch try await match(request) {
         case .found(let found): exchange = found
-        case .none where unmatched == .forward: return try await client.next.load(request)
+        case .none where unmatched == .forward: return Replayed(answer: try await client.next.load(request))
         case .none(let why): throw LoadError.notRecorded(request, why)
         }
         let pace = Pace(client.clock, began: began, recorded: exchange.began, isKept: timing == .asRecorded)
@@ -81,10 +94,20 @@ public final class ReplayHandler: ProtocolHandler {
             url: answer.url ?? request.url, mediaType: answer.mediaType, expectedLength: answer.expectedLength,
             http: answer.http.map { HTTPHead(status: $0.status, version: $0.version, headers: $0.headers) })
         if let redirect = answer.redirect {
-            return .redirect(response, to: Request(url: redirect.url, method: redirect.method))
+            return Replayed(answer: .redirect(response, to: Request(url: redirect.url, method: redirect.method)))
         }
         let body = ReplayedBody(request: request, exchange: exchange, answer: answer, pace: pace)
-        return ProtocolAnswer.response(response, data: Data()).with(body: body) { answer.trailers }
+        return Replayed(
+            answer: ProtocolAnswer.response(response, data: Data()).with(body: body) { answer.trailers },
+            isRefusal: answer.http?.status == .unauthorized, refusedToken: answer.refusedToken)
+    }
+
+    /// An answer, and what it says of the session's bearer token.
+    private struct Replayed {
+        let answer: ProtocolAnswer
+        /// Whether the server wants another token. The network behind says so to the session itself.
+        var isRefusal = false
+        var refusedToken: Int?
     }
 
     private func match(_ request: Request) async throws -> ReplayState.Match {

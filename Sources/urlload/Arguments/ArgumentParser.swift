@@ -121,6 +121,7 @@ enum OptionCheck {
             guard let upload = options.upload, upload != "-" else { throw UsageError("--resumable needs -T with a file") }
             if options.urls.count > 1 { throw UsageError("--resumable takes one URL: STATEFILE remembers one upload") }
         }
+        if options.trust.keyFile != nil, options.trust.certificateFile == nil { throw UsageError("--key needs --cert") }
         _ = try options.way.policy()
         if let least = options.minimumTLS, let most = options.maximumTLS, least > most {
             throw UsageError("--tls-min is above --tls-max")

@@ -3,6 +3,8 @@
 enum Help {
     static let versionNumber = "0.1"
     static let version = "urlload " + versionNumber
+    static let insecureWarning = "WARNING: --insecure: no certificate is checked. "
+        + "Any machine between this one and the server can read and change everything."
 
     static let text = """
         urlload [options] URL…

@@ -16,6 +16,30 @@ enum FileName {
         return name.isEmpty ? "index.html" : name
     }
 
+    /// Gives each name but the first of its kind a number behind it, `.1` upwards, that makes it another than all others.
+    /// - Parameter names: in the order of the URLs; `nil` for a URL without one.
+    static func distinct(_ names: [String?]) -> [(wanted: String, own: String)?] {
+        let wanted = Set(names.compactMap { $0 })
+        var given: Set<String> = []
+        return names.map { name in
+            guard let name else { return nil }
+            var own = name, number = 0
+            while given.contains(own) || number > 0 && wanted.contains(own) {
+                number += 1
+                own = numbered(name, number)
+            }
+            given.insert(own)
+            return (name, own)
+        }
+    }
+
+    /// A file system allows 255 bytes.
+    private static func numbered(_ name: String, _ number: Int) -> String {
+        var name = name
+        while name.utf8.count + ".\(number)".utf8.count > 255 { name.removeLast() }
+        return "\(name).\(number)"
+    }
+
     /// `nil` for what does not decode to text.
     private static func decoding(_ text: String) -> String? {
         var bytes: [UInt8] = []

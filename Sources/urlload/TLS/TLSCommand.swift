@@ -23,8 +23,11 @@ enum TLSCommand {
         var configuration = Configuration(options, screen)
         do throws(LoadError) {
             try options.trust.apply(try await options.trust.identity(), to: &configuration.tls)
-        } catch { return tell(error) }
-        return await look(target, configuration)
+        } catch {
+            screen.message(ErrorWords.identity(error))
+            return ExitCode(error)
+        }
+        return await look(target, configuration, screen)
     }
 
     struct Target: Equatable {
@@ -40,7 +43,7 @@ enum TLSCommand {
         }
     }
 
-    private static func look(_ target: Target, _ configuration: Configuration) async -> ExitCode {
+    private static func look(_ target: Target, _ configuration: Configuration, _ screen: Screen) async -> ExitCode {
         let seen = Seen()
         var decisions = Decisions()
         decisions.challenge = Decision { challenge in
@@ -60,7 +63,9 @@ enum TLSCommand {
         await session.invalidated()
         if let code = Signals.exitCode { return code }
         guard let trust = await seen.trust ?? failure?.serverTrust else {
-            return failure.map(tell) ?? .other
+            guard let failure else { return .other }
+            screen.message("\(target.authority): \(ErrorWords.make(Report.Failure(failure)))")
+            return ExitCode(failure)
         }
         let drawn = print(TLSDrawing.make(trust, await seen.request, failure, now: .now))
         return failure.map { ExitCode($0) } ?? drawn
@@ -71,11 +76,6 @@ enum TLSCommand {
         private(set) var request: ClientCertificateRequest?
         func see(_ request: ClientCertificateRequest) { self.request = request }
         func see(_ trust: ServerTrust) { self.trust = trust }
-    }
-
-    private static func tell(_ error: LoadError) -> ExitCode {
-        try? FileDescriptor.standardError.write("urlload: \(error)\n")
-        return ExitCode(error)
     }
 
     private static func mistake(_ words: String) -> ExitCode {

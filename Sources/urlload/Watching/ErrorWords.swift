@@ -1,5 +1,6 @@
 // What happened, for people; the library's own name for it follows in parentheses, for searching.
 
+import Glibc
 import URLLoading
 
 enum ErrorWords {
@@ -40,6 +41,18 @@ enum ErrorWords {
         guard let words = sentence(error.reason) else { return "\(error)" }
         guard let detail = error.detail, error.reason != .wrongPassphrase else { return words }
         return "\(words): \(detail)"
+    }
+
+    /// Says that a file holds an error page in place of what was asked for; `nil` if it does not.
+    static func savedPage(_ report: Report) -> String? {
+        guard let file = report.file, isRegular(file), let status = report.head?.status, status.code >= 400
+        else { return nil }
+        return "\(report.effectiveURL ?? report.url): the server answered \(status), and \(file) holds that page; -f saves none"
+    }
+
+    private static func isRegular(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
     }
 
     static func sentence(_ reason: LoadError.Reason) -> String? { sentences[reason.name] }

@@ -32,13 +32,11 @@ final class Screen: Sendable {
 
     private static var now: Double { Double(Poller.now()) / 1e9 }
 
+    /// Writes one line, unless `-s` is given.
     func message(_ text: String) {
         guard !isSilent else { return }
-        warning(text)
+        put(["urlload: " + Self.printable(text)])
     }
-
-    /// Said even when told to be silent.
-    func warning(_ text: String) { put(["urlload: " + Self.printable(text)]) }
 
     func note(_ text: String) { put(["* " + Self.printable(text)]) }
 

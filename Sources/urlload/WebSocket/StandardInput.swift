@@ -21,6 +21,11 @@ final class StandardInput: Sendable {
         sem_init(wanted, 0, 0)
     }
 
+    deinit {
+        sem_destroy(wanted)
+        wanted.deallocate()
+    }
+
     /// The next line or piece; `nil` at the end, or when the calling task is cancelled.
     func next() async -> [UInt8]? {
         await withTaskCancellationHandler {
@@ -51,11 +56,18 @@ final class StandardInput: Sendable {
 
     private func start() -> Bool {
         var thread = pthread_t()
-        let context = Unmanaged.passRetained(self).toOpaque()
-        return pthread_create(&thread, nil, { context in
+        let context = Unmanaged.passRetained(self)
+        let failure = pthread_create(&thread, nil, { context in
             if let context { Unmanaged<StandardInput>.fromOpaque(context).takeRetainedValue().run() }
             return nil
-        }, context) == 0
+        }, context.toOpaque())
+        guard failure == 0 else {
+            context.release()
+            return false
+        }
+        // A read of a terminal cannot be ended from outside, so no task may wait for this thread: it goes by itself.
+        pthread_detach(thread)
+        return true
     }
 
     private func run() {

@@ -34,21 +34,26 @@ enum WebSocketCommand {
         guard options.urls.count == 1, let url = WebSocketArguments.url(options.urls[0]) else { return mistake("ws takes one URL") }
         let screen = Screen(options)
         if options.isInsecure {
-            screen.warning("WARNING: --insecure: no certificate is checked. Whoever is between you and the server can read and change everything.")
+            screen.message(Help.insecureWarning)
         }
         var configuration = Configuration(options, screen)
         do throws(LoadError) {
             try options.trust.apply(try await options.trust.identity(), to: &configuration.tls)
-        } catch { return tell(error) }
-        return await talk(Request(url: url, headers: options.fields), own, Session(configuration))
+        } catch {
+            screen.message(ErrorWords.identity(error))
+            return ExitCode(error)
+        }
+        return await talk(Request(url: url, headers: options.fields), own, Session(configuration), screen)
     }
 
-    private static func talk(_ request: Request, _ own: WebSocketArguments, _ session: Session) async -> ExitCode {
+    private static func talk(
+        _ request: Request, _ own: WebSocketArguments, _ session: Session, _ screen: Screen
+    ) async -> ExitCode {
         let socket = session.webSocketTask(request, protocols: own.protocols, options: own.options)
         Signals.watch { session.invalidateAndCancel() }
         socket.resume()
         let code = await withTaskGroup(of: ExitCode?.self) { group in
-            group.addTask { await hear(socket, own) }
+            group.addTask { await hear(socket, own, screen) }
             group.addTask {
                 await say(socket, own)
                 return nil
@@ -72,12 +77,14 @@ enum WebSocketCommand {
             let message: WebSocketMessage = own.isBinary ? .data(Data(bytes)) : .text(String(decoding: bytes, as: UTF8.self))
             do throws(LoadError) { try await socket.send(message) } catch { return }
         }
+        // A socket that is not open yet cannot be closed, only cancelled.
+        do throws(LoadError) { _ = try await socket.opened } catch { return }
         // Cut short when the server has closed.
         if let limit = own.wait { try? await Task.sleep(for: limit) }
         if !Task.isCancelled { await socket.close() }
     }
 
-    private static func hear(_ socket: WebSocketTask, _ own: WebSocketArguments) async -> ExitCode {
+    private static func hear(_ socket: WebSocketTask, _ own: WebSocketArguments, _ screen: Screen) async -> ExitCode {
         do {
             for try await message in socket.messages {
                 try own.bytes(of: message).withUnsafeBufferPointer { bytes throws(OutputError) in
@@ -89,16 +96,16 @@ enum WebSocketCommand {
             return error.code
         } catch {
             guard Signals.exitCode == nil, let error = error as? LoadError else { return .interrupted }
-            return tell(error)
+            return tell(error, screen)
         }
         // Its close is waited for.
         let ending = await socket.ended()
-        return ending.error.map(tell) ?? .done
+        return ending.error.map { tell($0, screen) } ?? .done
     }
 
-    private static func tell(_ error: LoadError) -> ExitCode {
+    private static func tell(_ error: LoadError, _ screen: Screen) -> ExitCode {
         let words = ErrorWords.sentence(error.reason).map { "\($0): \(error.detail ?? "")" } ?? "\(error)"
-        try? FileDescriptor.standardError.write("urlload: \(words)\n")
+        screen.message(words)
         return ExitCode(error)
     }
 

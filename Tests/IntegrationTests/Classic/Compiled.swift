@@ -51,14 +51,16 @@ enum Compiled {
         return ["-swift-version", "5"] + names.map { "\(folder.path)/\($0)" }
     }
 
-    /// Where the modules are, with the C ones beneath them.
+    /// Where the modules are, with the C ones beneath them. What is linked with objects of a sanitized build is built for
+    /// the sanitizer, too.
     private static func layer() -> [String] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: root + "/Sources")) ?? []
         let maps = names.filter { $0.hasPrefix("URLLoadingC") }.flatMap { name in
             ["module.modulemap", "include/module.modulemap"].map { "\(root)/Sources/\(name)/\($0)" }
         }
         let made = "\(built)/URLLoadingCSystem.build/module.modulemap"
-        return ["-I", built + "/Modules"] + (maps + [made]).filter(FileManager.default.fileExists(atPath:)).flatMap { ["-Xcc", "-fmodule-map-file=\($0)"] }
+        let sanitizer = Servers.isSanitized ? ["-sanitize=thread"] : []
+        return sanitizer + ["-I", built + "/Modules"] + (maps + [made]).filter(FileManager.default.fileExists(atPath:)).flatMap { ["-Xcc", "-fmodule-map-file=\($0)"] }
     }
 
     private static func linking() throws -> [String] {

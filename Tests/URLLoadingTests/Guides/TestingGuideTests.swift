@@ -19,6 +19,7 @@ struct TestingGuideTests {
             #expect(origin.requests.map(\.path) == ["/old", "/hello"])
 
             #expect(data.count > 7)
+            try await origin.wait(within: .seconds(5)) { $0.requests == 2 }
             session.invalidateAndCancel()
             try await origin.wait { $0.open == 0 }   // every socket is closed
         }
@@ -66,6 +67,17 @@ struct TestingGuideTests {
             await #expect(throws: LoadError.self) { try await task.value }
             #expect(task.snapshot.received == 3)
         }
+    }
+
+    @Test("a clock and a task that sleeps on it, in turns")
+    func turns() async throws {
+        let clock = ManualClock()
+        let tries = Task { for _ in 1...3 { try await clock.sleep(for: .seconds(60)) } }
+        for _ in 1...3 {                                // three tries, each after its pause
+            try await clock.untilSleeping()
+            clock.advance(by: .seconds(60))
+        }
+        try await tries.value
     }
 
     @Test("what a load went through")

@@ -234,4 +234,57 @@ struct ManualClockTests {
         waiter.cancel()
         await #expect(throws: CancellationError.self) { try await waiter.value }
     }
+
+    /// What `untilSleeping` sees at this moment; `nil` if a task sleeps. Without a suspension: what shares the actor
+    /// cannot run before it returns.
+    @MainActor private func seen(_ clock: ManualClock) async throws -> String? {
+        do { try await clock.untilSleeping(within: .zero) } catch let error as WaitTimedOut { return error.seen }
+        return nil
+    }
+
+    @Test("a sleeper that an advance has woken does not count, until it sleeps again") @MainActor
+    func wokenSleeper() async throws {
+        let clock = ManualClock()
+        let sleeper = Task { @MainActor in
+            // Not `sleep(for:)`, which leaves the actor.
+            for _ in 0..<3 { try await clock.sleep(until: clock.now.advanced(by: .seconds(1))) }
+        }
+        for _ in 0..<3 {
+            try await clock.untilSleeping()
+            clock.advance(by: .seconds(1))
+            let seen = try await seen(clock)
+            #expect(seen?.hasPrefix("0 tasks asleep and 1 woken") == true, "\(String(describing: seen))")
+        }
+        try await sleeper.value
+        #expect(clock.elapsed == .seconds(3))
+    }
+
+    @Test("a sleeper that was cancelled does not count") @MainActor
+    func cancelledSleeper() async throws {
+        let clock = ManualClock()
+        let sleeper = Task { @MainActor in try await clock.sleep(until: clock.now.advanced(by: .seconds(1))) }
+        try await clock.untilSleeping()
+        sleeper.cancel()
+        #expect(try await seen(clock) != nil)
+        await #expect(throws: CancellationError.self) { try await sleeper.value }
+    }
+
+    /// Many at once, as tests run: the loop waited for ever where a woken sleeper counted.
+    @Test("sleeping and advancing in turns comes to an end")
+    func turns() async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<64 {
+                group.addTask {
+                    let clock = ManualClock()
+                    let sleeper = Task { for _ in 0..<50 { try await clock.sleep(for: .seconds(1)) } }
+                    for _ in 0..<50 {
+                        try await clock.untilSleeping()
+                        clock.advance(by: .seconds(1))
+                    }
+                    try await sleeper.value
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
 }

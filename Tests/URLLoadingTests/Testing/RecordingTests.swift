@@ -101,6 +101,162 @@ struct RecordingTests {
         #expect("\(again!)".contains("each exchange is used"))
     }
 
+    // MARK: Tokens
+
+    /// What `refresh` was told, in order: the status of the refusal, or nil for the first token.
+    final class Refusals: Sendable {
+        private let state = Lock<[Status?]>([])
+        var all: [Status?] { state.withLock { $0 } }
+        func add(_ status: Status?) { state.withLock { $0.append(status) } }
+    }
+
+    private final class Issued: Sendable {
+        private let state = Lock(0)
+        var count: Int { state.withLock { $0 } }
+        func next() -> Int {
+            state.withLock { count in
+                count += 1
+                return count
+            }
+        }
+    }
+
+    /// An origin whose pages want the token of the last `POST /token`, and whose first token has run out.
+    static func serveTokens(_ origin: TestOrigin) {
+        let issued = Issued()
+        origin.route("/token") { _ in .ok("t\(issued.next())") }
+        origin.route("/page/*") { request in
+            let good = issued.count
+            guard request.headers[.authorization] == "Bearer t\(good)", good > 0 else {
+                return .status(.unauthorized, headers: [.wwwAuthenticate: "Bearer"], body: .bytes(Array("expired".utf8)))
+            }
+            return .ok("page \(request.path) \(String(decoding: request.body, as: UTF8.self))")
+        }
+    }
+
+    /// A session that gets its tokens by itself, through the same handler.
+    static func tokenSession(
+        _ handler: any ProtocolHandler, _ base: URL, token: String? = "t0", refusals: Refusals
+    ) throws -> Session {
+        var configuration = Configuration.ephemeral
+        configuration.handlers = [handler]
+        let others = Session(configuration)
+        configuration.authentication.bearer = try BearerTokens(for: [base.absoluteString], token: token) { refusal in
+            refusals.add(refusal?.http?.status)
+            let (data, _) = try await others.data(for: Request(url: base.appending(path: "token"), method: .post))
+            return String(decoding: data, as: UTF8.self)
+        }
+        return Session(configuration)
+    }
+
+    /// Records `use` against an origin with tokens, replays it without one, and expects the same of both.
+    private func recordAndReplay(
+        token: String? = "t0", _ use: (Session, URL) async throws -> Void
+    ) async throws -> (Recording, refusals: [Status?]) {
+        let recorder = RecordingHandler(), recorded = Refusals()
+        let (recording, base) = try await withTestOrigin { origin in
+            Self.serveTokens(origin)
+            let session = try Self.tokenSession(recorder, origin.url(), token: token, refusals: recorded)
+            try await use(session, origin.url())
+            await expectEmpty(session)
+            return (try await recorder.finished(), origin.url())
+        }
+        let replay = ReplayHandler(try Recording(text: recording.description)), replayed = Refusals()
+        let session = try Self.tokenSession(replay, base, token: token, refusals: replayed)
+        try await use(session, base)
+        #expect(replay.unused.isEmpty, "\(replay.unused)")
+        #expect(session.connectionsDescription == "empty")
+        await expectEmpty(session)
+        #expect(replayed.all == recorded.all)
+        return (recording, recorded.all)
+    }
+
+    @Test("a request that is sent again with a renewed token is two exchanges, and replays as two")
+    func renewedToken() async throws {
+        let (recording, refusals) = try await recordAndReplay { session, base in
+            try await session.expect(base.appending(path: "page/1"), "page /page/1 ")
+            try await session.expect(base.appending(path: "page/2"), "page /page/2 ")
+        }
+        #expect(recording.exchanges.map { $0.answer?.http?.status.code } == [401, 200, 200, 200])
+        #expect(recording.exchanges.map { $0.url.path } == ["/page/1", "/token", "/page/1", "/page/2"])
+        #expect(recording.exchanges[0].answer?.refusedToken == 0 && recording.exchanges[0].ending == .open)
+        #expect(refusals == [.unauthorized])
+        #expect("\(recording)".hasPrefix("urlloading recording 2\n") && !"\(recording)".contains("Bearer t"))
+    }
+
+    @Test("loads that were refused for one token renew it once in the replay, too, in whatever order they come")
+    func renewedTokenSideBySide() async throws {
+        let (recording, _) = try await recordAndReplay { session, base in
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 1...6 {
+                    group.addTask { try await session.expect(base.appending(path: "page/\(number)"), "page /page/\(number) ") }
+                }
+                try await group.waitForAll()
+            }
+        }
+        // In turns, each load finds a token that was renewed already, and was refused for the first all the same.
+        let replay = ReplayHandler(recording), refusals = Refusals()
+        var base = recording.exchanges[0].url
+        base = try #require(URL(string: "/", relativeTo: base)?.absoluteURL)
+        let session = try Self.tokenSession(replay, base, refusals: refusals)
+        for number in 1...6 { try await session.expect(base.appending(path: "page/\(number)"), "page /page/\(number) ") }
+        #expect(replay.unused.isEmpty && refusals.all == [.unauthorized])
+        await expectEmpty(session)
+    }
+
+    @Test("the body of a request is recorded with each of its exchanges")
+    func renewedTokenWithABody() async throws {
+        @Sendable func request(_ url: URL, streamed: Bool) -> Request {
+            var request = Request(url: url, method: .post)
+            let bytes = Array("body".utf8)
+            request.body = streamed
+                ? .stream { AsyncStream<[UInt8]> { stream in for byte in bytes { stream.yield([byte]) }; stream.finish() } }
+                : .data(Data(bytes))
+            return request
+        }
+        for streamed in [false, true] {
+            let (recording, _) = try await recordAndReplay { session, base in
+                try await session.expect(request(base.appending(path: "page/1"), streamed: streamed), "page /page/1 body")
+            }
+            let bodies = recording.exchanges.filter { $0.url.path == "/page/1" }.map { $0.body?.bytes }
+            #expect(bodies == [Array("body".utf8), Array("body".utf8)], "\(recording)")
+        }
+    }
+
+    @Test("the first token of a session is got in the replay, too; a refresh that fails fails again")
+    func firstAndLastToken() async throws {
+        let (recording, refusals) = try await recordAndReplay(token: nil) { session, base in
+            try await session.expect(base.appending(path: "page/1"), "page /page/1 ")
+        }
+        #expect(recording.exchanges.count == 2 && refusals == [nil])
+
+        let recorder = RecordingHandler(), none = Refusals()
+        let (broken, base) = try await withTestOrigin { origin in
+            origin.route("/page/1") { _ in .status(.unauthorized, headers: [.wwwAuthenticate: "Bearer"]) }
+            origin.route("/token", faults: [.init(.requestHead, .reset)]) { _ in .ok("") }
+            let session = try Self.tokenSession(recorder, origin.url(), refusals: none)
+            await expectFailure(.decisionFailed) { try await session.data(from: origin.url("/page/1")) }
+            await expectEmpty(session)
+            return (try await recorder.finished(), origin.url())
+        }
+        let replay = ReplayHandler(try Recording(text: broken.description))
+        let session = try Self.tokenSession(replay, base, refusals: none)
+        await expectFailure(.decisionFailed) { try await session.data(from: base.appending(path: "page/1")) }
+        #expect(replay.unused.isEmpty && none.all == [.unauthorized, .unauthorized])
+        await expectEmpty(session)
+    }
+
+    @Test("a session without tokens gets a recorded refusal as it is")
+    func refusalWithoutTokens() async throws {
+        let (recording, _) = try await recordAndReplay { session, base in
+            try await session.expect(base.appending(path: "page/1"), "page /page/1 ")
+        }
+        let session = Self.session(ReplayHandler(recording))
+        let status = try await session.load(Request(url: recording.exchanges[0].url)) { response, _ in response.http?.status }
+        #expect(status == .unauthorized)
+        await expectEmpty(session)
+    }
+
     @Test("no secret is in the file, unless it was asked for")
     func secrets() async throws {
         var texts: [String] = []

@@ -15,6 +15,7 @@ struct RecordingTextTests {
         other.url = URL(string: "stub://elsewhere/")
         other.mediaType = MediaType("text/plain; charset=utf-8")
         other.redirect = .init(method: .get, url: URL(string: "stub://third/")!)
+        other.refusedToken = 3
         other.cutFrom = 1_000
         return Recording([
             .init(.post, URL(string: "https://example.org/a?b=c#d")!, headers: ["Accept": "*/*", "Accept": "text/*"],
@@ -103,7 +104,7 @@ struct RecordingTextTests {
         }
     }
 
-    @Test("every line that is damaged is named, or means something", arguments: 1...37)
+    @Test("every line that is damaged is named, or means something", arguments: 1...38)
     func damage(_ number: Int) {
         var lines = Self.everything.description.split(separator: "\n", omittingEmptySubsequences: false)
         guard number < lines.count - 1, !lines[number].isEmpty else { return }
@@ -114,7 +115,8 @@ struct RecordingTextTests {
 
     @Test("what is wrong is said in words", arguments: [
         ("", "line 1: the file ends within a line"),
-        ("urlloading recording 2\n", "line 1: not \"urlloading recording 1\""),
+        ("urlloading recording 3\n", "line 1: not \"urlloading recording 1\", or 2"),
+        ("urlloading recording 2\nrequest GET http://a/\nanswer 401 HTTP/1.1\ntoken -1\nopen\n", "line 4: not a token's number"),
         ("urlloading recording 1\nrequest GET\n", "line 2: not a method and a URL"),
         ("urlloading recording 1\nrequest GET http://a/ at x\nend\n", "line 2: not a number of milliseconds: x"),
         ("urlloading recording 1\nrequest GET http://a/ and so on\nend\n", "line 2: \"and so on\" is too much"),

@@ -1,0 +1,145 @@
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingTesting
+
+/// Waits of the product end at their limit, and say what they saw.
+@Suite(.timeLimit(.minutes(4)))
+struct WaitTests {
+    /// The error of a wait; its words name this file and hold the given ones.
+    private func expectTimeOut(
+        _ words: String..., sourceLocation: SourceLocation = #_sourceLocation, _ wait: () async throws -> Void
+    ) async {
+        do {
+            try await wait()
+            Issue.record("the wait has ended well", sourceLocation: sourceLocation)
+        } catch let error as WaitTimedOut {
+            let text = "\(error)"
+            for word in words + ["WaitTests.swift:", "waited \(error.limit) for "] {
+                #expect(text.contains(word), "\(text)", sourceLocation: sourceLocation)
+            }
+        } catch {
+            Issue.record(error, sourceLocation: sourceLocation)
+        }
+    }
+
+    private static let short = Duration.milliseconds(20)
+
+    @Test("an origin's wait shows its counts and requests")
+    func origin() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/page") { _ in .ok("here") }
+            _ = try await Session(.ephemeral).data(from: origin.url("/page"))
+            await expectTimeOut("the counts of the origin", "requests: 1", "GET /page HTTP/1.1") {
+                try await origin.wait(within: Self.short) { $0.requests == 2 }
+            }
+            await expectTimeOut("requests: 1") { try await origin.wait(within: .zero) { $0.requests == 2 } }
+            // A condition that holds needs no time.
+            try await origin.wait(within: .zero) { $0.requests == 1 }
+        }
+    }
+
+    @Test("an HTTP/2 server's waits show its counts and frames, and a script says what came instead")
+    func http2() async throws {
+        try await withHTTP2TestServer { server in
+            server.script { peer in
+                try await peer.start()
+                let request = try await peer.expectRequest()
+                try await peer.send(.ping())
+                _ = try await peer.expect(.ping, isAck: true)
+                _ = try await peer.expect(.resetStream, stream: request.stream, within: Self.short)
+            }
+            var configuration = Configuration.ephemeral
+            configuration.httpVersions = .http2PriorKnowledge
+            let session = Session(configuration)
+            _ = try? await session.data(from: server.url("/page"))
+            await expectTimeOut("the counts of the server", "accepted: ", "HEADERS") {
+                try await server.wait(within: .zero) { $0.accepted == 9 }
+            }
+            await expectTimeOut("a frame PUSH_PROMISE on connection 1") {
+                _ = try await server.wait(for: .pushPromise, onConnection: 1, within: Self.short)
+            }
+            let complaint = server.complaints.first ?? ""
+            #expect(complaint.hasPrefix("connection 1: expected RST_STREAM within 0.02 seconds, got: "), "\(complaint)")
+        }
+    }
+
+    @Test("an ftp server's wait shows its counts and the verbs of its commands, without a password")
+    func ftp() async throws {
+        try await withFTPTestServer { server in
+            server.put("a.txt", Data("hello".utf8))
+            _ = try await Session(.ephemeral).data(from: server.url("/a.txt"))
+            var words = ""
+            do { try await server.wait(within: Self.short) { $0.transfers == 2 } } catch { words = "\(error)" }
+            #expect(words.contains("the counts of the ftp server") && words.contains("RETR"), "\(words)")
+            let password = server.commands.first { $0.hasPrefix("PASS ") }?.dropFirst(5) ?? ""
+            #expect(!password.isEmpty && !words.contains(password), "\(words)")
+        }
+    }
+
+    @Test("a proxy's waits show its connections and requests")
+    func proxy() async throws {
+        try await withTestProxy(.init(.http)) { proxy in
+            await expectTimeOut("a stalled connection of the proxy", "0 of 0 connections open", "requests: none") {
+                try await proxy.untilStalled(within: Self.short)
+            }
+            try await proxy.untilEmpty(within: .zero)
+        }
+    }
+
+    @Test("a clock's waits show how many tasks sleep and how many loads wait")
+    func clock() async throws {
+        let clock = ManualClock()
+        await expectTimeOut("a task that sleeps", "0 tasks asleep, 0 loads waiting") {
+            try await clock.untilSleeping(within: Self.short)
+        }
+        await expectTimeOut("2 loads that wait for their peers", "0 loads waiting") {
+            try await clock.untilWaiting(2, within: Self.short)
+        }
+    }
+
+    @Test("a script's wait shows the connections made, and what went wrong on them")
+    func scriptedPeer() async throws {
+        let peer = ScriptedPeer([.takeUntil("\r\n\r\n"), .hold, .end])
+        await expectTimeOut("a hold of connection 1", "0 connections made", "1 connections not made") {
+            try await peer.untilHeld(within: Self.short)
+        }
+    }
+
+    @Test("a recorder's waits show the loads and exchanges so far")
+    func recorders() async throws {
+        let recorder = EventRecorder(), recording = RecordingHandler()
+        var configuration = Configuration.ephemeral
+        configuration.observers = [recorder]
+        configuration.handlers = [recording]
+        let session = Session(configuration)
+        try await withTestOrigin { origin in
+            origin.route("/stalls", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
+            origin.route("/page") { _ in .ok("here") }
+            _ = try await session.data(from: origin.url("/page"))
+            let task = session.dataTask(from: origin.url("/stalls"))
+            task.resume()
+            try await origin.wait { $0.stalled == 1 }
+            await expectTimeOut("2 events completed", "/page", "200, 4 bytes") {
+                try await recorder.wait(for: .completed, count: 2, within: Self.short)
+            }
+            await expectTimeOut("the recorded loads", "/page") {
+                try await recorder.wait(within: Self.short) { loads in loads.count == 3 ? loads : nil }
+            }
+            await expectTimeOut("the end of what is recorded", "open exchanges: GET ", "/stalls") {
+                _ = try await recording.finished(within: Self.short)
+            }
+            task.cancel()
+            _ = try await recording.finished()
+        }
+    }
+
+    @Test("cancelling the waiting task ends a wait before its limit")
+    func cancellation() async throws {
+        try await withTestOrigin { origin in
+            let waiter = Task { try await origin.wait { $0.requests == 1 } }
+            waiter.cancel()
+            await #expect(throws: CancellationError.self) { try await waiter.value }
+        }
+    }
+}
