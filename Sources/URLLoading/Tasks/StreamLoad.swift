@@ -54,7 +54,7 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
         let configuration = core.configuration
         super.init(
             idle: configuration.idleTimeout, resource: configuration.resourceTimeout,
-            clock: configuration.clock)
+            connect: configuration.connectTimeout, clock: configuration.clock)
         if let transport { attach(transport.slot) }
         if let error = refusal(predecessor) {
             state.withLock { $0.fail(error) }

@@ -31,6 +31,10 @@ open class StopToken: @unchecked Sendable {
         var others: [PollSlot] = []
     }
 
+    /// When the attempt under way must have succeeded: a moment, `.max` without an attempt or a limit, `.min` once the
+    /// limit is over. While the limit stands still, what is left of it as a negative number.
+    private let attemptDeadline = Atomic<Int64>(.max)
+
     /// Whose time its limits are taken from.
     package let clock: LoopClock
 
@@ -48,6 +52,7 @@ open class StopToken: @unchecked Sendable {
 
     package final func check(_ operation: IOFailure.Operation) throws(IOFailure) {
         if let reason = stopReason { throw IOFailure(.stopped(reason), operation) }
+        if attemptDeadline.load(ordering: .relaxed) == .min { throw IOFailure(.attemptTimedOut, operation) }
     }
 
     /// The first reason wins; returns whether it was this one.
@@ -110,6 +115,70 @@ open class StopToken: @unchecked Sendable {
         attached.withLock { $0.first?.awaitsPeer == true || $0.others.contains { $0.awaitsPeer } }
     }
 
+    // MARK: Attempts
+
+    /// Begins an attempt that fails once its limit, in nanoseconds, is over: the waits of this token are woken then,
+    /// and `check` throws. A token has one attempt at a time.
+    package final func beginAttempt(within limit: Int64) {
+        let (moment, overflows) = clock.now().addingReportingOverflow(limit)
+        guard limit != .max, !overflows else { return }
+        attemptDeadline.store(moment, ordering: .releasing)
+        clock.schedule(AttemptTimer(self, moment), at: moment)
+    }
+
+    /// Ends the attempt.
+    /// - Returns: what is left of its limit, in nanoseconds: 0 if the limit is over, `.max` without one.
+    @discardableResult
+    package final func endAttempt() -> Int64 {
+        timeLeft(attemptDeadline.exchange(.max, ordering: .acquiringAndReleasing))
+    }
+
+    private func timeLeft(_ deadline: Int64) -> Int64 {
+        switch deadline {
+        case .max: .max
+        case .min: 0
+        case ..<0: -deadline
+        default: max(0, deadline - clock.now())
+        }
+    }
+
+    /// From now on the attempt's limit stands still.
+    /// - Returns: what ``continueAttempt(_:)`` goes on with; `nil` if no limit runs.
+    package final func pauseAttempt() -> Int64? {
+        let moment = attemptDeadline.load(ordering: .acquiring)
+        guard moment > 0, moment != .max else { return nil }
+        let paused = -max(1, moment - clock.now())
+        return replaceDeadline(moment, by: paused) ? paused : nil
+    }
+
+    private func replaceDeadline(_ expected: Int64, by desired: Int64) -> Bool {
+        attemptDeadline.compareExchange(expected: expected, desired: desired, ordering: .acquiringAndReleasing).exchanged
+    }
+
+    /// The limit runs again, unless its attempt has ended meanwhile.
+    package final func continueAttempt(_ paused: Int64?) {
+        guard let paused else { return }
+        let moment = clock.now() - paused
+        guard replaceDeadline(paused, by: moment) else { return }
+        clock.schedule(AttemptTimer(self, moment), at: moment)
+    }
+
+    /// Whether an attempt with a limit is under way.
+    package final var isInAttempt: Bool { attemptDeadline.load(ordering: .relaxed) != .max }
+
+    /// What is left of the attempt's limit, in nanoseconds; `nil` without one.
+    package final var attemptTimeLeft: Int64? {
+        let left = timeLeft(attemptDeadline.load(ordering: .relaxed))
+        return left == .max ? nil : left
+    }
+
+    /// A timer stays in its queue until its moment: the attempt may have ended, or another may have begun.
+    fileprivate final func attemptTimerFired(_ moment: Int64) {
+        if replaceDeadline(moment, by: .min) { wake() }
+    }
+
+    // MARK: Idle time
+
     /// The idle clock runs only while we wait for the peer.
     package final func beginIdle() {
         clock.manual?.beganWaiting(self)
@@ -129,4 +198,17 @@ open class StopToken: @unchecked Sendable {
         guard idleLimit != .max else { return }
         idleDeadline.store(.max, ordering: .relaxed)
     }
+}
+
+/// Ends an attempt at the moment its limit is over. It keeps no token alive.
+private final class AttemptTimer: TimerTarget {
+    private weak let token: StopToken?
+    private let moment: Int64
+
+    init(_ token: StopToken, _ moment: Int64) {
+        self.token = token
+        self.moment = moment
+    }
+
+    func timerFired(now: Int64) { token?.attemptTimerFired(moment) }
 }

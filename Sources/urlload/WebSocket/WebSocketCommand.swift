@@ -96,16 +96,17 @@ enum WebSocketCommand {
             return error.code
         } catch {
             guard Signals.exitCode == nil, let error = error as? LoadError else { return .interrupted }
-            return tell(error, screen)
+            return tell(error, socket.url, screen)
         }
         // Its close is waited for.
         let ending = await socket.ended()
-        return ending.error.map { tell($0, screen) } ?? .done
+        return ending.error.map { tell($0, socket.url, screen) } ?? .done
     }
 
-    private static func tell(_ error: LoadError, _ screen: Screen) -> ExitCode {
-        let words = ErrorWords.sentence(error.reason).map { "\($0): \(error.detail ?? "")" } ?? "\(error)"
-        screen.message(words)
+    private static func tell(_ error: LoadError, _ url: URL, _ screen: Screen) -> ExitCode {
+        let sentence = ErrorWords.sentence(error.reason)
+        let words = sentence.map { [$0, error.detail].compactMap { $0 }.joined(separator: ": ") } ?? "\(error)"
+        screen.message("\(AddressText.shown(url)): \(words)")
         return ExitCode(error)
     }
 
