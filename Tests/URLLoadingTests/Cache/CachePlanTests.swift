@@ -280,7 +280,7 @@ import URLLoadingWire
         let head = HTTPHead(status: .notModified, headers: [
             .etag: "\"a\"", .contentLength: "0", .contentEncoding: "gzip", "X-A": "2", .cacheControl: "max-age=9", .connection: "close",
         ])
-        let new = old.updated(by: head, requestTime: Self.now, responseTime: Self.now)
+        let new = old.updated(by: head, from: .unknown, requestTime: Self.now, responseTime: Self.now)
         expect(that: new.headers == [.etag: "\"a\"", .contentLength: "3", "X-A": "2", "X-B": "1", .cacheControl: "max-age=9"])
         expect(that: new.knownRules.age(Self.now) == 0 && new.knownRules.lifetime == 9)
         func isMeant(_ headers: Headers, _ own: Headers = [.etag: "\"a\""]) -> Bool {
@@ -289,7 +289,7 @@ import URLLoadingWire
         expect(that: isMeant([:]) && isMeant([.etag: "\"a\""]) && isMeant([.etag: "W/\"a\""]))
         expect(that: !isMeant([.etag: "\"b\""]) && !isMeant([.etag: "W/\"b\""]) && !isMeant([.etag: "\"a\""], [.lastModified: Self.date(0)]))
         expect(that: !isMeant([.lastModified: Self.date(-5)], [.lastModified: Self.date(0)]))
-        let strong = old.updated(by: HTTPHead(status: .notModified, headers: [.etag: "W/\"a\""]), requestTime: 0, responseTime: 0)
+        let strong = old.updated(by: HTTPHead(status: .notModified, headers: [.etag: "W/\"a\""]), from: .unknown, requestTime: 0, responseTime: 0)
         expect(that: strong.headers[.etag] == "\"a\"")
     }
 
