@@ -1,5 +1,5 @@
-// Whose an answer is and where it came from, as a value that the answer's exchange brings along. Requests of a load that run
-// at once share nothing of it.
+// Whose an answer is and where it came from, as a value that the answer's exchange brings along. Requests of a load
+// that run at once share nothing of it.
 
 import Synchronization
 import URLLoadingIO
@@ -119,8 +119,14 @@ struct AnswerMarks: Sendable, Equatable {
         source = stored.source
     }
 
-    /// The marks of what was made of two answers: those of both. Where they name two owners, no mark says whose it is; two
-    /// servers are a mark that no decision about servers has let pass.
+    /// Of a response that a handler took out of a cache itself; nobody's, if it did not.
+    init(_ response: Response) {
+        owner = response.properties[StoredOwner.self] ?? [:]
+        source = response.properties[StoredSource.self]
+    }
+
+    /// The marks of what was made of two answers: those of both. Where they name two owners, no mark says whose it is;
+    /// two servers are a mark that no decision about servers has let pass.
     mutating func unite(_ other: AnswerMarks) {
         isStorable = isStorable && other.isStorable
         for (name, its) in other.owner {
@@ -134,7 +140,8 @@ struct AnswerMarks: Sendable, Equatable {
     }
 }
 
-/// The marks of every answer that the handlers of one request were given, however many at once and whatever became of them.
+/// The marks of every answer that the handlers of one request were given, however many at once and whatever became of
+/// them.
 final class GatheredMarks: Sendable {
     private let united = Lock(AnswerMarks())
 

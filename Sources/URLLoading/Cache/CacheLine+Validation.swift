@@ -29,11 +29,12 @@ extension CacheLine {
                 cache.storage.remove(stored)
                 return try await load(hop, shared)
             }
-            // A server that a decision alone trusts says nothing for others, and a server with another certificate nothing
-            // for those who believe the first: what both have said is kept for nobody. What a server says to one owner
-            // changes nothing that is stored for others.
+            // A server that a decision alone trusts says nothing for others, and a server with another certificate
+            // nothing for those who believe the first: what both have said is kept for nobody. What a server says to
+            // one owner changes nothing that is stored for others.
             if !isSame { cache.storage.remove(stored) }
-            let updated = stored.updated(by: head, from: provenance.source, requestTime: begun.time, responseTime: cache.now())
+            let updated = stored.updated(
+                by: head, from: provenance.source, requestTime: begun.time, responseTime: cache.now())
             let isKept = isSame && query.isForOwner(of: stored, provenance) && renew(stored, updated)
             shared?.settle(isKept ? .stored : .unstorable)
             return serve(updated, body, besides: isKept ? nil : AnswerMarks(provenance, to: query))
@@ -97,15 +98,17 @@ extension CacheLine {
         switch head.status {
         case .partialContent:
             let provenance = exchange.provenance
-            let updated = stored.updated(by: head, from: provenance.source, requestTime: begun.time, responseTime: cache.now())
-            guard query.isForOwner(of: stored, provenance), isServer(of: stored, exchange), let whole = stored.completed(by: head, at: body.length),
-                let writer = cache.storage.append(to: updated)
+            let updated = stored.updated(
+                by: head, from: provenance.source, requestTime: begun.time, responseTime: cache.now())
+            guard query.isForOwner(of: stored, provenance), isServer(of: stored, exchange),
+                let whole = stored.completed(by: head, at: body.length), let writer = cache.storage.append(to: updated)
             else { break }
             var complete = stored
             (complete.extent, complete.source) = (.beginning(body.length, of: whole), updated.source)
             let tee = CacheTee(exchange, load, complete, cache, writer: writer, decision: nil, shared: shared)
             let answer = HTTPHead(updated, updated.headers)
-            let first = CachedExchange(answer, body, of: stored, part: 0..<body.length, hop.request, load, length: whole)
+            let first = CachedExchange(
+                answer, body, of: stored, part: 0..<body.length, hop.request, load, length: whole)
             return JoinedExchange(answer, first, tee, length: whole)
         case .rangeNotSatisfiable: break
         default: return try await keep(exchange, begun, shared)
@@ -147,7 +150,8 @@ extension CacheLine {
         if !isSame {
             cache.storage.remove(stored)
         } else if query.isForOwner(of: stored, exchange.provenance) {
-            _ = renew(stored, stored.updated(by: head, from: exchange.source, requestTime: begun.time, responseTime: cache.now()))
+            _ = renew(stored, stored.updated(
+                by: head, from: exchange.source, requestTime: begun.time, responseTime: cache.now()))
         }
         return exchange
     }

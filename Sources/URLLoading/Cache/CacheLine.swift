@@ -205,16 +205,22 @@ struct CacheLine: Sendable {
 
     /// What a handler of the caller's gives, and lets be kept (``Response/storagePolicy``). Whether what is kept answers is for
     /// the handler to say: it is asked first.
-    /// - Parameter gathered: the marks of every answer that the handlers of this request were given: what they made of those
-    ///   answers belongs to the same owners.
-    static func keepHandled(_ exchange: any Exchange, _ hop: Load.Hop, for load: Load, _ gathered: GatheredMarks) -> any Exchange {
-        guard let policy = exchange.response.storagePolicy, policy != .notAllowed, exchange.redirect == nil,
+    /// - Parameter gathered: the marks of every answer that the handlers of this request were given: what they made of
+    ///   those answers belongs to the same owners.
+    static func keepHandled(
+        _ exchange: any Exchange, _ hop: Load.Hop, for load: Load, _ gathered: GatheredMarks
+    ) -> any Exchange {
+        let response = exchange.response
+        guard let policy = response.storagePolicy, policy != .notAllowed, exchange.redirect == nil,
             let head = exchange.head, head.status.kind != .redirection, let cache = load.core.cache,
             let line = try? CacheLine(hop, load, cache)
         else { return exchange }
-        let now = cache.now(), marks = gathered.marks
+        let now = cache.now(), given = gathered.marks
+        var marks = given
+        marks.unite(AnswerMarks(response))
         let facts = StoringPlan.Facts(requestTime: now, responseTime: now)
-        guard var stored = StoringPlan.make(line.query, line.key, head, facts), stored.isWhole, stored.bear(marks) else { return exchange }
+        guard var stored = StoringPlan.make(line.query, line.key, head, facts), stored.isWhole, stored.bear(marks)
+        else { return exchange }
         if policy == .allowedInMemoryOnly { stored.isMemoryOnly = true }
         let decision = load.cacheDecision
         let writer = decision == nil ? cache.storage.write(stored, length: exchange.expectedLength) : nil
@@ -224,7 +230,7 @@ struct CacheLine: Sendable {
         }
         return CacheTee(
             exchange, load, stored, cache, writer: writer, decision: decision, shared: nil,
-            isStillMarked: { gathered.marks == marks })
+            isStillMarked: { gathered.marks == given })
     }
 
     /// What was stored of the same is of no use any more.

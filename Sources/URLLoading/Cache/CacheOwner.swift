@@ -1,6 +1,7 @@
-// Whose a stored response is beyond what Vary says: credentials and cookies of the caller, a login of the session, a client
-// certificate, cookies of a store; by which checks its server was believed, and by which way it was reached. Kept among what
-// tells variants apart, under names that no field can have, and as digests: a cache's file is no proof of an identity.
+// Whose a stored response is beyond what Vary says: credentials and cookies of the caller, a login of the session, a
+// client certificate, cookies of a store; by which checks its server was believed, and by which way it was reached.
+// Kept among what tells variants apart, under names that no field can have, and as digests: a cache's file is no proof
+// of an identity.
 
 import URLLoadingIO
 import URLLoadingWire
@@ -14,8 +15,8 @@ enum CacheOwner {
     static let host = "(host)"
     /// The session whose own resolver or proxies led to the server.
     static let route = "(route)"
-    /// Why an address policy keeps a session from a stored response. No mark: where a response came from tells no variants
-    /// apart.
+    /// Why an address policy keeps a session from a stored response. No mark: where a response came from tells no
+    /// variants apart.
     static let address = "(address)"
     /// Other checks than the usual: whoever believes a server by these has nothing for those who would not.
     static let trust = "(trust)"
@@ -34,7 +35,9 @@ enum CacheOwner {
     }
 
     /// Whether it is somebody's by what no request shows.
-    static func isHidden(_ varying: [String: String?]) -> Bool { [cookies, trust, route].contains { (varying[$0] ?? nil) != nil } }
+    static func isHidden(_ varying: [String: String?]) -> Bool {
+        [cookies, trust, route].contains { (varying[$0] ?? nil) != nil }
+    }
 
     fileprivate static let prefix = "session:"
 
@@ -75,20 +78,22 @@ extension CacheQuery {
             guard let cookies else { return false }
             varying[CacheOwner.cookies] = .some(cookies)
         }
-        let login = provenance.carried.login
-        guard login != nil || provenance.hasCertificate else { return true }
+        let login = provenance.carried.login, isCertified = provenance.hasCertificate
+        guard login != nil || isCertified else { return true }
         if let login, login.isAnswer, login.credential.persistence == .none { return false }
         if let login, isOther(login.credential) { return false }
-        guard identity == nil || provenance.hasCertificate else { return true }
-        guard let mark = mark(identity ?? (login?.credential).map(Self.words), isCertified: provenance.hasCertificate) else { return false }
+        guard identity == nil || isCertified else { return true }
+        let who = identity ?? (login?.credential).map(Self.words)
+        guard let mark = mark(who, isCertified: isCertified) else { return false }
         varying[Varying.identity] = .some(mark)
         return true
     }
 
-    /// Whether a credential is not the one that the URL says: netrc or a decision may know another for its user, and who says
-    /// the same URL may know none.
+    /// Whether a credential is not the one that the URL says: netrc or a decision may know another for its user, and
+    /// another caller of the same URL may know none.
     private func isOther(_ credential: Credential) -> Bool {
-        guard identity != nil, case .success(let destination) = request.destination, let user = destination.target.user else { return false }
+        guard identity != nil, case .success(let destination) = request.destination, let user = destination.target.user
+        else { return false }
         return credential.user != user || credential.password != destination.target.password ?? ""
     }
 
@@ -106,7 +111,8 @@ extension CacheQuery {
 
     /// Whether the session's address policy would let this request go where a stored response came from.
     func allows(_ source: AnswerSource) -> Bool {
-        guard let load, !load.core.configuration.addressPolicy.isOpen, case .success(let destination) = request.destination else { return true }
+        guard let load, !load.core.configuration.addressPolicy.isOpen, case .success(let destination) = request.destination
+        else { return true }
         let host = load.core.configuration.addressOverrides.target(of: destination.target.origin).host
         return source.isAllowed(by: load.core.configuration.addressPolicy, to: host)
     }

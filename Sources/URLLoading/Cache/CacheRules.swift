@@ -35,7 +35,7 @@ struct CacheRules: Sendable {
         self.responseTime = responseTime
         let date = headers.date(.date) ?? responseTime
         let lastModified = headers.date(.lastModified)
-        isDecodable = headers.contains(.contentEncoding) && headers[.contentEncoding].map { ContentDecoder.decodes($0) } ?? false
+        isDecodable = headers[.contentEncoding].map { ContentDecoder.decodes($0) } ?? false
         hasValidator = lastModified != nil || headers.contains(.etag)
         // §4.2.3. A Date in our future makes no negative age.
         let apparent = max(0, responseTime - date)

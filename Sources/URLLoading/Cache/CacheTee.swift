@@ -16,8 +16,8 @@ final class CacheTee: Exchange, @unchecked Sendable {
     private var collected: [UInt8] = []
     /// Who waits for it.
     private let shared: SharedFetch?
-    /// Asked before it is stored: false if a handler was given answers meanwhile that belong to others; `nil` for what no
-    /// handler made.
+    /// Asked before it is stored: false if a handler was given answers meanwhile that belong to others; `nil` for what
+    /// no handler made.
     private let isStillMarked: (@Sendable () -> Bool)?
     /// What was read ahead of the caller.
     private var ahead: [Chunk] = []
@@ -28,7 +28,8 @@ final class CacheTee: Exchange, @unchecked Sendable {
 
     init(
         _ inner: any Exchange, _ load: Load, _ stored: StoredResponse, _ cache: SessionCache, writer: (any CacheWriting)?,
-        decision: Decision<CachedResponse, CacheDecision>?, shared: SharedFetch?, isStillMarked: (@Sendable () -> Bool)? = nil
+        decision: Decision<CachedResponse, CacheDecision>?, shared: SharedFetch?,
+        isStillMarked: (@Sendable () -> Bool)? = nil
     ) {
         self.isStillMarked = isStillMarked
         (self.inner, owner, self.stored, self.cache) = (inner, load, stored, cache)
@@ -162,7 +163,8 @@ final class CacheTee: Exchange, @unchecked Sendable {
     }
 
     private func store(_ entry: CachedResponse) -> Bool {
-        guard mayStore, entry.storagePolicy != .notAllowed, entry.data.count <= cache.maximumEntrySize else { return false }
+        guard mayStore, entry.storagePolicy != .notAllowed, entry.data.count <= cache.maximumEntrySize
+        else { return false }
         let isStored = cache.storage.store(stored.altered(by: entry), body: [UInt8](entry.data))
         if !isStored { owner.noteRefusal(of: stored, by: cache.storage) }
         return isStored

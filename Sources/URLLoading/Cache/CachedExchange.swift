@@ -21,8 +21,8 @@ final class CachedExchange: Exchange, @unchecked Sendable {
     ///   - newer: whose an answer is that has changed the fields of the stored response.
     ///   - part: of its body; all of it if there is none.
     init(
-        _ head: HTTPHead, _ body: any StoredBody, of stored: StoredResponse, besides newer: AnswerMarks? = nil, part: Range<Int64>,
-        _ request: Request, _ load: Load, length: Int64? = nil
+        _ head: HTTPHead, _ body: any StoredBody, of stored: StoredResponse, besides newer: AnswerMarks? = nil,
+        part: Range<Int64>, _ request: Request, _ load: Load, length: Int64? = nil
     ) {
         (self.stored, self.newer) = (stored, newer)
         owner = load

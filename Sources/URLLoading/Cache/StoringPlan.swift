@@ -74,7 +74,8 @@ enum StoringPlan {
     /// The key of what a server names; `nil` for another origin's.
     private static func namedKey(_ named: Target, at own: Target, _ host: String?) -> CacheKey? {
         if named.origin == own.origin { return CacheKey(named) }
-        guard let host, named.origin.scheme == own.origin.scheme, named.hostField.elementsEqual(host.utf8) else { return nil }
+        guard let host, named.origin.scheme == own.origin.scheme, named.hostField.elementsEqual(host.utf8)
+        else { return nil }
         return CacheKey(own.origin.scheme, own.hostField, named.originForm)
     }
 }
@@ -106,7 +107,9 @@ extension StoredResponse {
     /// With the fields of a newer answer about the same state (§3.2): all but those that say how the stored bytes are
     /// to be read.
     /// - Parameter source: where the newer answer came from: the fields are of both.
-    func updated(by head: HTTPHead, from source: AnswerSource, requestTime: Double, responseTime: Double) -> StoredResponse {
+    func updated(
+        by head: HTTPHead, from source: AnswerSource, requestTime: Double, responseTime: Double
+    ) -> StoredResponse {
         var updated = self
         if source != self.source { updated.source = self.source.united(with: source) }
         var changed: Set<FieldName> = []

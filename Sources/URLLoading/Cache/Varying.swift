@@ -41,7 +41,9 @@ enum Varying {
         let kept = stored.varying
         if let name = query.stranger(to: kept) { return name }
         // A request that names codings itself gets the bytes as they came, and no other request does.
-        if !query.isPartial, stored.knownRules.isDecodable, stored.isDecoded != query.decodes { return "accept-encoding" }
+        if !query.isPartial, stored.knownRules.isDecodable, stored.isDecoded != query.decodes {
+            return "accept-encoding"
+        }
         if !query.allows(stored.source) { return CacheOwner.address }
         guard !kept.isEmpty, kept.contains(where: { !CacheOwner.names.contains($0.key) }) else { return nil }
         let fields = query.fields

@@ -19,7 +19,10 @@ final class FTPSending {
     private static let pieceSize = 256 * 1024
 
     /// - Parameter length: bytes that the body has; `nil` if that is not known.
-    init(_ socket: any Transport, _ data: any Transport, _ connection: FTPConnection, _ load: Load, length: Int64?, isText: Bool) {
+    init(
+        _ socket: any Transport, _ data: any Transport, _ connection: FTPConnection, _ load: Load, length: Int64?,
+        isText: Bool
+    ) {
         self.length = length
         self.socket = socket
         self.data = data

@@ -33,7 +33,8 @@ struct HTTPHandler: DirectHandler {
                     cookies.attach(to: &prepared)
                 }
                 record = load.emission?.begin(prepared)
-                let exchange = try await lease(prepared, for: load, since: retries.wantsFresh ? firstFresh : nil, record, hop, &talk)
+                let least = retries.wantsFresh ? firstFresh : nil
+                let exchange = try await lease(prepared, for: load, since: least, record, hop, &talk)
                 if !retries.wantsFresh { firstFresh = Connector.next }
                 record = nil
                 if let error = await failure(of: exchange, prepared) {

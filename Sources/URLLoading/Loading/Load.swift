@@ -111,7 +111,8 @@ class Load: LoadControl, @unchecked Sendable {
             let exchange = try await answer(hop, from: line, after: -1, gathered)
             (exchange as? HandlerExchange)?.isOutermost = true
             emission?.answeredLocally(exchange)
-            return exchange is HandlerExchange && core.cache != nil ? CacheLine.keepHandled(exchange, hop, for: self, gathered) : exchange
+            guard exchange is HandlerExchange, core.cache != nil else { return exchange }
+            return CacheLine.keepHandled(exchange, hop, for: self, gathered)
         } catch {
             emission?.failedLocally(error)
             throw error
@@ -129,7 +130,8 @@ class Load: LoadControl, @unchecked Sendable {
         if let direct = line[next] as? any DirectHandler { return try await direct.exchange(hop, for: self) }
         return try await handled(
             by: line[next],
-            ProtocolClient(load: self, hop: hop, line: line, position: next, isOutermost: place < 0, gathered: gathered))
+            ProtocolClient(
+                load: self, hop: hop, line: line, position: next, isOutermost: place < 0, gathered: gathered))
     }
 
     private func handled(by handler: any ProtocolHandler, _ client: ProtocolClient) async throws(LoadError) -> any Exchange {

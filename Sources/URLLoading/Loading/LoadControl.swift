@@ -62,8 +62,8 @@ class LoadControl: StopToken, @unchecked Sendable {
     /// Its connection moves no byte for now, or does again.
     func setResting(_ isResting: Bool, _ route: Route) {}
 
-    /// Where a proxy may be asked again; see `RefusedTunnel`. Requests of a load that run at once take turns: the connection is
-    /// that of the one that takes it.
+    /// Where a proxy may be asked again; see `RefusedTunnel`. Requests of a load that run at once take turns: the
+    /// connection is that of the one that takes it.
     final let refusedTunnel = Lock<RefusedTunnel?>(nil)
 
     /// Where closures are counted that go on although the load no longer waits for them.
@@ -89,7 +89,8 @@ class LoadControl: StopToken, @unchecked Sendable {
         let wasSuspended = suspended.exchange(isSuspended, ordering: .sequentiallyConsistent)
         guard wasSuspended != isSuspended else { return }
         if !isSuspended { restartIdle() }
-        // What waits for the peer looks again, and waits to be resumed; what waited for that, however many of it, goes on.
+        // What waits for the peer looks again, and waits to be resumed; what waited for that, however many of it, goes
+        // on.
         wake()
     }
 

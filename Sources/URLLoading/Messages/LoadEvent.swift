@@ -43,8 +43,8 @@ public enum LoadEvent: Sendable {
     /// What was loaded is in the cache now, whole, and will answer again or be asked about. Not told of what was
     /// there before.
     case stored
-    /// What was loaded may be stored, and the cache cannot keep it: ``ResponseCache/problem`` is this from now on, unless it was
-    /// another before.
+    /// What was loaded may be stored, and the cache cannot keep it: ``ResponseCache/problem`` is this from now on,
+    /// unless it was another before.
     case notStored(ResponseCache.Problem)
     /// What the load did with its time and bytes: the last but one event of every load, exactly once.
     case metrics(LoadMetrics)

@@ -1,7 +1,7 @@
 // The one point that every event of a load passes: from here the session's observers, the sequences of
 // a handle, and the classic delegates hear of it, in the same order. A load that nobody listens to has
-// none, and its events are never made. Used by the load's owner; two requests that a handler has under way at once may tell
-// of their bodies, interim responses, challenges and retries at once.
+// none, and its events are never made. Used by the load's owner; two requests that a handler has under way at once may
+// tell of their bodies, interim responses, challenges and retries at once.
 
 import FoundationEssentials
 import Synchronization

@@ -60,7 +60,8 @@ final class Core: Sendable {
         registry.anchor.set(anchor)
     }
 
-    /// Whether a resolver or a proxy of the configuration's own leads to an origin. The environment's proxies are everybody's.
+    /// Whether a resolver or a proxy of the configuration's own leads to an origin. The environment's proxies are
+    /// everybody's.
     func routesPrivately(_ route: Route) -> Bool {
         guard route.way.isDirect else { return proxies.isConfigured || hasOwnResolver }
         guard hasOwnResolver, case .name = route.origin.host.kind else { return false }

@@ -1,8 +1,8 @@
 import URLLoadingWire
 
 /// What responses are looked up by (RFC 9111 §2): the URL in normal form, without user and fragment. What else tells
-/// variants apart is in ``StoredResponse/varying``, a Host field of the caller's among it: which server answered says the URL
-/// alone, so that no server speaks for the host that it was only called by.
+/// variants apart is in ``StoredResponse/varying``, a Host field of the caller's among it: which server answered says
+/// the URL alone, so that no server speaks for the host that it was only called by.
 struct CacheKey: Hashable, Sendable {
     let text: String
 

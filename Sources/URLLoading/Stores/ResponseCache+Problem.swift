@@ -14,8 +14,9 @@ extension ResponseCache {
             /// The store was damaged. What could still be read was taken over into a new one, and the old one kept as
             /// `cache.sqlite.damaged`.
             case damaged
-            /// A response belongs to one session, or to cookies that are in memory alone, so it must not be in a file; and the
-            /// cache holds nothing in memory. A ``ResponseCache/memoryCapacity`` keeps it, or a ``CookieStore`` with a file.
+            /// A response belongs to one session, or to cookies that are in memory alone, so it must not be in a file;
+            /// and the cache holds nothing in memory. A ``ResponseCache/memoryCapacity`` keeps it, or a ``CookieStore``
+            /// with a file.
             case notHeldInMemory
             /// Anything else.
             case other
@@ -26,7 +27,8 @@ extension ResponseCache {
         public let detail: String
 
         static let notHeldInMemory = Problem(
-            .notHeldInMemory, "responses to one session or to cookies in memory are never written to disk, and memoryCapacity is 0")
+            .notHeldInMemory,
+            "what belongs to one session or to cookies in memory is never written to disk, and memoryCapacity is 0")
 
         init(_ reason: Reason, _ detail: String) {
             self.reason = reason

@@ -119,8 +119,8 @@ open class StopToken: @unchecked Sendable {
         startIdle(since: clock.coarseNow())
     }
 
-    // Of a wait that ends and one that begins at once the order below leaves the deadline of the latter: the one that ends
-    // looks after its store whether another has begun.
+    // Of a wait that ends and one that begins at once the order below leaves the deadline of the latter: the one that
+    // ends looks after its store whether another has begun.
 
     private func startIdle(since start: Int64) {
         idleWaits.add(1, ordering: .sequentiallyConsistent)

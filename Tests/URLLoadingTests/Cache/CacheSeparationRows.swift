@@ -15,6 +15,13 @@ struct CacheSeparationRows {
         return configuration
     }
 
+    /// Another session on the cache of a rig, at the same time.
+    private func beside(_ rig: CacheRig, _ headers: Headers = [:]) -> Configuration {
+        var configuration = with(rig.cache, headers)
+        configuration.wallClock = { rig.clock.now }
+        return configuration
+    }
+
     // MARK: Host
 
     @Test("security 73: a Host field separates stored responses, in a request and in a configuration")
@@ -33,8 +40,8 @@ struct CacheSeparationRows {
             // The host of the URL, said once more, and in other letters.
             try await rig.expect("/", "200 \(own) 0", requests: 3) { $0.headers[.host] = own }
             try await rig.expect("/", "200 one.test 0", requests: 3) { $0.headers[.host] = "ONE.test" }
-            try await withSession(with(rig.cache, [.host: "three.test"])) { try await $0.expect(rig.origin.url(), "three.test") }
-            try await withSession(with(rig.cache)) { try await $0.expect(rig.origin.url(), own) }
+            try await withSession(beside(rig, [.host: "three.test"])) { try await $0.expect(rig.origin.url(), "three.test") }
+            try await withSession(beside(rig)) { try await $0.expect(rig.origin.url(), own) }
             let plain = rig.cache.cachedResponse(for: Request(url: rig.origin.url()))
             #expect(plain?.data == Data(own.utf8))
         }
@@ -71,12 +78,12 @@ struct CacheSeparationRows {
             }
             #expect(rig.requests == 3)
             for sid in ["sid=3", "sid=4"] {
-                try await withSession(with(rig.cache, [.cookie: sid])) { session in
+                try await withSession(beside(rig, [.cookie: sid])) { session in
                     for _ in 0..<2 { try await session.expect(rig.origin.url(), sid) }
                 }
             }
             #expect(rig.requests == 5)
-            try await withSession(with(rig.cache)) { try await $0.expect(rig.origin.url(), "nobody") }
+            try await withSession(beside(rig)) { try await $0.expect(rig.origin.url(), "nobody") }
             #expect(rig.requests == 5)
             let plain = rig.cache.cachedResponse(for: Request(url: rig.origin.url()))
             #expect(plain?.data == Data("nobody".utf8))
@@ -87,7 +94,7 @@ struct CacheSeparationRows {
     func varyingCookie() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") { .ok($0.headers[.cookie] ?? "nobody", headers: [.cacheControl: "max-age=60", .vary: "Cookie"]) }
-            try await withSession(with(rig.cache, [.cookie: "sid=3"])) { session in
+            try await withSession(beside(rig, [.cookie: "sid=3"])) { session in
                 for _ in 0..<2 { try await session.expect(rig.origin.url(), "sid=3") }
             }
             #expect(rig.requests == 1)
@@ -106,8 +113,7 @@ struct CacheSeparationRows {
             }
             _ = try await rig.get()
             rig.clock.advance(10)
-            var own = with(rig.cache)
-            own.wallClock = { rig.clock.now }
+            var own = beside(rig)
             let store = CookieStore()
             store.set(try #require(Cookie(name: "user", value: "ada", domain: "127.0.0.1")))
             own.cookies.storage = .store(store)
@@ -131,10 +137,10 @@ struct CacheSeparationRows {
                 return .ok("secret", headers: [.cacheControl: "max-age=60"])
             }
             let target = try url("http://ada@127.0.0.1:\(rig.origin.port)/")
-            var own = with(rig.cache)
+            var own = beside(rig)
             own.authentication.netrc = .file(netrc)
             try await withSession(own) { try await $0.expect(target, "secret") }
-            try await withSession(with(rig.cache)) { session in
+            try await withSession(beside(rig)) { session in
                 let (_, response) = try await session.data(from: target)
                 #expect(response.http?.status == .unauthorized)
             }

@@ -30,8 +30,8 @@ extension ConnectionPool {
 
     /// A connection for one exchange, whichever version of HTTP its server chooses.
     /// - Parameters:
-    ///   - first: the least number that the connection may have: one that was idle before may be as stale as the last one was.
-    ///     `nil` for any.
+    ///   - first: the least number that the connection may have: one that was idle before may be as stale as the last
+    ///     one was. `nil` for any.
     ///   - inHTTP1: it has no choice, unless it is HTTP/2 that was chosen by the configuration.
     func lease(
         _ route: Route, _ control: LoadControl, since first: Int? = nil, over access: NetworkAccess = .open,

@@ -81,8 +81,8 @@ struct DiskHead: Sendable {
         var end = ByteReader(UnsafeRawBufferPointer(rebasing: bytes.suffix(4)))
         guard end.number(UInt32.self) == BlockSums.sum(content) else { return nil }
         var reader = ByteReader(content)
-        guard let format = reader.number(UInt8.self), Self.formats.contains(format), var response = Self.response(&reader),
-            let file = reader.text(), let count = reader.number(UInt32.self)
+        guard let format = reader.number(UInt8.self), Self.formats.contains(format),
+            var response = Self.response(&reader), let file = reader.text(), let count = reader.number(UInt32.self)
         else { return nil }
         var sums: [UInt32] = []
         for _ in 0..<count {
@@ -133,7 +133,8 @@ struct DiskHead: Sendable {
         guard let count = reader.number(UInt8.self), Int(count) <= AnswerSource.most else { return nil }
         var addresses: [SocketAddress] = []
         for _ in 0..<count {
-            guard let octets = reader.raw(), let port = reader.number(UInt16.self), let address = SocketAddress(octets: Array(octets), port: port)
+            guard let octets = reader.raw(), let port = reader.number(UInt16.self),
+                let address = SocketAddress(octets: Array(octets), port: port)
             else { return nil }
             addresses.append(address)
         }
