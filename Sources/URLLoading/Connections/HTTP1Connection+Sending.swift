@@ -15,6 +15,8 @@ struct HTTP1Sending {
     var body: OutgoingBodyReader?
     /// Bytes at the front of the body that are framed and not yet written.
     var framed = 0
+    /// The length of the whole body in bytes; nil if it is not known.
+    var length: Int64?
     /// The body waits for a 100 (RFC 9110 §10.1.1).
     var expectsContinue = false
     /// The transport cannot send files: they are read into memory.
@@ -64,6 +66,7 @@ extension HTTP1Connection {
         phase = .waiting
         answer = nil
         sending.end()
+        sending.length = request.body.map(\.length) ?? 0
         traffic = HTTP1Traffic()
         try write { codec, output throws(WireViolation) in
             if exchanges > 1 { try codec.startNextExchange() }
@@ -269,7 +272,7 @@ extension HTTP1Connection {
         sending.outputSent = 0
         if sending.unreported > 0 {
             traffic.content += Int64(sending.unreported)
-            control.sent(sending.unreported)
+            control.sent(ByteCount(count: sending.unreported, total: traffic.content, expected: sending.length))
         }
         sending.unreported = 0
         return nil
@@ -292,9 +295,9 @@ extension HTTP1Connection {
         case .success(.moved(let moved)):
             note(&sending, moved)
             traffic.sent += Int64(moved)
-            if isBody {
+            if isBody, moved > 0 {
                 traffic.content += Int64(moved)
-                control.sent(moved)
+                control.sent(ByteCount(count: moved, total: traffic.content, expected: sending.length))
             }
             return true
         case .success(.blocked(let interest)):

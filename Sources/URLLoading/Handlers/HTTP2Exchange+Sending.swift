@@ -7,6 +7,8 @@ import URLLoadingWire
 
 struct HTTP2Sending {
     var body: OutgoingBodyReader?
+    /// The length of the whole body in bytes; nil if it is not known.
+    var length: Int64?
     /// Bytes that the connection holds and has not written.
     var queued = 0
     var mayGoOn = false
