@@ -81,7 +81,7 @@ public struct LoadError: Error, Sendable, CustomStringConvertible {
 
     public var description: String {
         var text = reason.name
-        if let host = url?.host() { text += " (\(phase.rawValue), \(host))" } else { text += " (\(phase.rawValue))" }
+        if let host = url?.shownHost { text += " (\(phase.rawValue), \(host))" } else { text += " (\(phase.rawValue))" }
         if let detail { text += ": \(detail)" }
         return text
     }

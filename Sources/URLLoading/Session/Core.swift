@@ -37,7 +37,8 @@ final class Core: Sendable {
         handlers = HandlerLine(configuration)
         proxies = ProxyPlan(
             configuration.proxies, configuration.addressOverrides,
-            waitsForQuestions: configuration.authentication.methods(isProxy: true)?.contains(.basic) == false)
+            waitsForQuestions: configuration.authentication.waitsForProxyChallenge
+                || configuration.authentication.methods(isProxy: true)?.contains(.basic) == false)
         authenticator = Authenticator(configuration)
         cache = SessionCache.make(configuration)
         let cookies = CookieJar(configuration), strictTransport = StrictTransportRules(configuration)

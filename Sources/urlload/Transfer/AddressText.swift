@@ -1,6 +1,7 @@
 // From what was typed to a URL.
 
 import FoundationEssentials
+import URLLoadingWire
 
 enum AddressText {
     /// A URL without a scheme gets https; one of this machine, where certificates are rare, http.
@@ -23,10 +24,15 @@ enum AddressText {
     /// The URL without its userinfo: for messages and reports, which end up in logs.
     static func shown(_ url: URL) -> String {
         let text = url.absoluteString
+        // Where the grammar does not say where a password ends, more is left out.
+        guard (try? URIReference(text)) != nil else { return inMessage(text) }
         guard let colon = text.firstIndex(of: ":"), text[colon...].hasPrefix("://") else { return text }
         let start = text.index(colon, offsetBy: 3)
         let end = text[start...].firstIndex { "/?#".contains($0) } ?? text.endIndex
         guard let at = text[start..<end].lastIndex(of: "@") else { return text }
         return String(text[..<start] + text[text.index(after: at)...])
     }
+
+    /// A URL, or what was typed in place of one, in a message: without userinfo and secret parameters.
+    static func inMessage(_ text: String) -> String { Secrets.hidden(inURL: text) }
 }
