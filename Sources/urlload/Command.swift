@@ -45,6 +45,7 @@ enum Command {
             return error.code
         }
         for complaint in memory.complaints { screen.message(complaint) }
+        if let problem = options.login.netrc?.problem { screen.message("warning: \(problem)") }
         configuration.cookies.storage = .store(memory.cookies)
         configuration.strictTransport.storage = .store(memory.hsts)
         let session = Session(configuration)
@@ -104,7 +105,7 @@ enum Command {
     private static func tell(_ report: Report, _ options: Options, _ screen: Screen) -> ExitCode {
         let code = report.failure?.exit ?? .done
         if let failure = report.failure, code != .brokenPipe, Signals.exitCode == nil {
-            let address = failure.exit == .write || failure.exit == .read ? "" : (report.effectiveURL ?? report.url) + ": "
+            let address = failure.exit == .write || failure.exit == .read ? "" : AddressText.inMessage(report.effectiveURL ?? report.url) + ": "
             screen.message(address + ErrorWords.make(failure))
         }
         if code == .done, let page = ErrorWords.savedPage(report) { screen.message(page) }

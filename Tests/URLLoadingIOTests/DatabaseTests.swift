@@ -22,4 +22,19 @@ import URLLoadingIO
         }
         #expect(found == ["ä\0b"])
     }
+
+    @Test("no connection moves the log by itself")
+    func automaticCheckpoints() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("database-\(UUID())")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let database = try Database(path: folder.appendingPathComponent("a.sqlite").path)
+        let pragma = try database.statement("PRAGMA wal_autocheckpoint")
+        var pages: Int64 = -1
+        try pragma.each { () throws(DatabaseFailure) in
+            pages = pragma.integer(0)
+            return true
+        }
+        #expect(pages == 0)
+    }
 }

@@ -44,6 +44,8 @@ import URLLoading
         #expect(digest.methods == [.digest] && digest.proxyMethods == [.negotiate, .digest, .ntlm, .basic])
         let proxy = try parse("--proxy-digest", "--proxy-ntlm").settings([])
         #expect(proxy.methods == nil && proxy.proxyMethods == [.digest, .ntlm])
-        #expect(try parse("--proxy-digest", "--proxy-anyauth").settings([]).proxyMethods == nil)
+        let any = try parse("--proxy-digest", "--proxy-anyauth").settings([])
+        #expect(any.proxyMethods == nil && any.waitsForProxyChallenge)
+        #expect(try !parse("--proxy-user", "a:b").settings([]).waitsForProxyChallenge)
     }
 }

@@ -88,4 +88,38 @@ struct TranscriptTests {
         #expect(told.joined().contains("sec") == false)
         #expect(told.contains("< Set-Cookie: [hidden]"))
     }
+
+    @Test func passwordsAndTokensOfURLsAreHiddenInHeads() {
+        let head = """
+            HTTP/1.1 302 Found\r
+            Location: https://ada:s3cret@a.test/cb?code=s3cret&page=2#access_token=s3cret\r
+            Content-Location: //ada:s3cret@a.test/\r
+            Refresh: 0; url=https://ada:s3cret@a.test/\r
+            Link: <https://ada:s3cret@a.test/?sig=s3cret>; rel=next\r
+            X-Amz-Security-Token: s3cret\r
+            \r
+
+            """
+        let request = "GET /?token=s3cret HTTP/1.1\r\nReferer: http://ada:s3cret@a.test/\r\nX-Goog-Api-Key: s3cret\r\n\r\n"
+        for showsSecrets in [false, true] {
+            var transcript = Transcript(showsBodies: true, showsSecrets: showsSecrets)
+            let told = tell(&transcript, [
+                .connected("tcp(1)", connection: 1), .sent(Array(request.utf8), connection: 1), .received(Array(head.utf8), connection: 1),
+                .head("GET /?token=s3cret", ["Location": "http://ada:s3cret@b.test/", "X-Api-Key": "s3cret"], isSent: true, connection: 1),
+            ])
+            #expect(told.joined().contains("s3cret") == showsSecrets, "\(told)")
+            guard !showsSecrets else { continue }
+            #expect(told.contains("> GET /?token=(removed) HTTP/1.1"))
+            #expect(told.contains("< Location: https://a.test/cb?code=(removed)&page=2#access_token=(removed)"))
+        }
+    }
+
+    @Test func aLocationCutOffHidesItsPasswordToo() {
+        var transcript = Transcript(showsBodies: true, showsSecrets: false)
+        let told = tell(&transcript, [
+            .sent(Array("GET / HTTP/1.1\r\n\r\n".utf8), connection: 1),
+            .received(Array("HTTP/1.1 302 Found\r\nLocation: https://ada:sec".utf8), connection: 1), .closed(connection: 1),
+        ])
+        #expect(told.joined().contains("sec") == false, "\(told)")
+    }
 }

@@ -48,6 +48,9 @@ enum AuthenticationOffer: Sendable {
         }
     }
 
+    /// Whether a login of this space answers it.
+    func opens(_ space: ProtectionSpace) -> Bool { method == space.method && realm == space.realm }
+
     /// Only for requests whose body is known before it is sent.
     var needsBody: Bool {
         if case .digest(let challenge) = self { challenge.needsBody } else { false }

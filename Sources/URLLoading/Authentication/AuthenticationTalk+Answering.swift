@@ -23,8 +23,8 @@ extension AuthenticationTalk {
     ) async throws(LoadError) -> Login? {
         guard rounds < Self.mostRounds else { return nil }
         rounds += 1
-        let offers = AuthenticationOffer.make(head, isProxy: place.isProxy, allowed: authenticator.settings.methods(isProxy: place.isProxy))
-            .filter { mayTake($0, at: place) }
+        let all = AuthenticationOffer.make(head, isProxy: place.isProxy, allowed: authenticator.settings.methods(isProxy: place.isProxy))
+        let offers = all.filter { mayTake($0, at: place) }
         guard !offers.isEmpty else { return nil }
         var side = before
         defer { if place.isProxy { proxies[place] = side } else { origin = side } }
@@ -32,23 +32,25 @@ extension AuthenticationTalk {
             if used.renew(from: offers) { return used }
             side.login = nil
             let wasSaid = place.isProxy || legs?.hasSpoken ?? true
-            if wasSaid {
-                side.failures += 1
-                side.refused.append(used.credential)
-            }
+            if wasSaid { side.refuse(used.credential, in: used.space, strength: used.strength) }
             if used.isTicket { side.hasTriedTicket = true }
-            // What was not said, because others share the way, is good elsewhere; but not a ticket that has ended.
-            if wasSaid || used.isTicket { authenticator.forget(used) }
+            // What was not said, because others share the way, is good elsewhere; but not a ticket that has ended. A
+            // challenge of another protection space, which the path of this request is in, says nothing of this login.
+            let isItsSpace = all.contains { $0.opens(used.space) }
+            if wasSaid && isItsSpace || used.isTicket { authenticator.forget(used) }
         } else if let own = basicRefused {
             basicRefused = nil
-            side.failures += 1
-            if case .basic? = offers.first { side.refused.append(own) }
+            if case .basic? = offers.first {
+                for offer in offers where offer.method == .basic { side.refuse(own, in: place.space(offer), strength: offer.strength) }
+            } else {
+                for realm in Set(offers.map(\.realm)) { side.failures[realm, default: 0] += 1 }
+            }
         }
         // Another load may have found out meanwhile.
-        if let newer = authenticator.login(at: place, path: place.isProxy ? "/" : path, url: place.isProxy ? own : given),
-            offers.contains(where: { $0.method == newer.space.method && $0.realm == newer.space.realm }),
-            !side.refused.contains(where: { $0.proves(sameAs: newer.credential) })
-        { return newer }
+        let newer = authenticator.login(at: place, path: place.isProxy ? "/" : path, url: place.isProxy ? own : given) { login in
+            offers.contains { $0.opens(login.space) } && !side.forbids(login.credential, in: login.space, strength: login.strength)
+        }
+        if let newer { return newer }
         return try await choose(offers, &side, place, response, own ?? (place.isProxy ? nil : given))
     }
 
@@ -77,11 +79,10 @@ extension AuthenticationTalk {
             var failure: LoadError?
             asking: while true {
                 let proposed = try await propose(offer, space, given)
-                let isRefused = proposed.map { proposed in side.refused.contains { $0.proves(sameAs: proposed) } } ?? false
                 var decision = ChallengeDecision.performDefaultHandling
                 if asks {
                     decision = try await load.decide(Challenge(
-                        space: space, proposedCredential: proposed, previousFailureCount: side.failures,
+                        space: space, proposedCredential: proposed, previousFailureCount: side.failures[space.realm] ?? 0,
                         failureResponse: response, error: failure))
                 }
                 switch decision {
@@ -93,14 +94,15 @@ extension AuthenticationTalk {
                 case .performDefaultHandling:
                     asks = false
                     guard let proposed else { break asking }
-                    guard !isRefused, !authenticator.isWeaker(offer, at: place) else { return nil }
+                    guard !side.forbids(proposed, in: space, strength: offer.strength), !authenticator.isWeaker(offer, at: place)
+                    else { return nil }
                     if let login = Login(offer, space, proposed, isOfURL: proposed == given, path: path, instead: own) { return noted(login) }
                     break asking
                 case .use(let credential):
                     if let login = Login(offer, space, credential, isOfURL: false, path: path, isAnswer: true, instead: own) { return noted(login) }
                     rounds += 1
                     guard rounds < Self.mostRounds else { return nil }
-                    side.failures += 1
+                    side.failures[space.realm, default: 0] += 1
                     failure = LoadError(
                         .badDecision, phase: .deciding, party: .local, detail: "\(space.method) cannot say this credential")
                 }

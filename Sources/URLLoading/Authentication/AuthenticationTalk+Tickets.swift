@@ -18,10 +18,10 @@ extension AuthenticationTalk {
         }
         guard asks else { return nil }
         let stored = try await stored(space).flatMap { stored in
-            side.refused.contains { $0.proves(sameAs: stored) } ? nil : stored
+            side.forbids(stored, in: space, strength: AuthenticationOffer.negotiate.strength) ? nil : stored
         }
         let decision = try await load.decide(Challenge(
-            space: space, proposedCredential: stored, previousFailureCount: side.failures, failureResponse: response))
+            space: space, proposedCredential: stored, previousFailureCount: side.failures[space.realm] ?? 0, failureResponse: response))
         switch decision {
         case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
         case .accept, .present: throw LoadError(.badDecision, phase: .deciding, party: .local, detail: "a credential is wanted")

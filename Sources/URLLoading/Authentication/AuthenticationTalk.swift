@@ -2,7 +2,7 @@
 // for requests that meet a challenge, or are known to meet one.
 //
 // Rule 1: what is said to the origin and what to a proxy have nothing in common (RFC 9110 §11.7).
-// Rule 2: without a decision no way is taken that is weaker than the one that failed.
+// Rule 2: without a decision no scheme is used that is weaker than one that the same protection space refused.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -17,13 +17,24 @@ final class AuthenticationTalk: @unchecked Sendable {
         /// The number of the bearer token that was sent.
         var issue: Int?
         var hasRenewedToken = false
-        var failures = 0
-        var refused: [Credential] = []
+        private(set) var refusals: [CredentialRefusal] = []
+        /// How many attempts failed, by realm: those of another protection space are not this one's.
+        var failures: [String?: Int] = [:]
         /// The tickets in this user's cache were tried, and who was no user of a KDC.
         var hasTriedTicket = false
         var unknownUsers: [Credential] = []
         /// A decision took the response that asks as the result.
         var goesOnWithout = false
+
+        mutating func refuse(_ credential: Credential, in space: ProtectionSpace, strength: Int) {
+            refusals.append(CredentialRefusal(credential: credential, space: space, strength: strength))
+            failures[space.realm, default: 0] += 1
+        }
+
+        /// Whether sending a credential in this way says nothing new, or the same secret in a weaker way than was refused.
+        func forbids(_ credential: Credential, in space: ProtectionSpace, strength: Int) -> Bool {
+            refusals.contains { $0.isRepeated(by: credential, in: space) || $0.isWeakened(by: credential, in: space, strength: strength) }
+        }
     }
     var origin = Side()
     /// Each proxy on the way may ask.
@@ -228,7 +239,7 @@ final class AuthenticationTalk: @unchecked Sendable {
         proxies[place] = side
         let given = proxy.credential
         // Sent unasked as Basic already.
-        if proxy.login == nil, !proxy.waitsForQuestion, side.refused.isEmpty { basicRefused = given }
+        if proxy.login == nil, !proxy.waitsForQuestion, side.refusals.isEmpty { basicRefused = given }
         rest(true)
         defer { rest(false) }
         guard let login = try await answer(side, place, head, response, given) else { return false }

@@ -49,8 +49,8 @@ final class Authenticator: Sendable {
 
     private struct Known: Sendable {
         var logins: [Place: [Login]] = [:]
-        /// Of the strongest way that was ever taken to a place: no weaker one is taken unasked (security 65).
-        var strengths: [Place: Int] = [:]
+        /// The strongest scheme that opened each protection space: no weaker one is used there unasked (security 65).
+        var strengths: [Place: SpaceStrengths] = [:]
         /// How often a store has forgotten something.
         var removals = 0
     }
@@ -88,14 +88,21 @@ final class Authenticator: Sendable {
 
     // MARK: Logins
 
-    /// What a request gets unasked: of the logins that cover its path the one that covers it most closely.
-    /// - Parameter url: the credential in the request's URL, or a proxy's address; with one, no other is good for it, but
-    ///   what was found in its place.
-    func login(at place: Place, path: String, url: Credential?) -> Login? {
+    /// What a request gets unasked: of the logins that cover its path the one that covers it most closely, and of equal
+    /// ones the newest.
+    /// - Parameters:
+    ///   - url: the credential in the request's URL, or a proxy's address; with one, no other is good for it, but what was
+    ///     found in its place.
+    ///   - isWanted: called under the lock.
+    func login(at place: Place, path: String, url: Credential?, where isWanted: (Login) -> Bool = { _ in true }) -> Login? {
         guard isInUse else { return nil }
         return known.withLock { known in
-            let fitting = (known.logins[place] ?? []).filter { $0.serves(url) }
-            return fitting.compactMap { login in login.coverage(of: path).map { (login, $0) } }.max { $0.1 < $1.1 }?.0
+            var best: (login: Login, coverage: Int)?
+            for login in known.logins[place] ?? [] where login.serves(url) && isWanted(login) {
+                guard let coverage = login.coverage(of: path), coverage >= best?.coverage ?? 0 else { continue }
+                best = (login, coverage)
+            }
+            return best?.login
         }
     }
 
@@ -138,7 +145,7 @@ final class Authenticator: Sendable {
             if logins.isEmpty, known.logins.count >= Self.mostPlaces { known.logins.removeAll() }
             if known.strengths.count >= Self.mostStrengths { known.strengths.removeAll() }
             known.logins[place] = logins + [login]
-            known.strengths[place] = max(known.strengths[place] ?? 0, login.strength)
+            known.strengths[place, default: SpaceStrengths()].note(login.strength, realm: login.space.realm)
             return true
         }
         flag.store(true, ordering: .relaxed)
@@ -167,9 +174,9 @@ final class Authenticator: Sendable {
         }
     }
 
-    /// Whether a stronger way was taken to this place before.
+    /// Whether a stronger scheme opened the protection space of this offer before.
     func isWeaker(_ offer: AuthenticationOffer, at place: Place) -> Bool {
-        known.withLock { offer.strength > 0 && offer.strength < $0.strengths[place] ?? 0 }
+        known.withLock { offer.strength > 0 && offer.strength < $0.strengths[place]?.strength(realm: offer.realm) ?? 0 }
     }
 
     // MARK: Credentials

@@ -1,4 +1,5 @@
 public import FoundationEssentials
+import URLLoadingIO
 
 extension Configuration {
     /// How the loads of a session prove who they are: where credentials come from when nobody is asked
@@ -22,6 +23,15 @@ extension Configuration {
         /// User and password of a ``Proxy`` are said unasked as ``Challenge/Method/basic``. Where that is not among these they
         /// are said when the proxy asks, in a way that is. SOCKS has its own, which nothing here changes.
         public var proxyMethods: Set<Challenge.Method>?
+        /// Whether user and password of a ``Proxy`` wait until the proxy asks (407); `false` by default: they are sent with the
+        /// first request, as ``Challenge/Method/basic``.
+        ///
+        /// ```swift
+        /// configuration.authentication.waitsForProxyChallenge = true   // a proxy that offers Digest never sees the password
+        /// ```
+        /// The strongest method that the proxy offers, and ``proxyMethods`` allows, is used then, at the cost of one more
+        /// exchange with each proxy and session. SOCKS is not affected.
+        public var waitsForProxyChallenge = false
         /// A file of users and passwords, as `ftp` and `curl` read it; `nil`, the default, for none.
         public var netrc: Netrc?
         /// Tokens for some origins, and how to get new ones; `nil` for none.
@@ -51,4 +61,17 @@ public struct Netrc: Sendable, Hashable {
 
     /// - Parameter url: a `file` URL.
     public static func file(_ url: URL) -> Netrc { Netrc(path: url.path(percentEncoded: false)) }
+
+    /// What is wrong with the file, for people: other users may read it, or one of them owns it. `nil` if it is this user's
+    /// alone, or not there. It is read all the same.
+    ///
+    /// ```swift
+    /// if let problem = Netrc.standard.problem { log.warning("\(problem)") }
+    /// ```
+    /// Looks at the file each time, and may block for that.
+    public var problem: String? {
+        let path = path ?? NetrcReader.standardPath
+        guard PrivateFolder.isOpenToOthers(path) else { return nil }
+        return "\(path): other users can read the passwords in it, or write to it; chmod 600 makes it yours alone"
+    }
 }

@@ -3,12 +3,19 @@
 
 import FoundationEssentials
 import Glibc
+import Synchronization
 import URLLoadingIO
 
 final class CredentialFile: Sendable {
     private let path: String
+    private var folder: String { path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "." }
+    private let trouble = Lock<String?>(nil)
 
     init(_ path: String) { self.path = path }
+
+    /// What went wrong first; `nil` if nothing did.
+    var problem: String? { trouble.withLock { $0 } }
+    private func report(_ words: String) { trouble.withLock { $0 = $0 ?? "\(path): \(words)" } }
 
     static var standardURL: URL {
         URL(filePath: StorageFolders.state + "/credentials.json")
@@ -32,7 +39,7 @@ final class CredentialFile: Sendable {
         case table(CredentialTable)
         /// Bytes of ours that are no table.
         case damaged
-        /// Others may write to it, it is larger than any of ours, or it cannot be read: it is left as it is.
+        /// Others may write to it or to its folder, it is larger than any of ours, or it cannot be read: it is left as it is.
         case foreign
     }
 
@@ -43,11 +50,18 @@ final class CredentialFile: Sendable {
 
     private func content() -> Content {
         let file: FileWriter, size: Int64
-        do throws(IOFailure) { (file, size) = try FileWriter.reopen(path) } catch {
+        do throws(IOFailure) {
+            guard try PrivateFolder.isUsable(folder) else { return .table(CredentialTable()) }
+            (file, size) = try FileWriter.reopen(path)
+        } catch {
             if case .system(ENOENT) = error.code { return .table(CredentialTable()) }
+            report(error.isForeign ? "it, or its folder, is not this user's alone" : "it cannot be read")
             return .foreign
         }
-        guard size <= Self.mostBytes else { return .foreign }
+        guard size <= Self.mostBytes else {
+            report("it is too large")
+            return .foreign
+        }
         var bytes = [UInt8](repeating: 0, count: Int(size))
         guard let count = bytes.withUnsafeMutableBytes({ room in try? file.read(into: room, at: 0) }) else { return .foreign }
         guard let records = try? JSONDecoder().decode([Record].self, from: Data(bytes[..<count])) else { return .damaged }
@@ -66,10 +80,14 @@ final class CredentialFile: Sendable {
     /// Returns whether it was written. What cannot be read is not written over: it is somebody's.
     @discardableResult
     func change(_ change: (inout CredentialTable) -> Void) -> Bool {
-        let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
-        try? FileManager.default.createDirectory(
-            atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        guard let lock = FileLock(path + ".lock") else { return false }
+        do throws(IOFailure) { try PrivateFolder.make(folder) } catch {
+            report(error.isForeign ? "its folder is not this user's alone" : "its folder cannot be made")
+            return false
+        }
+        guard let lock = FileLock(path + ".lock") else {
+            report("it cannot be locked")
+            return false
+        }
         defer { withExtendedLifetime(lock) {} }
         var content = content()
         if case .damaged = content {
@@ -78,7 +96,11 @@ final class CredentialFile: Sendable {
         }
         guard case .table(var table) = content else { return false }
         change(&table)
-        return (try? write(table, in: folder)) != nil
+        guard (try? write(table, in: folder)) != nil else {
+            report("it cannot be written")
+            return false
+        }
+        return true
     }
 
     private func write(_ table: CredentialTable, in folder: String) throws {

@@ -15,8 +15,8 @@ import URLLoadingIO
 /// ``Challenge/Method/any``; then for one of the same server for any method and without a realm. All calls are
 /// synchronous, from any task; those that read or write the file may block. Processes that share a file wait for each
 /// other, and each call sees what the others have written. It does not encrypt: its file is readable by its owner
-/// alone (0600), and replaced in one step. One that others may write to, or of more than 4 MiB, is neither read nor written
-/// over; one that is no store's is put aside (`.damaged`) when there is something to keep. Of one server a session keeps at
+/// alone (0600), and replaced in one step. One that others may write to, or whose folder they may write to, or of more than
+/// 4 MiB, is neither read nor written over (``problem``); one that is no store's is put aside (`.damaged`) when there is something to keep. Of one server a session keeps at
 /// most 32 spaces by itself.
 public final class CredentialStore: Sendable, CustomStringConvertible {
     /// Of this user and this program: `credentials.json` in `$XDG_STATE_HOME/<program>`, or in `~/.local/state/<program>`. Not made
@@ -86,6 +86,9 @@ public final class CredentialStore: Sendable, CustomStringConvertible {
         }
         return table
     }
+
+    /// What went wrong with the file first, for people; `nil` if nothing did, or there is none.
+    public var problem: String? { file?.problem }
 
     /// How many spaces there are, and nothing of them.
     public var description: String { "\(table.credentials.count) protection spaces\(file == nil ? "" : ", with a file")" }

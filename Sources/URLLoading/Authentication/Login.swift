@@ -18,6 +18,9 @@ final class Login: Sendable {
     let strength: Int
     /// What the paths of requests begin with that get it unasked.
     let paths: [String]
+    /// The folder of the path that it was asked for: below it this login goes before those of folders above it, whatever
+    /// `paths` says.
+    private let folder: String
     private enum Scheme: Sendable { case fixed(String), digest, negotiate, ntlm }
     private let scheme: Scheme
     private let digest: Lock<DigestUse?>
@@ -33,6 +36,7 @@ final class Login: Sendable {
         _ offer: AuthenticationOffer, _ space: ProtectionSpace, _ credential: Credential, isOfURL: Bool, path: String, isAnswer: Bool = false,
         instead: Credential? = nil
     ) {
+        folder = String(path[..<(path.lastIndex(of: "/").map { path.index(after: $0) } ?? path.endIndex)])
         switch offer {
         case .basic:
             guard credential.token == nil, let value = BasicAuthorization.value(user: credential.user, password: credential.password)
@@ -40,7 +44,7 @@ final class Login: Sendable {
             scheme = .fixed(value)
             digest = Lock(nil)
             // RFC 7617 §2.2.
-            paths = [String(path[..<(path.lastIndex(of: "/").map { path.index(after: $0) } ?? path.endIndex)])]
+            paths = [folder]
         case .bearer:
             guard let token = credential.token, let value = BearerAuthorization.value(token: token) else { return nil }
             scheme = .fixed(value)
@@ -186,7 +190,12 @@ final class Login: Sendable {
 
     /// How much of a path is covered; `nil` if none of it is.
     func coverage(of path: String) -> Int? {
-        paths.filter { path == $0 || path.hasPrefix($0.hasSuffix("/") ? $0 : $0 + "/") }.map(\.utf8.count).max()
+        guard let count = paths.filter({ Self.isPath($0, of: path) }).map(\.utf8.count).max() else { return nil }
+        return Self.isPath(folder, of: path) ? max(count, folder.utf8.count) : count
+    }
+
+    private static func isPath(_ part: String, of path: String) -> Bool {
+        path == part || path.hasPrefix(part.hasSuffix("/") ? part : part + "/")
     }
 
     static func kind(_ hash: DigestChallenge.Hash) -> DigestHash {

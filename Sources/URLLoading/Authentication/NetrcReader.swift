@@ -24,7 +24,7 @@ final class NetrcReader: Sendable {
         return Credential(user: user ?? entry.login ?? "", password: password)
     }
 
-    private static var standardPath: String {
+    static var standardPath: String {
         Environment.value("NETRC") ?? (Environment.value("HOME") ?? "") + "/.netrc"
     }
 

@@ -18,6 +18,22 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         var spare: [ChunkStorage] = []
         /// Connections of several streams.
         var shared: Sharing
+
+        /// Since when the connection has been idle that has been so for longest.
+        var oldestIdle: Int64? {
+            let resting = shared.connections.filter { $0.streamCount == 0 }.map(\.restsSince).min()
+            return [pool.oldestIdle, resting].compactMap(\.self).min()
+        }
+
+        /// Takes out the connection that has been idle for longest.
+        mutating func takeOldestIdle() -> LeasedConnection? {
+            let resting = shared.connections.filter { $0.streamCount == 0 }
+            guard let oldest = resting.min(by: { $0.rest < $1.rest }) else { return pool.evictOldest().map { .own($0) } }
+            if let rest = pool.firstRest, rest < oldest.rest { return pool.evictOldest().map { .own($0) } }
+            // No load waits for a place on a connection that has no streams.
+            _ = shared.remove(oldest, oldest.route)
+            return .shared(oldest)
+        }
     }
     let versions: Configuration.HTTPVersions
     private static let mostSpare = 16
@@ -33,7 +49,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
             shared: Sharing(perHost: configuration.maximumConnectionsPerHost)))
         versions = configuration.httpVersions
         keepsConnections = idleLifetime > 0 && configuration.maximumIdleConnections > 0
-        connector = Connector(configuration)
+        connector = Connector(configuration, pool: anchor)
         clock = configuration.clock
         ftp = FTPPool(configuration, keepsConnections: keepsConnections)
     }
@@ -99,22 +115,29 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     /// Connections that rest are kept up to a number, whichever version of HTTP they speak; the oldest goes.
     func evictSurplus() {
         while true {
-            let (own, shared): (HTTP1Connection?, HTTP2Connection?) = state.withLock { state in
+            let oldest: LeasedConnection? = state.withLock { state in
                 // The rule, and it costs nothing.
-                guard state.shared.mostConnections + state.pool.idleCount > state.pool.maximumIdle else { return (nil, nil) }
-                let resting = state.shared.connections.filter { $0.streamCount == 0 }
-                guard resting.count + state.pool.idleCount > state.pool.maximumIdle,
-                    let oldest = resting.min(by: { $0.rest < $1.rest })
-                else { return (nil, nil) }
-                if let rest = state.pool.firstRest, rest < oldest.rest { return (state.pool.evictOldest(), nil) }
-                // Nobody waits for a place on what nobody uses.
-                _ = state.shared.remove(oldest, oldest.route)
-                return (nil, oldest)
+                guard state.shared.mostConnections + state.pool.idleCount > state.pool.maximumIdle else { return nil }
+                let resting = state.shared.connections.count { $0.streamCount == 0 }
+                guard resting > 0, resting + state.pool.idleCount > state.pool.maximumIdle else { return nil }
+                return state.takeOldestIdle()
             }
-            guard own != nil || shared != nil else { return }
-            own?.close()
-            shared?.close()
+            guard let oldest else { return }
+            oldest.close()
         }
+    }
+
+    /// Closes the connection that has been idle for longest, whichever route and protocol it serves, so that a new one can
+    /// have its descriptor. Returns whether there was one.
+    func closeOldestIdle() -> Bool {
+        let control = ftp.oldestIdle
+        let oldest: LeasedConnection? = state.withLock { state in
+            if let control, control <= state.oldestIdle ?? .max { return nil }
+            return state.takeOldestIdle()
+        }
+        guard let oldest else { return ftp.closeOldestIdle() }
+        oldest.close()
+        return true
     }
 
     /// One timer for all idle connections; it sets itself again while there are any.

@@ -13,13 +13,16 @@ struct FoundAddresses: Sendable {
 struct Connector: Sendable {
     let configuration: Configuration
     let secure: SecureContext
+    /// The pool whose idle connections give up their descriptors for new ones; empty for a connector without a pool.
+    private let pool: Anchor.Weak
     private static let nextIdentifier = Atomic<Int>(1)
     /// What the next connection will be called: those made from now on have no lower number.
     static var next: Int { nextIdentifier.load(ordering: .relaxed) }
     static func makeIdentifier() -> Int { nextIdentifier.add(1, ordering: .relaxed).oldValue }
 
-    init(_ configuration: Configuration) {
+    init(_ configuration: Configuration, pool: Anchor.Weak = Anchor.Weak()) {
         self.configuration = configuration
+        self.pool = pool
         secure = SecureContext(configuration.tls)
     }
 
@@ -118,28 +121,38 @@ struct Connector: Sendable {
     ) async throws(LoadError) -> any Transport {
         access.pathNote?.note(configuration.networkMonitor.current)
         let found: [SocketAddress]
-        do throws(IOFailure) {
-            if let dial = configuration.dial, let dialed = origin ?? Origin(proxy: host, port) {
-                record?.mark(.connectStart)
-                return try await dial(dialed, control)
-            }
-            if let path = origin.flatMap({ configuration.addressOverrides.unixSocket(for: $0) }) {
-                record?.mark(.connectStart)
-                return try await SocketTransport.connect(to: path, control)
-            }
-            if let known { found = known } else { found = try await addresses(of: host, port, control, record) }
-        } catch {
-            throw LoadError(error)
+        if let dial = configuration.dial, let dialed = origin ?? Origin(proxy: host, port) {
+            record?.mark(.connectStart)
+            return try await withDescriptors { () async throws(IOFailure) in try await dial(dialed, control) }
         }
+        if let path = origin.flatMap({ configuration.addressOverrides.unixSocket(for: $0) }) {
+            return try await socket(at: path, control, record)
+        }
+        if let known { found = known } else { found = try await lookUp(host, port, control, record) }
         switch AddressPlan.make(found, of: host, access, configuration) {
         case .refuse(let error): throw error
         case .connect(let addresses):
-            do throws(IOFailure) {
-                record?.mark(.connectStart)
-                return try await ConnectRace.connect(
+            record?.mark(.connectStart)
+            return try await withDescriptors { () async throws(IOFailure) in
+                try await ConnectRace.connect(
                     addresses, from: configuration.networkInterface?.binding, marked: access.traffic.mark, control)
-            } catch {
-                throw LoadError(error)
+            }
+        }
+    }
+
+    /// A connection to a socket of this machine that has a path.
+    func socket(
+        at path: SocketAddress, _ control: LoadControl, _ record: TransactionRecord?
+    ) async throws(LoadError) -> any Transport {
+        record?.mark(.connectStart)
+        return try await withDescriptors { () async throws(IOFailure) in try await SocketTransport.connect(to: path, control) }
+    }
+
+    /// Does `attempt` once more, as long as it fails because no descriptor is left and an idle connection can give up its own.
+    private func withDescriptors<Value>(_ attempt: () async throws(IOFailure) -> Value) async throws(LoadError) -> Value {
+        while true {
+            do throws(IOFailure) { return try await attempt() } catch {
+                guard error.isOutOfDescriptors, pool.anchor?.pool.closeOldestIdle() == true else { throw LoadError(error) }
             }
         }
     }
@@ -159,12 +172,17 @@ struct Connector: Sendable {
     func allowedAddresses(
         of host: Origin.Host, _ port: UInt16, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord?
     ) async throws(LoadError) -> [SocketAddress] {
-        let found: [SocketAddress]
-        do throws(IOFailure) { found = try await addresses(of: host, port, control, record) } catch { throw LoadError(error) }
+        let found = try await lookUp(host, port, control, record)
         switch AddressPlan.make(found, of: host, access, configuration) {
         case .refuse(let error): throw error
         case .connect(let addresses): return addresses
         }
+    }
+
+    private func lookUp(
+        _ host: Origin.Host, _ port: UInt16, _ control: LoadControl, _ record: TransactionRecord?
+    ) async throws(LoadError) -> [SocketAddress] {
+        try await withDescriptors { () async throws(IOFailure) in try await addresses(of: host, port, control, record) }
     }
 
     private func addresses(

@@ -10,15 +10,16 @@ enum CookieSchema: StateSchema {
 
     static let fileName = "cookies.sqlite"
 
-    static func makeTables(_ database: Database) throws(DatabaseFailure) {
-        try database.execute("""
-            CREATE TABLE IF NOT EXISTS cookie (
-                name TEXT NOT NULL, value TEXT NOT NULL, domain TEXT NOT NULL, host_only INTEGER NOT NULL, path TEXT NOT NULL,
-                expires REAL NOT NULL, secure INTEGER NOT NULL, http_only INTEGER NOT NULL, same_site TEXT,
-                creation REAL NOT NULL, last_access REAL NOT NULL,
-                PRIMARY KEY (domain, name, path, host_only)
-            ) WITHOUT ROWID
-            """)
+    static let table = SchemaPart(table: "cookie", """
+        CREATE TABLE cookie (
+            name TEXT NOT NULL, value TEXT NOT NULL, domain TEXT NOT NULL, host_only INTEGER NOT NULL, path TEXT NOT NULL,
+            expires REAL NOT NULL, secure INTEGER NOT NULL, http_only INTEGER NOT NULL, same_site TEXT,
+            creation REAL NOT NULL, last_access REAL NOT NULL,
+            PRIMARY KEY (domain, name, path, host_only)
+        ) WITHOUT ROWID
+        """)
+
+    static func prepare(_ database: Database) throws(DatabaseFailure) {
         // What goes is written over: a cookie is a key to somebody's account.
         try database.execute("PRAGMA secure_delete = ON")
     }
@@ -38,14 +39,16 @@ enum CookieSchema: StateSchema {
                 creation: Date(timeIntervalSinceReferenceDate: select.real(9)), lastAccess: Date(timeIntervalSinceReferenceDate: select.real(10))))
             return true
         }
-        // A program that sets nothing would leave what has ended there for ever.
-        let now = Date.now
-        if rows.contains(where: { $0.isExpired(now) }) {
-            try? database.withoutPatience { () throws(DatabaseFailure) in
-                try database.statement("DELETE FROM cookie WHERE expires < ?").run(.real(now.timeIntervalSinceReferenceDate))
-            }
-        }
         return rows
+    }
+
+    static func hasExpired(_ rows: [Cookie]) -> Bool {
+        let now = Date.now
+        return rows.contains { $0.isExpired(now) }
+    }
+
+    static func removeExpired(_ database: Database) throws(DatabaseFailure) {
+        try database.statement("DELETE FROM cookie WHERE expires < ?").run(.real(Date.now.timeIntervalSinceReferenceDate))
     }
 
     static func write(_ cookie: Cookie, _ database: Database) throws(DatabaseFailure) {

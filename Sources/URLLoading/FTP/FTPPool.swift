@@ -57,6 +57,13 @@ final class FTPPool: Sendable, CustomStringConvertible {
         for connection in state.withLock({ $0.reap(idleSince: moment) }) { connection.close() }
     }
 
+    /// Closes the control connection that has been idle for longest. Returns whether there was one.
+    func closeOldestIdle() -> Bool {
+        guard let oldest = state.withLock({ $0.evictOldest() }) else { return false }
+        oldest.close()
+        return true
+    }
+
     var oldestIdle: Int64? { state.withLock { $0.oldestIdle } }
     var isEmpty: Bool { state.withLock { $0.isEmpty } }
     var description: String { state.withLock { $0.description } }

@@ -40,6 +40,7 @@ extension LoadError {
         case .unreachable: (.unreachable, .system)
         case .lost: (.connectionLost, .peer)
         case .timedOut: (isConnecting ? .unreachable : .connectionLost, .system)
+        case .other where phase == .resolving: (.lookupFailed, .system)
         case .other: (isConnecting ? .cannotConnect : .connectionLost, .system)
         }
         self.init(reason, phase: phase, party: party, detail: SystemError.words(number))

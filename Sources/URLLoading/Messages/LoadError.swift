@@ -81,7 +81,7 @@ public struct LoadError: Error, Sendable, CustomStringConvertible {
 
     public var description: String {
         var text = reason.name
-        text += url?.hostInNormalForm.map { " (\(phase.rawValue), \($0))" } ?? " (\(phase.rawValue))"
+        text += url?.shownHost.map { " (\(phase.rawValue), \($0))" } ?? " (\(phase.rawValue))"
         if let detail { text += ": \(detail)" }
         return text
     }

@@ -1,10 +1,12 @@
 // What a debugger, a log or `dump` shows of values that hold a URL or a password: none of the caller's secrets
-// (security 81). Userinfo, query and fragment are left out.
+// (security 81). Userinfo, query and fragment are left out, and so are the values of a request's fields: which of them are
+// secret their sender knows alone.
 
 extension Request: CustomReflectable {
-    /// Without userinfo and query of its URL.
+    /// Without userinfo and query of its URL, and with the names of its fields alone.
     public var customMirror: Mirror {
-        Mirror(self, children: ["method": method, "url": url.withoutSecrets, "headers": headers, "hasBody": body != nil])
+        let names = headers.map(\.name.description)
+        return Mirror(self, children: ["method": method, "url": url.withoutSecrets, "headers": names, "hasBody": body != nil])
     }
 }
 
@@ -23,6 +25,25 @@ extension LoadError: CustomReflectable {
             "underlying": underlying as Any,
         ])
     }
+}
+
+extension LoadMetrics.Transaction: CustomReflectable {
+    /// What was asked for and what was answered, each as its own reflection shows it.
+    public var customMirror: Mirror {
+        Mirror(self, children: [
+            "request": request, "response": response as Any, "fetchType": fetchType, "error": error as Any,
+        ])
+    }
+}
+
+extension ResumeToken: CustomReflectable {
+    /// Without userinfo and query of its URL.
+    public var customMirror: Mirror { Mirror(self, children: ["token": description]) }
+}
+
+extension UploadToken: CustomReflectable {
+    /// Without the URL of the upload, which lets those who know it write there.
+    public var customMirror: Mirror { Mirror(self, children: ["token": description]) }
 }
 
 extension Configuration.FTP: CustomReflectable {

@@ -1,4 +1,4 @@
-import FoundationEssentials
+package import FoundationEssentials
 import Synchronization
 import URLLoadingWire
 
@@ -51,8 +51,22 @@ public struct LoadIdentity: Sendable, Identifiable, CustomStringConvertible {
 
 extension URL {
     /// The URL as it may be stored.
-    var withoutUserinfo: URL {
-        (try? URIReference(absoluteString)).flatMap { URL(string: $0.removingUserinfo.absoluteString) } ?? self
+    package var withoutUserinfo: URL {
+        guard absoluteString.utf8.contains(UInt8(ascii: "@")) else { return self }
+        if let reference = try? URIReference(absoluteString) { return URL(string: reference.removingUserinfo.absoluteString) ?? self }
+        return URL(string: String(decoding: Array(absoluteString.utf8).withoutUserinfo, as: UTF8.self)) ?? self
+    }
+
+    /// The URL as the classic layer's descriptions show it: without userinfo and the values of secret parameters.
+    package var redactedText: String { Secrets.hidden(inURL: absoluteString) }
+
+    /// The host as it may be shown; `nil` where the grammar does not say what is host and what is password.
+    var shownHost: String? { hasClearAuthority ? hostInNormalForm : nil }
+
+    private var hasClearAuthority: Bool {
+        guard absoluteString.utf8.contains(UInt8(ascii: "@")) else { return true }
+        let rest = absoluteString.dropFirst(scheme.map { $0.count + 1 } ?? 0)
+        return rest.hasPrefix("//") && (try? URIReference(absoluteString)) != nil
     }
 
     /// The host as DNS and TLS know it; `nil` without one. An internationalised name is its A-label (RFC 5890
@@ -65,10 +79,11 @@ extension URL {
     }
 
     /// The URL as it may be shown: userinfo, query and fragment often carry secrets.
-    var withoutSecrets: String {
+    package var withoutSecrets: String {
         let scheme = scheme?.lowercased() ?? ""
         // The whole of it is content.
         guard scheme != "data" else { return "data:…" }
+        guard hasClearAuthority else { return "\(scheme):…" }
         var text = "\(scheme):"
         if let host = hostInNormalForm { text += host.contains(":") ? "//[\(host)]" : "//\(host)" }
         if let port { text += ":\(port)" }

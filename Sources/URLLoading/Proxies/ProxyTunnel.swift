@@ -109,10 +109,9 @@ extension Connector {
         guard let path = proxy.socketPath, configuration.dial == nil else {
             return try await socket(to: proxy.host, proxy.port, for: nil, control, access, record)
         }
-        record?.mark(.connectStart)
-        do throws(IOFailure) {
-            return try await SocketTransport.connect(to: try .unix(path), control)
-        } catch { throw LoadError(error) }
+        let address: SocketAddress
+        do throws(IOFailure) { address = try .unix(path) } catch { throw LoadError(error) }
+        return try await socket(at: address, control, record)
     }
 
     private func secured(

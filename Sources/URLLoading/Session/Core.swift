@@ -39,7 +39,8 @@ final class Core: Sendable {
         handlers = HandlerLine(configuration)
         proxies = ProxyPlan(
             configuration.proxies, configuration.addressOverrides,
-            waitsForQuestions: configuration.authentication.methods(isProxy: true)?.contains(.basic) == false)
+            waitsForQuestions: configuration.authentication.waitsForProxyChallenge
+                || configuration.authentication.methods(isProxy: true)?.contains(.basic) == false)
         hasOwnResolver = !(configuration.resolver is SystemResolver)
         authenticator = Authenticator(configuration)
         cache = SessionCache.make(configuration)

@@ -21,6 +21,8 @@ extension ResponseCache {
         package var isWhole: Bool { stored.isWhole }
         /// Seconds since 1970.
         package var received: Double { stored.responseTime }
+        /// The URL without the values of secret parameters.
+        package var shownURL: String { Secrets.hidden(inURL: url) }
     }
 
     /// What a request would be answered with now, and why, in one line; `nil` if it is none of http. A field that the

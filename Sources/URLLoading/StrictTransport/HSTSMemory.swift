@@ -10,13 +10,14 @@ enum HSTSSchema: StateSchema {
 
     static let fileName = "hsts.sqlite"
 
-    static func makeTables(_ database: Database) throws(DatabaseFailure) {
-        try database.execute("""
-            CREATE TABLE IF NOT EXISTS host (
-                name TEXT PRIMARY KEY NOT NULL, subdomains INTEGER NOT NULL, expires REAL NOT NULL, creation REAL NOT NULL
-            ) WITHOUT ROWID
-            """)
-        // Where somebody has been is nobody's business once he wants it forgotten.
+    static let table = SchemaPart(table: "host", """
+        CREATE TABLE host (
+            name TEXT PRIMARY KEY NOT NULL, subdomains INTEGER NOT NULL, expires REAL NOT NULL, creation REAL NOT NULL
+        ) WITHOUT ROWID
+        """)
+
+    static func prepare(_ database: Database) throws(DatabaseFailure) {
+        // Which hosts were visited stays secret once they are forgotten.
         try database.execute("PRAGMA secure_delete = ON")
     }
 
@@ -29,13 +30,16 @@ enum HSTSSchema: StateSchema {
                 creation: Date(timeIntervalSinceReferenceDate: select.real(3))))
             return true
         }
-        let now = Date.now
-        if rows.contains(where: { $0.expires <= now }) {
-            try? database.withoutPatience { () throws(DatabaseFailure) in
-                try database.statement("DELETE FROM host WHERE expires < ?").run(.real(now.timeIntervalSinceReferenceDate))
-            }
-        }
         return rows
+    }
+
+    static func hasExpired(_ rows: [HSTSHost]) -> Bool {
+        let now = Date.now
+        return rows.contains { $0.expires <= now }
+    }
+
+    static func removeExpired(_ database: Database) throws(DatabaseFailure) {
+        try database.statement("DELETE FROM host WHERE expires < ?").run(.real(Date.now.timeIntervalSinceReferenceDate))
     }
 
     static func write(_ host: HSTSHost, _ database: Database) throws(DatabaseFailure) {

@@ -105,7 +105,7 @@ public final class StreamTask: Sendable, CustomStringConvertible {
     public var snapshot: LoadSnapshot { LoadSnapshot(load) }
 
     /// One line: `stream running 5/? tcp://example.org:7`.
-    public var description: String { "stream \(snapshot) \(load.url?.absoluteString ?? "nowhere")" }
+    public var description: String { "stream \(snapshot) \(load.url?.withoutSecrets ?? "nowhere")" }
 
     // MARK: Reading
 

@@ -181,7 +181,8 @@ extension URLError {
             NSUnderlyingErrorKey: error, NSLocalizedDescriptionKey: ErrorSentences.sentence(for: error.code),
             NSDebugDescriptionErrorKey: error.description,
         ]
-        if let url = error.url {
+        // What is printed of an error has no password; the request has it still.
+        if let url = error.url?.withoutUserinfo {
             information[NSURLErrorFailingURLErrorKey] = url
             // NSURLErrorFailingURLStringErrorKey: deprecated, and read by old programs.
             information["NSErrorFailingURLStringKey"] = url.absoluteString

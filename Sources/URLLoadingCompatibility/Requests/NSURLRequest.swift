@@ -75,7 +75,7 @@ open class NSURLRequest: NSObject, NSSecureCoding, NSCopying, NSMutableCopying {
     open var httpShouldUsePipelining: Bool { value.httpShouldUsePipelining }
 
     /// The class and the URL.
-    open override var description: String { "<\(type(of: self)) \(url?.absoluteString ?? "-")>" }
+    open override var description: String { "<\(type(of: self)) \(url?.redactedText ?? "-")>" }
 
     // MARK: Copying, comparing, archiving
 

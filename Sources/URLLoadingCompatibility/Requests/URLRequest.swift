@@ -280,16 +280,16 @@ extension URLRequest {
 
 extension URLRequest: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// The URL.
-    public var description: String { url?.description ?? "url: nil" }
+    public var description: String { url?.redactedText ?? "url: nil" }
     /// The URL.
     public var debugDescription: String { description }
-    /// The members, for `dump` and debuggers.
+    /// The members, for `dump` and debuggers: without passwords and tokens of URLs, and without values of fields.
     public var customMirror: Mirror {
         let children: [(label: String?, value: Any)] = [
-            ("url", url as Any), ("cachePolicy", cachePolicy.rawValue), ("timeoutInterval", timeoutInterval),
-            ("mainDocumentURL", mainDocumentURL as Any), ("networkServiceType", networkServiceType),
+            ("url", url?.redactedText as Any), ("cachePolicy", cachePolicy.rawValue), ("timeoutInterval", timeoutInterval),
+            ("mainDocumentURL", mainDocumentURL?.redactedText as Any), ("networkServiceType", networkServiceType),
             ("allowsCellularAccess", allowsCellularAccess), ("httpMethod", httpMethod as Any),
-            ("allHTTPHeaderFields", allHTTPHeaderFields as Any), ("httpBody", httpBody as Any),
+            ("allHTTPHeaderFields", allHTTPHeaderFields?.keys.sorted() as Any), ("httpBody", httpBody as Any),
             ("httpBodyStream", httpBodyStream as Any), ("httpShouldHandleCookies", httpShouldHandleCookies),
         ]
         return Mirror(self, children: children, displayStyle: .struct)

@@ -83,7 +83,7 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
 
     /// One line: `<HTTPURLResponse 404 text/html http://example.org/>`.
     open override var description: String {
-        "<HTTPURLResponse \(statusCode) \(mimeType ?? "-") \(url?.absoluteString ?? "-")>"
+        "<HTTPURLResponse \(statusCode) \(mimeType ?? "-") \(url?.redactedText ?? "-")>"
     }
 
     // MARK: Comparing, archiving

@@ -99,7 +99,8 @@ package struct ConnectRace: Sendable {
                     let attempt = try SocketTransport.begin(order[next], from: binding, marked: mark, relay: watcher)
                     attempts.append(attempt)
                 } catch {
-                    failure = failure ?? error
+                    // What the caller can do something about goes before the first failure.
+                    failure = error.isOutOfDescriptors ? error : failure ?? error
                     race.failed()
                 }
             case .wait(let moment):

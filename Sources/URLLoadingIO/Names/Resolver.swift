@@ -107,9 +107,14 @@ package final class SystemResolver: Resolver {
     private static let EAI_ADDRFAMILY_: Int32 = -9
 
     private static func failure(_ code: Int32, _ name: String) -> IOFailure {
-        switch code {
+        // Without a descriptor glibc reads no file and asks no server, and often says that there is no such name.
+        let error = csys_error()
+        let probe = csys_socket(AF_INET)
+        guard probe >= 0 || ![EMFILE, ENFILE].contains(-probe) else { return IOFailure(.system(-probe), .resolve) }
+        if probe >= 0 { _ = csys_close(probe) }
+        return switch code {
         case EAI_NONAME, EAI_NODATA_, EAI_ADDRFAMILY_: IOFailure(.hostNotFound(name), .resolve)
-        case EAI_SYSTEM: IOFailure(.system(csys_error()), .resolve)
+        case EAI_SYSTEM: IOFailure(.system(error), .resolve)
         default: IOFailure(.lookupFailed(String(cString: gai_strerror(code))), .resolve)
         }
     }

@@ -12,12 +12,16 @@ import URLLoadingCSQLite
 package final class Database {
     private let handle: OpaquePointer
     private let patience: Int32
+    /// Pages in the log after the last commit over this connection, which SQLite writes here.
+    private let logPages: UnsafeMutablePointer<Int32>
     /// Prepared once. What is prepared is written in the sources, so there are few.
     private var statements: [StaticText: DatabaseStatement] = [:]
 
     /// Opens a file, or makes it: readable by its owner alone if `umask` lets it. It is written ahead (WAL), so
     /// that readers and one writer do not wait for each other, and what was committed survives the end of the
     /// process; a loss of power may cost the last commits, never the file.
+    ///
+    /// SQLite moves nothing from the log to the file by itself: see ``checkpointIfLong()``.
     /// - Parameter patience: milliseconds to wait for other connections to the file.
     package init(path: String, patience: Int32 = 2_000) throws(DatabaseFailure) {
         var opened: OpaquePointer?
@@ -29,12 +33,24 @@ package final class Database {
             throw failure
         }
         (handle, self.patience) = (opened, patience)
+        logPages = .allocate(capacity: 1)
+        logPages.initialize(to: 0)
         sqlite3_busy_timeout(handle, patience)
         try execute("PRAGMA journal_mode = WAL")
         try execute("PRAGMA synchronous = NORMAL")
+        try execute("PRAGMA wal_autocheckpoint = 0")
+        _ = sqlite3_wal_hook(handle, { pages, _, _, count in
+            pages?.assumingMemoryBound(to: Int32.self).pointee = count
+            return SQLITE_OK
+        }, logPages)
     }
 
-    deinit { sqlite3_close_v2(handle) }
+    deinit {
+        // Statements may outlive their database, and would call the hook.
+        _ = sqlite3_wal_hook(handle, nil, nil)
+        sqlite3_close_v2(handle)
+        logPages.deallocate()
+    }
 
     /// Runs statements that have no parameters and whose rows nobody wants.
     package func execute(_ text: StaticString) throws(DatabaseFailure) {
@@ -54,7 +70,7 @@ package final class Database {
                 sqlite3_prepare_v3(handle, $0.baseAddress, Int32($0.count), UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil)
             }
         }
-        guard code == SQLITE_OK, let prepared else { throw DatabaseFailure(code, handle) }
+        guard code == SQLITE_OK, let prepared else { throw DatabaseFailure(code, handle, isOfStatement: true) }
         let statement = DatabaseStatement(prepared, of: handle)
         statements[key] = statement
         return statement
@@ -78,6 +94,48 @@ package final class Database {
         sqlite3_busy_timeout(handle, 0)
         defer { sqlite3_busy_timeout(handle, patience) }
         try work()
+    }
+
+    // MARK: The log
+    //
+    // Releases of SQLite from 3.7.0 to 3.51.2 can lose pages when a checkpoint begins while another connection commits and
+    // begins the log anew (https://www.sqlite.org/wal.html, "the WAL-reset bug"). So a lock of ours on a file beside the
+    // database is held by each connection that commits and by each that checkpoints, and SQLite's own automatic checkpoints,
+    // which follow any commit and know no lock of ours, are off. The checkpoint of the last connection that closes is safe:
+    // it holds the database exclusively.
+
+    /// Pages of 4 KiB after which the log is moved to the file, as far as readers let it; SQLite's own number.
+    private static let longLog = 1_000
+    /// Pages after which readers are waited for, so that the log can begin anew: 16 MiB.
+    private static let longestLog = 4_000
+
+    /// Moves the log to the file if it has grown long. To be called after each commit, by the holder of the lock.
+    package func checkpointIfLong() {
+        let pages = Int(logPages.pointee)
+        guard pages >= Self.longLog else { return }
+        // What is not moved now is moved after a later commit.
+        if pages >= Self.longestLog { try? checkpoint() } else { try? execute("PRAGMA wal_checkpoint(PASSIVE)") }
+    }
+
+    /// Moves the log to the file, and makes it empty. Only the holder of the lock may call it.
+    package func checkpoint() throws(DatabaseFailure) { try execute("PRAGMA wal_checkpoint(TRUNCATE)") }
+
+    // MARK: The schema
+
+    /// The tables and indexes among these that the file lacks, in their order.
+    /// - Throws: a failure of the kind `damaged` if one of them is defined in another way.
+    package func missing(of parts: [SchemaPart]) throws(DatabaseFailure) -> [SchemaPart] {
+        var found: [String: String] = [:]
+        let statement = try statement("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+        try statement.each { () throws(DatabaseFailure) in
+            found[statement.text(0)] = statement.text(1)
+            return true
+        }
+        for part in parts {
+            guard let text = found[part.name], !part.isDefined(by: text) else { continue }
+            throw DatabaseFailure(foreign: part.name)
+        }
+        return parts.filter { found[$0.name] == nil }
     }
 
     /// The row id of the last row that was inserted over this connection.

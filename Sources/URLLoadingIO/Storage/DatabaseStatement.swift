@@ -46,7 +46,7 @@ package final class DatabaseStatement {
         while true {
             let code = sqlite3_step(statement)
             guard code == SQLITE_ROW else {
-                guard code == SQLITE_DONE else { throw DatabaseFailure(code, database) }
+                guard code == SQLITE_DONE else { throw DatabaseFailure(code, database, isOfStatement: true) }
                 return
             }
             guard try row() else { return }

@@ -74,6 +74,14 @@ extension PrivateFolder {
         return identity
     }
 
+    /// Whether other users may read or write a file, or one of them, who is not root, owns it; `false` if there is none.
+    /// Links are followed. Blocks.
+    package static func isOpenToOthers(_ path: String) -> Bool {
+        var info = stat()
+        guard stat(path, &info) == 0 else { return false }
+        return info.st_mode & 0o077 != 0 || info.st_uid != geteuid() && info.st_uid != 0
+    }
+
     /// Takes from everybody else what he may do with a file. Blocks.
     package static func hide(_ path: String) { _ = chmod(path, 0o600) }
     /// Removes a file. Blocks.
@@ -87,6 +95,16 @@ extension IOFailure {
     package var isFull: Bool {
         switch code {
         case .system(ENOSPC), .system(EDQUOT), .system(EFBIG): true
+        default: false
+        }
+    }
+}
+
+extension IOFailure {
+    /// The process, or the machine, has no descriptor left.
+    package var isOutOfDescriptors: Bool {
+        switch code {
+        case .system(EMFILE), .system(ENFILE): true
         default: false
         }
     }

@@ -31,6 +31,8 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
     /// How long what was set may wait for more that is set, and how often others' writing is looked for: nanoseconds.
     private static var writingDelay: Int64 { 200_000_000 }
     private static var lookInterval: Int64 { 1_000_000_000 }
+    /// Milliseconds to wait for another process that writes.
+    private static var lockPatience: Int { 2_000 }
 
     package init(folder: String, memory: Memory, clock: LoopClock = .system) {
         // With a slash behind it a link would be looked through.
@@ -85,9 +87,12 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
             guard current != version else { return }
             // What we have not told it yet would be missing from what it tells. Somebody waits: whoever is writing just now
             // is waited for at the next look, or by who writes behind.
-            try database.withoutPatience { () throws(DatabaseFailure) in try writePending(database) }
+            try database.withoutPatience { () throws(DatabaseFailure) in try writePending(database, patience: 0) }
             version = try Self.version(database)
-            memory.replace(with: try Schema.rows(database))
+            let rows = try Schema.rows(database)
+            memory.replace(with: rows)
+            // A program that sets nothing would leave what has expired there for ever.
+            if Schema.hasExpired(rows) { removeExpired(database) }
             // What is too much, for others have set as many as we.
             if memory.hasPending { schedule() }
         }
@@ -129,14 +134,31 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
             }
             attempt { () throws(DatabaseFailure) in
                 guard let database = try open(making: true) else { return }
-                try writePending(database)
+                try writePending(database, patience: Self.lockPatience)
             }
         }
     }
 
-    private func writePending(_ database: Database) throws(DatabaseFailure) {
+    private func removeExpired(_ database: Database) {
+        try? database.withoutPatience { () throws(DatabaseFailure) in
+            let lock = try lock(patience: 0)
+            defer { withExtendedLifetime(lock) {} }
+            try Schema.removeExpired(database)
+        }
+    }
+
+    /// The lock that is held by each process that writes to the file, moves its log, or sets it aside.
+    private func lock(patience: Int) throws(DatabaseFailure) -> FileLock {
+        do throws(IOFailure) { return try FileLock(path + ".lock", patience: patience) } catch { throw DatabaseFailure(lock: error) }
+    }
+
+    private func writePending(_ database: Database, patience: Int) throws(DatabaseFailure) {
+        guard memory.hasPending else { return }
+        let lock = try lock(patience: patience)
+        defer { withExtendedLifetime(lock) {} }
         let pending = memory.takePending()
         guard !pending.isEmpty else { return }
+        defer { database.checkpointIfLong() }
         do throws(DatabaseFailure) {
             try database.transaction { () throws(DatabaseFailure) in
                 if let moment = pending.clearedSince { try Schema.clear(since: moment, database) }
@@ -174,7 +196,8 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
 
     private func report(_ words: String) { trouble.withLock { $0 = $0 ?? words } }
 
-    private func open(making: Bool) throws(DatabaseFailure) -> Database? {
+    /// - Parameter isLocked: the caller holds the file's lock.
+    private func open(making: Bool, isLocked: Bool = false) throws(DatabaseFailure) -> Database? {
         if let database {
             if PathIdentity(path) == identity { return database }
             // Somebody has removed it, or set it aside: what is written to it now is nobody's.
@@ -185,7 +208,13 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
         guard csys_file_exists(path) || making else { return nil }
         guard isOurs() else { return nil }
         let opened = try Database(path: path)
-        try Schema.makeTables(opened)
+        try Schema.prepare(opened)
+        if !(try opened.missing(of: [Schema.table])).isEmpty {
+            let lock = try isLocked ? nil : lock(patience: Self.lockPatience)
+            defer { withExtendedLifetime(lock) {} }
+            // Another process may have made it meanwhile.
+            for part in try opened.missing(of: [Schema.table]) { try opened.execute(part.text) }
+        }
         database = opened
         identity = PathIdentity(path)
         version = -1
@@ -229,7 +258,7 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
 
     private func isReadable() -> Bool {
         do throws(DatabaseFailure) {
-            if let database = try open(making: false) { _ = try Schema.rows(database) }
+            if let database = try open(making: false, isLocked: true) { _ = try Schema.rows(database) }
             return true
         } catch { return false }
     }

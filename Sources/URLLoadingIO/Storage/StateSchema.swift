@@ -4,8 +4,13 @@ package protocol StateSchema: Sendable {
     associatedtype Row: Sendable
 
     static var fileName: String { get }
-    static func makeTables(_ database: Database) throws(DatabaseFailure)
+    static var table: SchemaPart { get }
+    /// Sets what holds for one connection alone, and writes nothing.
+    static func prepare(_ database: Database) throws(DatabaseFailure)
     static func rows(_ database: Database) throws(DatabaseFailure) -> [Row]
+    /// Whether there are rows among these that have expired.
+    static func hasExpired(_ rows: [Row]) -> Bool
+    static func removeExpired(_ database: Database) throws(DatabaseFailure)
     static func write(_ row: Row, _ database: Database) throws(DatabaseFailure)
     /// Writes how a row was used, if it is still there and the same: who used it does not bring it back.
     static func note(_ row: Row, _ database: Database) throws(DatabaseFailure)

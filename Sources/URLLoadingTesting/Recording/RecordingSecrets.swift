@@ -5,22 +5,21 @@ import FoundationEssentials
 
 /// What a ``RecordingHandler`` does with secrets.
 public enum RecordedSecrets: Sendable, Hashable {
-    /// The values of Authorization, Proxy-Authorization, Cookie, Set-Cookie and of these fields are
-    /// replaced by `(removed)`, and userinfo is taken out of URLs, in fields as well. What stands in the
-    /// path, the query or a body is kept: look at a recording before you publish it.
+    /// The values of fields that hold credentials, such as Authorization, Cookie and X-Api-Key (the guide on metrics has the
+    /// list), and of these fields are replaced by `(removed)`, and userinfo is taken out of URLs, in fields as well. What
+    /// stands in the path, the query or a body is kept: look at a recording before you publish it.
     case removed(and: Set<FieldName> = [])
     /// All is written as it is.
     case kept
 
-    private static let usual: Set<FieldName> = [.authorization, .proxyAuthorization, .cookie, .setCookie]
-    static let replacement = "(removed)"
+    static let replacement = Secrets.mark
 
     func stripped(_ headers: Headers) -> Headers {
         guard case .removed(let more) = self else { return headers }
         var result = Headers()
         for index in headers.indices {
             let name = headers[index].name
-            guard !Self.usual.contains(name), !more.contains(name) else {
+            guard !name.isSecret, !more.contains(name) else {
                 result.append(name, Self.replacement)
                 continue
             }

@@ -39,10 +39,11 @@ extension Headers: Hashable {
 }
 
 extension Headers: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// One line for each field; credentials and cookies are hidden, since this ends up in logs.
+    /// One line for each field. Credentials and cookies are hidden, and so are the passwords and tokens of URLs, since this
+    /// ends up in logs.
     public var description: String {
         map { field in
-            "\(field.name): \(field.name.isSecret ? "<hidden>" : field.value)"
+            "\(field.name): \(field.name.isSecret ? "<hidden>" : Secrets.hidden(in: field.value))"
         }.joined(separator: "\n")
     }
 
@@ -54,8 +55,6 @@ extension Headers: CustomStringConvertible, CustomDebugStringConvertible, Custom
 }
 
 extension FieldName {
-    /// Whether values of this field are credentials.
-    package var isSecret: Bool {
-        self == .authorization || self == .proxyAuthorization || self == .cookie || self == .setCookie
-    }
+    /// Whether values of this field are not shown to people: see ``Secrets``.
+    package var isSecret: Bool { Secrets.hidesField(description) }
 }

@@ -12,6 +12,8 @@ struct LoginOptions: Sendable, Hashable {
     var methods: Set<Challenge.Method>?
     /// With proxies: in whichever way they want, unless it is said.
     var proxyMethods: Set<Challenge.Method>?
+    /// Proxies get user and password when they ask, and not before.
+    var waitsForProxyChallenge = false
     var netrc: Netrc?
 
     var needsPassword: Bool { user != nil && password == nil }
@@ -32,6 +34,7 @@ struct LoginOptions: Sendable, Hashable {
         settings.methods = methods
         // What is said of servers is not said of proxies.
         settings.proxyMethods = proxyMethods ?? (methods == nil ? nil : [.negotiate, .digest, .ntlm, .basic])
+        settings.waitsForProxyChallenge = waitsForProxyChallenge
         settings.netrc = netrc
         if let user {
             let store = CredentialStore()
@@ -74,7 +77,9 @@ extension OptionTable {
         OptionRule(.login, nil, flag: "proxy-digest", "with Digest alone; the password is not sent before the proxy asks") { $0.login.allowProxy(.digest) },
         OptionRule(.login, nil, flag: "proxy-negotiate", "with a Kerberos ticket alone") { $0.login.allowProxy(.negotiate) },
         OptionRule(.login, nil, flag: "proxy-ntlm", "with NTLM alone") { $0.login.allowProxy(.ntlm) },
-        OptionRule(.login, nil, flag: "proxy-anyauth", "in whichever way a proxy wants (default)") { $0.login.proxyMethods = nil },
+        OptionRule(.login, nil, flag: "proxy-anyauth", "with the strongest way the proxy offers, and nothing before it asks (default: Basic at once)") { options in
+            (options.login.proxyMethods, options.login.waitsForProxyChallenge) = (nil, true)
+        },
     ]
 }
 

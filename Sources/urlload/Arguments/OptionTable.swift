@@ -117,7 +117,7 @@ enum OptionTable {
             if $0.trace == .off { $0.trace = .heads }
         },
         OptionRule(.watching, nil, flag: "trace", "every byte sent and received, on standard error") { $0.trace = .everything },
-        OptionRule(.watching, nil, flag: "trace-secrets", "show Authorization and Cookie values in both, and in --har") { $0.showsSecrets = true },
+        OptionRule(.watching, nil, flag: "trace-secrets", "show passwords, tokens and cookies in both, and in --har") { $0.showsSecrets = true },
         OptionRule(.watching, nil, "har", "FILE", "write every transaction, its times and bytes, to FILE (HAR 1.2)") { $0.archiveFile = $1 },
     ]
 

@@ -33,7 +33,7 @@ enum OptionValue {
             throw UsageError("-H takes 'Name: value', and there is no colon in it")
         }
         let name = FieldName(String(text[..<colon]))
-        guard name.isValid else { throw UsageError("'\(name)' is no field name") }
+        guard name.isValid else { throw UsageError("'\("\(name)".prefix { $0 != " " })' is no field name") }
         let value = text[text.index(after: colon)...]
         // By scalars: CR LF is one Character.
         guard !value.unicodeScalars.contains(where: { $0 == "\r" || $0 == "\n" || $0 == "\0" }) else {

@@ -5,12 +5,13 @@ import URLLoading
 
 enum CacheCommand {
     static let usage = """
-        urlload cache ls   --cache DIR [--json] [URL…]
+        urlload cache ls   --cache DIR [--json] [--show-secrets] [URL…]
         urlload cache show --cache DIR URL…
         urlload cache why  --cache DIR URL…
         urlload cache rm   --cache DIR [--all | --older SECONDS | URL…]
 
-        ls lists what is stored: status, size, age, where the body is, and the URL; with --json an object on a line.
+        ls lists what is stored: status, size, age, where the body is, and the URL; with --json an object on a line. Values of
+        parameters such as access_token are shown with --show-secrets alone.
         show writes head and body of what is stored for a URL to standard output. why says what a GET
         would be answered with now, and for what reason. rm removes what is stored for a URL, what came longer ago than
         SECONDS, or everything. A URL ending in * stands for all that begin so.
@@ -64,8 +65,8 @@ enum CacheCommand {
     private static func list(_ options: CacheOptions, _ cache: ResponseCache) throws(OutputError) -> Int {
         let now = Date().timeIntervalSince1970
         let entries = found(options, cache)
-        let lines = options.printsJSON ? entries.map { $0.json(now).description } : CacheLines.make(
-            entries, now: now, columns: FileDescriptor.standardOutput.terminalSize?.columns)
+        let lines = options.printsJSON ? entries.map { $0.json(now, showsSecrets: options.showsSecrets).description } : CacheLines.make(
+            entries, now: now, columns: FileDescriptor.standardOutput.terminalSize?.columns, showsSecrets: options.showsSecrets)
         for line in lines { try FileDescriptor.standardOutput.write(line + "\n") }
         return entries.count
     }
@@ -90,7 +91,7 @@ enum CacheCommand {
         for text in options.urls {
             guard let url = URL(string: text), let plan = cache.plan(for: Request(url: url)) else { continue }
             count += 1
-            try FileDescriptor.standardOutput.write("\(text): \(plan)\n")
+            try FileDescriptor.standardOutput.write("\(options.showsSecrets ? text : AddressText.inMessage(text)): \(plan)\n")
         }
         return count
     }

@@ -4,14 +4,14 @@ import URLLoading
 
 enum CacheLines {
     /// Numbers to the right, URLs to the left, those in the middle shortened to a width.
-    static func make(_ entries: [ResponseCache.Entry], now: Double, columns: Int?) -> [String] {
+    static func make(_ entries: [ResponseCache.Entry], now: Double, columns: Int?, showsSecrets: Bool) -> [String] {
         let rows = entries.map { entry in
             ["\(entry.status.code)", size(entry.length) + (entry.isWhole ? "" : "…"), age(now - entry.received), entry.file == nil ? "row" : "file"]
         }
         let widths = (0..<4).map { column in rows.map { $0[column].count }.max() ?? 0 }
         return zip(rows, entries).map { row, entry in
             let start = zip(row, widths).map { String(repeating: " ", count: $1 - $0.count) + $0 }.joined(separator: "  ") + "  "
-            return start + shortened(entry.url, columns.map { max(16, $0 - start.count) })
+            return start + shortened(showsSecrets ? entry.url : entry.shownURL, columns.map { max(16, $0 - start.count) })
         }
     }
 
@@ -50,9 +50,9 @@ enum CacheLines {
 }
 
 extension ResponseCache.Entry {
-    func json(_ now: Double) -> JSONText {
+    func json(_ now: Double, showsSecrets: Bool) -> JSONText {
         .object([
-            ("url", .text(url)), ("status", .integer(Int64(status.code))), ("bytes", .integer(length)), ("whole", .bool(isWhole)),
+            ("url", .text(showsSecrets ? url : shownURL)), ("status", .integer(Int64(status.code))), ("bytes", .integer(length)), ("whole", .bool(isWhole)),
             ("age", .seconds(max(0, now - received))), ("file", .optional(file)),
         ])
     }

@@ -12,6 +12,7 @@ struct CacheOptions: Sendable {
     private(set) var directory = ""
     private(set) var urls: [String] = []
     private(set) var printsJSON = false
+    private(set) var showsSecrets = false
     private(set) var removesAll = false
     /// Seconds.
     private(set) var olderThan: Double?
@@ -32,6 +33,7 @@ struct CacheOptions: Sendable {
         switch word {
         case "--cache": directory = try Self.value(word, &words)
         case "--json": printsJSON = true
+        case "--show-secrets": showsSecrets = true
         case "--all": removesAll = true
         case "--older":
             guard let seconds = Double(try Self.value(word, &words)), seconds >= 0 else { throw UsageError("--older takes seconds") }

@@ -2,6 +2,7 @@
 
 import FoundationEssentials
 import URLLoading
+import URLLoadingWire
 
 enum AddressText {
     /// A URL without a scheme gets https; one of this machine, where certificates are rare, http.
@@ -23,6 +24,8 @@ enum AddressText {
 
     /// The URL without its userinfo, its host in normal form: for messages and reports, which end up in logs.
     static func shown(_ url: URL) -> String {
+        // Where the grammar does not say where a password ends, more is left out.
+        guard (try? URIReference(url.absoluteString)) != nil else { return inMessage(url.absoluteString) }
         let text = withHostInNormalForm(url)
         guard let colon = text.firstIndex(of: ":"), text[colon...].hasPrefix("://") else { return text }
         let start = text.index(colon, offsetBy: 3)
@@ -39,4 +42,7 @@ enum AddressText {
         parts.percentEncodedHost = shown
         return parts.string ?? url.absoluteString
     }
+
+    /// A URL, or what was typed in place of one, in a message: without userinfo and secret parameters.
+    static func inMessage(_ text: String) -> String { Secrets.hidden(inURL: text) }
 }

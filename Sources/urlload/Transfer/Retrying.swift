@@ -27,6 +27,6 @@ struct RetryNotes: LoadObserver {
 
     func observe(_ event: LoadEvent, of load: LoadIdentity) {
         guard case .retrying(let retry) = event else { return }
-        screen.message("\(AddressText.shown(load.request.url)): \(retry)")
+        screen.message("\(AddressText.inMessage(load.request.url.absoluteString)): \(retry)")
     }
 }

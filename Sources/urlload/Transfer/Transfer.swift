@@ -10,11 +10,11 @@ struct Transfer: Sendable {
 
     @concurrent func run(_ text: String) async -> Report {
         let address = AddressText.url(text)
-        let line = screen.progress(of: address.map(FileName.make) ?? text)
+        let line = screen.progress(of: address.map(FileName.make) ?? AddressText.inMessage(text))
         defer { line.end() }
         let watch = Watch(line)
         guard let url = address else {
-            var report = Report(url: text)
+            var report = Report(url: AddressText.inMessage(text))
             report.failure = Report.Failure(LoadError(.badURL, phase: .preparing, party: .local))
             return finished(report, watch)
         }
@@ -145,7 +145,7 @@ struct Transfer: Sendable {
             guard options.followsRedirects else { return .deliver }
             watch.note(redirect)
             if options.trace != .off {
-                screen.note("redirect \(redirect.count + 1): \(redirect.response.http?.status.code ?? 0) to \(AddressText.shown(redirect.request.url))")
+                screen.note("redirect \(redirect.count + 1): \(redirect.response.http?.status.code ?? 0) to \(AddressText.inMessage(redirect.request.url.absoluteString))")
             }
             return .follow
         }

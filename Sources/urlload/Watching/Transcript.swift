@@ -63,11 +63,6 @@ extension Transcript {
 }
 
 extension Transcript.Rules {
-    /// Values that let whoever reads them act for the user.
-    private static let secretFields: Set<FieldName> = [
-        .authorization, .proxyAuthorization, .cookie, .setCookie, "Authentication-Info", "X-Api-Key", "X-Auth-Token",
-    ]
-
     func sent(_ bytes: [UInt8], _ connection: Int, _ conversation: inout Transcript.Conversation) -> [String] {
         var lines: [String] = []
         // A request begins where its line does: what follows an answer may also be the rest of a body.
@@ -124,8 +119,9 @@ extension Transcript.Rules {
 
     private static func hidingSecret(_ line: [UInt8]) -> [UInt8] {
         guard let colon = line.firstIndex(of: UInt8(ascii: ":")),
-            secretFields.contains(FieldName(String(decoding: line[..<colon], as: UTF8.self)))
-        else { return line }
+            FieldName(String(decoding: line[..<colon], as: UTF8.self)).isValid,
+            FieldName(String(decoding: line[..<colon], as: UTF8.self)).isSecret
+        else { return line.withoutSecrets }
         // The scheme of credentials says what is hidden and is no secret itself.
         let value = String(decoding: line[(colon + 1)...], as: UTF8.self).split(whereSeparator: \.isWhitespace)
         let scheme = value.count > 1 && value[0].allSatisfy { $0.isLetter } ? " \(value[0])" : ""

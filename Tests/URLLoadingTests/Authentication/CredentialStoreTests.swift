@@ -106,6 +106,31 @@ import URLLoadingIO
         }
     }
 
+    /// Security 81: what others may put in its place, or read there, is not used, as cookies and cache have it.
+    @Test(arguments: ["others may write", "a link"]) func `a folder that is not ours alone gets no credentials`(_ fault: String) throws {
+        try withFolder { folder in
+            let place = folder.appending(path: "place", directoryHint: .isDirectory), file = place.appending(path: "credentials.json")
+            let elsewhere = folder.appending(path: "elsewhere", directoryHint: .isDirectory)
+            try FileManager.default.createDirectory(at: elsewhere, withIntermediateDirectories: true)
+            if fault == "a link" {
+                try FileManager.default.createSymbolicLink(atPath: folder.path() + "/place", withDestinationPath: elsewhere.path())
+            } else {
+                try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+                chmod(place.path(), 0o777)
+            }
+            let store = CredentialStore(file: file)
+            let ada = Credential(user: "ada", password: "1", persistence: .permanent)
+            #expect(!store.set(ada, for: space) && store.credential(for: space) == ada)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: place.path()).isEmpty)
+            // What lies there already may be another user's work.
+            let good = folder.appending(path: "good/credentials.json")
+            #expect(CredentialStore(file: good).set(ada, for: space))
+            try Data(contentsOf: good).write(to: file)
+            chmod(file.path(), 0o600)
+            #expect(CredentialStore(file: file).all.isEmpty && CredentialStore(file: good).all.count == 1)
+        }
+    }
+
     @Test func `many at once lose nothing`() async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "credentials-\(UInt64.random(in: 0 ... .max))")
         defer { try? FileManager.default.removeItem(at: folder) }

@@ -99,4 +99,27 @@ struct StateFileTests {
             #expect(count == 0)
         }
     }
+
+    @Test("a file whose table is gone, or is not ours, is made good", arguments: [
+        ["DROP TABLE cookie"], ["ALTER TABLE cookie ADD COLUMN other TEXT NOT NULL DEFAULT ''"],
+        ["DROP TABLE cookie", "CREATE TABLE cookie (word TEXT)"],
+    ] as [[StaticString]], [false, true])
+    func schema(_ changes: [StaticString], isOpen: Bool) async throws {
+        try await withFolder { folder, path in
+            let store = CookieStore(folder: folder)
+            store.set(try cookie("a"))
+            await store.flush()
+            do {
+                let database = try Database(path: path)
+                for change in changes { try database.execute(change) }
+            }
+            let user = isOpen ? store : CookieStore(folder: folder)
+            user.set(try cookie("b"))
+            // The first writing finds it out.
+            await user.flush()
+            await user.flush()
+            #expect(CookieStore(folder: folder).all.map(\.name).contains("b"))
+            withExtendedLifetime(store) {}
+        }
+    }
 }

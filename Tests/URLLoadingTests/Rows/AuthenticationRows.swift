@@ -336,7 +336,7 @@ import URLLoadingWire
     }
 
     /// Where nothing was said and refused, it is the memory of the stronger way alone that forbids the weaker one.
-    @Test func `security 65: what has proved itself once says no password, in no other part of the server either`() async throws {
+    @Test func `security 65: what was proved by Digest once is not said as Basic, on no other path of its realm either`() async throws {
         let strong = Gate([.digest("SHA-256", qop: "auth")]), weak = Gate([.basic])
         strong.extraText.withLock { $0 = ", domain=\"/a\"" }
         try await withTestOrigin { origin in

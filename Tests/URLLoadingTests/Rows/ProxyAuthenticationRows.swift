@@ -80,6 +80,52 @@ import URLLoadingWire
         }
     }
 
+    @Test("user and password of a proxy's address wait for its question where that is wanted", arguments: [false, true])
+    func waiting(isSecure: Bool) async throws {
+        try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { secure, base in
+            try await withTestOrigin { plain in
+                for origin in [plain, secure] { origin.route("/*") { request in .ok(String(decoding: request.body, as: UTF8.self)) } }
+                try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
+                    var (configuration, _) = ProxyRows.client(.fixed([try proxy.address(user: "u", password: "pw")]), base)
+                    configuration.authentication.waitsForProxyChallenge = true
+                    let session = Session(configuration)
+                    let target = isSecure ? "https://origin.test:\(secure.port)/" : "http://plain.test:\(plain.port)/"
+                    for text in ["one", "two"] {
+                        let request = Request(url: try url(target), method: .post, body: .data(Data(text.utf8)))
+                        try await session.expect(request, text)
+                    }
+                    let said = proxy.asked.map { $0.headers[.proxyAuthorization] != nil }
+                    // A tunnel stays open; a request to a proxy that forwards says it once more.
+                    #expect(said == (isSecure ? [false, true] : [false, true, true]))
+                    for request in plain.requests + secure.requests { #expect(request.headers[.proxyAuthorization] == nil) }
+                    await expectEmpty(session)
+                }
+            }
+        }
+    }
+
+    @Test("a proxy that offers Digest never sees the password where it may wait")
+    func waitingForDigest() async throws {
+        try await withTestOrigin { proxy in
+            let gate = Gate([.digest("SHA-256", qop: "auth"), .basic], user: "u", password: "pw", field: .proxyAuthorization)
+            proxy.route("*") { request in
+                var answer = gate.answer(request)
+                guard answer.status == .unauthorized else { return answer }
+                answer.status = .proxyAuthenticationRequired
+                var headers = Headers()
+                for value in answer.headers.values(of: .wwwAuthenticate) { headers.append(.proxyAuthenticate, value) }
+                answer.headers = headers
+                return answer
+            }
+            var configuration = ProxyRows.client(.fixed([try Proxy("http://u:pw@127.0.0.1:\(proxy.port)")])).0
+            configuration.authentication.waitsForProxyChallenge = true
+            let session = Session(configuration)
+            try await session.expect(try url("http://origin.test/a"), "in")
+            #expect(gate.seen.first == "-" && gate.seen.allSatisfy { !$0.hasPrefix("Basic") })
+            await expectEmpty(session)
+        }
+    }
+
     /// What is kept for another try is closed where there is none.
     @Test func `a refused tunnel is left by nobody`() async throws {
         try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in

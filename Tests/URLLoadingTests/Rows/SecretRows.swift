@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Testing
 @testable import URLLoading
+import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -73,6 +74,86 @@ import URLLoadingWire
             for await event in heard { events.append("\(event)") }
             #expect(!events.joined().contains(Self.secret))
             await expectEmpty(plain)
+        }
+    }
+
+    @Test("field values of a request, and secret ones of a response, are not reflected")
+    func fields() throws {
+        let request = Request(url: try url("https://a.test/?access_token=\(Self.secret)"), headers: [
+            "X-Api-Key": Self.secret, "X-Anything": Self.secret, .authorization: "Bearer \(Self.secret)",
+        ])
+        check(request, "request")
+        var dumped = ""
+        dump(request, to: &dumped)
+        #expect(dumped.contains("X-Anything") && dumped.contains("https://a.test/"))
+        let head = HTTPHead(status: .found, headers: [
+            .location: "https://ada:\(Self.secret)@a.test/?token=\(Self.secret)", "Content-Location": "//ada:\(Self.secret)@a.test/",
+            "Refresh": "0; url=https://ada:\(Self.secret)@a.test/", "Link": "<https://ada:\(Self.secret)@a.test/>; rel=next",
+            "X-Auth-Token": Self.secret, .setCookie: "a=\(Self.secret)",
+        ])
+        check(head, "head")
+        check(head.headers, "headers")
+        check(Redirect(response: Response(url: request.url, http: head), request: request, count: 0), "redirect")
+        check(LoadEvent.redirected(Redirect(response: Response(url: request.url, http: head), request: request, count: 0)), "event")
+        check(LoadEvent.informational(head), "event")
+    }
+
+    @Test("a URL that this library cannot parse is not shown with its password", arguments: [
+        "http://ada:s3cret@a.test:99999/", "http://ada:s3/cret@a.test/", "http://ada:s3?cret@a.test/", "http://ada:s3#cret@a.test/",
+        "http://ada:s3@cret@a.test/", "http://ada:s3%zzcret@a.test/", "http://ada:s3cret@/", "ftp:ada:s3cret@a.test", "http:ada:s3cret@a.test/",
+        "nosuch://ada:s3cret@a.test/",
+    ])
+    func unparsable(_ text: String) async throws {
+        guard let url = URL(string: text) else { return }
+        let parts = ["s3cret", "s3/", "s3?", "s3#", "cret@", "s3@", "s3%"]
+        func clean(_ shown: String, _ what: String) {
+            #expect(!parts.contains { shown.contains($0) }, "\(what): \(shown)")
+        }
+        clean(url.withoutSecrets, "text")
+        clean("\(Request(url: url))", "request")
+        let session = Session(.ephemeral)
+        do {
+            _ = try await session.data(from: url)
+            Issue.record("\(text) was loaded")
+        } catch let error as LoadError {
+            clean("\(error)", "error")
+            clean(String(reflecting: error), "error")
+            var dumped = ""
+            dump(error, to: &dumped)
+            clean(dumped, "dump")
+        }
+        await expectEmpty(session)
+    }
+
+    @Test("metrics, logs, observers and the pieces of a trace")
+    func observers() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/*") { request in
+                guard request.path == "/a" else { return .ok("here") }
+                return .status(.found, headers: [.location: "http://ada:\(Self.secret)@127.0.0.1:\(request.headers[.host]?.split(separator: ":").last ?? "")/b?token=\(Self.secret)"])
+            }
+            let lines = Lock<[String]>([])
+            func note(_ line: String) { lines.withLock { $0.append(line) } }
+            var configuration = Configuration.ephemeral
+            configuration.observers = [LoadLog(verbose: true) { line in lines.withLock { $0.append(line) } }, LoadTracer { span in
+                var dumped = ""
+                dump(span, to: &dumped)
+                lines.withLock { $0.append(dumped) }
+            }]
+            let session = Session(configuration)
+            var request = Request(url: try url("http://ada:\(Self.secret)@127.0.0.1:\(origin.port)/a?key=\(Self.secret)"))
+            request.headers["X-Api-Key"] = Self.secret
+            let task = session.dataTask(request)
+            let heard = task.events
+            task.resume()
+            for await event in heard {
+                var dumped = ""
+                dump(event, to: &dumped)
+                note(dumped)
+            }
+            check(try await task.metrics, "metrics")
+            #expect(lines.withLock { $0.count > 6 && !$0.joined().contains(Self.secret) }, "\(lines.withLock { $0.filter { $0.contains(Self.secret) } })")
+            await expectEmpty(session)
         }
     }
 }

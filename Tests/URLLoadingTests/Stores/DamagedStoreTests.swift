@@ -123,4 +123,37 @@ import URLLoadingIO
             #expect(open(folder).isRight("c", 10))
         }
     }
+
+    @Test("a database whose tables or indexes are gone, or are not ours, is made good", arguments: [
+        ["DROP TABLE entry"], ["DROP TABLE body"], ["DROP TABLE state"], ["DELETE FROM state"], ["DROP INDEX entry_used"], ["DROP INDEX entry_hash"],
+        ["DROP TABLE entry", "DROP TABLE body", "DROP TABLE state"], ["ALTER TABLE entry ADD COLUMN other TEXT NOT NULL DEFAULT ''"],
+        ["DROP TABLE entry", "CREATE TABLE entry (word TEXT)"], ["DROP INDEX entry_file", "CREATE INDEX entry_file ON entry (size)"],
+    ] as [[StaticString]], [false, true])
+    func schema(_ changes: [StaticString], isOpen: Bool) throws {
+        let change = changes.map { "\($0)" }.joined(separator: "; ")
+        try withStoreFolder { folder in
+            let before = open(folder)
+            for (name, size) in Self.entries { before.store(name, size) }
+            before.flush()
+            try withExtendedLifetime(isOpen ? before : nil) {
+                let database = try Database(path: folder.plainPath + "/cache.sqlite")
+                for change in changes { try database.execute(change) }
+            }
+            if isOpen {
+                // The first change finds the tables gone, and may be lost by that.
+                before.store("lost", 100)
+                before.flush()
+                #expect(before.store("after", 100))
+                before.flush()
+                #expect(before.isRight("after", 100))
+            }
+            let count = check(folder, change)
+            let keepsFiles = !change.contains("entry") || change.contains("INDEX") || change.contains("ADD")
+            #expect(!keepsFiles || count > 0, "\(change)")
+            let storage = open(folder)
+            #expect(storage.isRight("new", 100) && storage.problem == nil, "\(change): \(storage.problem?.description ?? "")")
+            // What is stored counts, so that something goes when it is too much.
+            #expect(storage.usage > 0)
+        }
+    }
 }

@@ -137,6 +137,25 @@ struct ArchiveTests {
         }
     }
 
+    @Test("tokens in queries, redirects and fields of other names stay out, too", arguments: [false, true])
+    func tokens(_ isAsked: Bool) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .status(.found, headers: [.location: "/next?access_token=hidden&page=2", "X-Auth-Token": "hidden"]) }
+            origin.route("/next") { _ in .ok("hello") }
+            let archiver = HTTPArchiver(contents: isAsked ? .secrets : [])
+            var configuration = Configuration.ephemeral
+            configuration.observers = [archiver]
+            var request = Request(url: URL(string: "http://127.0.0.1:\(origin.port)/?api_key=hidden&q=text")!)
+            request.headers = ["X-Api-Key": "hidden", "Private-Token": "hidden"]
+            try await withSession(configuration) { try await $0.expect(request, "hello") }
+            let entries = check(archiver.archive)
+            let text = String(decoding: archiver.archive.json, as: UTF8.self)
+            #expect(text.contains("hidden") == isAsked, "\(text)")
+            #expect(entries.first?["response"]?["redirectURL"]?.text == "/next?access_token=\(isAsked ? "hidden" : "(removed)")&page=2")
+            #expect(entries.first?["request"]?["queryString"]?.list?.compactMap { $0["value"]?.text } == [isAsked ? "hidden" : "(removed)", "text"])
+        }
+    }
+
     @Test("the oldest go first; a file appears whole")
     func bounded() async throws {
         try await withTestOrigin { origin in

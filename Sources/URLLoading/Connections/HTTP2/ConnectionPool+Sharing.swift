@@ -6,6 +6,13 @@ import URLLoadingIO
 enum LeasedConnection: Sendable {
     case own(HTTP1Connection)
     case shared(HTTP2Connection)
+
+    func close() {
+        switch self {
+        case .own(let connection): connection.close()
+        case .shared(let connection): connection.close()
+        }
+    }
 }
 
 extension HTTP2Connection {

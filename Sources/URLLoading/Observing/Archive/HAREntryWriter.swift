@@ -20,7 +20,7 @@ struct HAREntryWriter {
         return HAR.Request(
             method: request.method.rawValue, url: shown(String(text.prefix { $0 != "#" })),
             httpVersion: HTTPVersion.http11.description, cookies: cookies(transaction.requestHeaders),
-            headers: pairs(transaction.requestHeaders), queryString: Self.query(text),
+            headers: pairs(transaction.requestHeaders), queryString: query(text),
             headersSize: isSent ? transaction.requestHeadBytes : -1, bodySize: isSent ? transaction.requestBodyBytes : -1)
     }
 
@@ -46,22 +46,16 @@ struct HAREntryWriter {
     // MARK: Fields
 
     private func pairs(_ headers: Headers) -> [HAR.Pair] {
-        headers.map { HAR.Pair(name: $0.name.description, value: isSecret($0.name) ? "(removed)" : shown($0.value)) }
+        headers.map { HAR.Pair(name: $0.name.description, value: isSecret($0.name) ? Secrets.mark : shown($0.value)) }
     }
 
-    private static let secret: Set<FieldName> = [.authorization, .cookie, .setCookie, "Cookie2", "Set-Cookie2"]
+    private func isSecret(_ name: FieldName) -> Bool { !showsSecrets && name.isSecret }
 
-    private func isSecret(_ name: FieldName) -> Bool {
-        !showsSecrets && (Self.secret.contains(name) || name.description.lowercased().hasPrefix("proxy-"))
-    }
-
-    private func shown(_ text: String) -> String {
-        showsSecrets || !text.utf8.contains(UInt8(ascii: "@")) ? text
-            : String(decoding: Array(text.utf8).withoutUserinfo, as: UTF8.self)
-    }
+    private func shown(_ text: String) -> String { showsSecrets ? text : Secrets.hidden(in: text) }
 
     /// The parameters of a URL, as forms write them.
-    static func query(_ url: String) -> [HAR.Pair] {
+    private func query(_ url: String) -> [HAR.Pair] {
+        let url = shown(url)
         guard let mark = url.firstIndex(where: { $0 == "?" || $0 == "#" }), url[mark] == "?" else { return [] }
         let query = url[url.index(after: mark)...].prefix { $0 != "#" }
         return query.split(separator: "&").map { pair in

@@ -13,16 +13,17 @@ import URLLoadingWire
 ///
 /// Each transaction with an `http` or `https` URL is an entry, those that failed too, with the reason as
 /// `_error`; a load that ended before it made a request has none. Bodies are never included, nor pages. Values
-/// of secret fields and the userinfo of URLs are left out unless ``Contents/secrets`` asks for them; what
-/// stands in paths and queries is there: look at an archive before you pass it on.
+/// of secret fields and of secret query parameters, and the userinfo of URLs, are left out unless ``Contents/secrets`` asks
+/// for them; their names are in the guide on metrics. What stands in paths is there, and so are parameters of other names:
+/// look at an archive before you pass it on.
 public struct HTTPArchive: Sendable {
     /// What goes into an archive besides the usual.
     public struct Contents: OptionSet, Sendable, Hashable {
         public let rawValue: Int
         public init(rawValue: Int) { self.rawValue = rawValue }
 
-        /// The values of Authorization, Cookie, Set-Cookie and every Proxy field, which otherwise are
-        /// `(removed)`, cookies taken apart, and the userinfo of URLs.
+        /// The values of secret fields and query parameters, which otherwise are `(removed)`, cookies taken apart, and the
+        /// userinfo of URLs.
         public static let secrets = Contents(rawValue: 1)
     }
 

@@ -7,7 +7,7 @@ struct DiskPaths: Sendable {
     var database: String { folder + "/cache.sqlite" }
     /// One damaged database is kept for whoever wants to look at it.
     var damaged: String { folder + "/cache.sqlite.damaged" }
-    /// Held while a database is opened, made or set aside.
+    /// Held while a database is opened, made, written to or set aside, and while its log is moved.
     var lock: String { folder + "/cache.lock" }
     var bodies: String { folder + "/bodies" }
 

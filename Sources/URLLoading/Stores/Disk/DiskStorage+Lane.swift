@@ -86,12 +86,31 @@ extension DiskStorage {
         }
         var change = DiskChange(state.withLock { $0 })
         do throws(DatabaseFailure) {
-            try tables.transaction { () throws(DatabaseFailure) in try change.apply(batch, tables) }
+            try write(to: tables) { () throws(DatabaseFailure) in try change.apply(batch, tables) }
             settle(batch, change)
             aside(batch, tables)
         } catch {
             failed(batch, error, tables)
         }
+    }
+
+    /// One transaction, while no other process writes or moves the log (`Database`).
+    private func write(to tables: DiskTables, _ work: () throws(DatabaseFailure) -> Void) throws(DatabaseFailure) {
+        try locked { () throws(DatabaseFailure) in
+            try tables.transaction(work)
+            tables.checkpointIfLong()
+        }
+    }
+
+    private func locked(_ work: () throws(DatabaseFailure) -> Void) throws(DatabaseFailure) {
+        let lock: FileLock
+        do throws(IOFailure) { lock = try FileLock(paths.lock, patience: Self.writePatience) } catch { throw DatabaseFailure(lock: error) }
+        defer { withExtendedLifetime(lock) {} }
+        try work()
+    }
+
+    private func checkpoint(_ tables: DiskTables) {
+        try? locked { () throws(DatabaseFailure) in try tables.checkpoint() }
     }
 
     /// An unsafe method removes what is mostly not there (RFC 9111 §4.4): that costs no transaction.
@@ -108,7 +127,7 @@ extension DiskStorage {
         for operation in batch {
             switch operation {
             case .look: try? look(tables, Poller.coarseNow())
-            case .checkpoint: try? tables.checkpoint()
+            case .checkpoint: checkpoint(tables)
             case .setAside(let identity): setAside(identity)
             case .sweep(let folders): sweep(folders, tables)
             case .shrink, .remove(.since): giveBack(tables)
@@ -119,9 +138,14 @@ extension DiskStorage {
 
     /// Room that much was removed from goes back to the file system; at most 512 MiB of it at a time.
     private func giveBack(_ tables: DiskTables) {
-        var count = 0
-        while count < 256, (try? tables.giveBack()) == true { count += 1 }
-        if count > 0 { try? tables.checkpoint() }
+        var count = 0, hasMore = true
+        // Others may write in between.
+        while hasMore, count < 256 {
+            hasMore = false
+            try? locked { () throws(DatabaseFailure) in hasMore = try tables.giveBack() }
+            if hasMore { count += 1 }
+        }
+        if count > 0 { checkpoint(tables) }
     }
 
     private func writeFile(_ operation: DiskOperation, _ tables: DiskTables) {
@@ -186,7 +210,7 @@ extension DiskStorage {
             // Once more, with the new one.
             if let tables = writer.withLock({ $0 }) {
                 var change = DiskChange(state.withLock { $0 })
-                if (try? tables.transaction({ () throws(DatabaseFailure) in try change.apply(batch, tables) })) != nil {
+                if (try? write(to: tables) { () throws(DatabaseFailure) in try change.apply(batch, tables) }) != nil {
                     return settle(batch, change)
                 }
             }
@@ -225,13 +249,13 @@ extension DiskStorage {
         var change = DiskChange(state.withLock { $0 })
         let room = max(64 << 10, change.known.total / 10)
         do throws(DatabaseFailure) {
-            try tables.transaction { () throws(DatabaseFailure) in try change.makeRoom(room, tables) }
+            try write(to: tables) { () throws(DatabaseFailure) in try change.makeRoom(room, tables) }
             settle([], change)
             return giveBack(tables)
         } catch {}
         // Not even that fits: files need no room to go, and a row without its file is found out.
         for row in (try? tables.rows(.oldest(64))) ?? [] { if let name = row.file { paths.remove(name) } }
-        try? tables.checkpoint()
+        checkpoint(tables)
     }
 
     /// Whether the disk was full a short while ago.

@@ -39,6 +39,8 @@ final class DiskStorage: CacheStorage {
     static let overfull = 32 << 20
     /// Milliseconds to wait for whoever opens the database, or sets it aside.
     static let patience = 1000
+    /// Milliseconds to wait for another process that writes.
+    static let writePatience = 250
     /// How long what others have changed may go unnoticed.
     static let lookInterval: Int64 = 100_000_000
 
@@ -186,10 +188,13 @@ final class DiskStorage: CacheStorage {
     }
 
     private func openReader() -> DiskTables? {
-        guard PathIdentity(paths.database) != nil, let lock = try? FileLock(paths.lock, patience: Self.patience)
+        guard let identity = PathIdentity(paths.database), let lock = try? FileLock(paths.lock, patience: Self.patience)
         else { return nil }
         defer { withExtendedLifetime(lock) {} }
-        return try? DiskTables.open(paths)
+        do throws(DiskTables.Failure) { return try DiskTables.open(paths) } catch {
+            if case .database(let failure) = error, failure.kind == .damaged { submit(.setAside(identity)) }
+            return nil
+        }
     }
 
     /// Notices what others have changed.

@@ -51,27 +51,48 @@ final class DiskTables: @unchecked Sendable {
 
     private func prepare() throws(DatabaseFailure) -> Bool {
         let format = try number("PRAGMA user_version")
-        if format == Self.format { return true }
+        if format == Self.format {
+            try repair()
+            return true
+        }
         guard format == 0 else { return false }
         // Freed pages can be given back; only a new file can be told so, and VACUUM makes it new.
         try database.execute("PRAGMA auto_vacuum = INCREMENTAL")
         try database.execute("VACUUM")
         try database.transaction { () throws(DatabaseFailure) in
-            try database.execute(
-                """
-                CREATE TABLE entry (seq INTEGER PRIMARY KEY AUTOINCREMENT, hash INTEGER NOT NULL, id INTEGER NOT NULL,
-                    variant INTEGER NOT NULL, used INTEGER NOT NULL, size INTEGER NOT NULL, received REAL NOT NULL,
-                    whole INTEGER NOT NULL, file TEXT, head BLOB NOT NULL);
-                CREATE INDEX entry_hash ON entry (hash);
-                CREATE INDEX entry_used ON entry (used, size);
-                CREATE INDEX entry_file ON entry (file) WHERE file IS NOT NULL;
-                CREATE TABLE body (seq INTEGER PRIMARY KEY, data BLOB NOT NULL);
-                CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), total INTEGER NOT NULL, changes INTEGER NOT NULL);
-                INSERT INTO state VALUES (1, 0, 0);
-                PRAGMA user_version = 1;
-                """)
+            for part in Self.schema { try database.execute(part.text) }
+            try database.execute("INSERT INTO state VALUES (1, 0, 0)")
+            try database.execute("PRAGMA user_version = 1")
         }
         return true
+    }
+
+    private static let schema = [
+        SchemaPart(table: "entry", """
+            CREATE TABLE entry (seq INTEGER PRIMARY KEY AUTOINCREMENT, hash INTEGER NOT NULL, id INTEGER NOT NULL,
+                variant INTEGER NOT NULL, used INTEGER NOT NULL, size INTEGER NOT NULL, received REAL NOT NULL,
+                whole INTEGER NOT NULL, file TEXT, head BLOB NOT NULL)
+            """),
+        SchemaPart(index: "entry_hash", "CREATE INDEX entry_hash ON entry (hash)"),
+        SchemaPart(index: "entry_used", "CREATE INDEX entry_used ON entry (used, size)"),
+        SchemaPart(index: "entry_file", "CREATE INDEX entry_file ON entry (file) WHERE file IS NOT NULL"),
+        SchemaPart(table: "body", "CREATE TABLE body (seq INTEGER PRIMARY KEY, data BLOB NOT NULL)"),
+        SchemaPart(
+            table: "state", "CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), total INTEGER NOT NULL, changes INTEGER NOT NULL)"),
+    ]
+
+    /// Makes indexes that are gone, and the row of `state`.
+    /// - Throws: a failure of the kind `damaged` where a table is gone, or is not ours: the file is begun anew, with what can
+    ///   still be read of it.
+    private func repair() throws(DatabaseFailure) {
+        let missing = try database.missing(of: Self.schema)
+        if let table = missing.first(where: \.isTable) { throw DatabaseFailure(missing: table.name) }
+        let hasState = try number("SELECT count(*) FROM state") == 1
+        guard !missing.isEmpty || !hasState else { return }
+        try database.transaction { () throws(DatabaseFailure) in
+            for part in missing { try database.execute(part.text) }
+            if !hasState { try database.execute("INSERT INTO state VALUES (1, 0, 0)") }
+        }
     }
 
     private func number(_ text: StaticString) throws(DatabaseFailure) -> Int64 {
@@ -278,6 +299,7 @@ final class DiskTables: @unchecked Sendable {
         return true
     }
 
-    /// What was written ahead goes where it belongs.
-    func checkpoint() throws(DatabaseFailure) { try database.execute("PRAGMA wal_checkpoint(TRUNCATE)") }
+    /// Moves the log to the file. Only the holder of the cache's lock may call it, and the next.
+    func checkpoint() throws(DatabaseFailure) { try database.checkpoint() }
+    func checkpointIfLong() { database.checkpointIfLong() }
 }

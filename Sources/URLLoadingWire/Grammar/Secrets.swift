@@ -1,0 +1,93 @@
+// What counts as a secret in text that people read: traces, logs, archives, recordings, descriptions, errors, messages of the
+// command line. The lists stand here and nowhere else; docs/guides/metrics.md repeats them.
+//
+// Names decide, for values do not say what they are: a field, or a parameter of a query or fragment, is secret if its name,
+// in lower case, is one of these or contains one of these parts. What stands in a path or a body is never looked at.
+
+package enum Secrets {
+    /// What takes the place of a value.
+    package static let mark = "(removed)"
+
+    /// Parts of the names of fields.
+    private static let fieldParts = [
+        "authorization", "authentication-info", "proxy-auth", "cookie", "token", "secret", "password", "passwd", "session", "jwt",
+        "x-auth", "api-key", "apikey", "access-key", "auth-key", "subscription-key",
+    ]
+    private static let fields: Set<String> = ["dpop"]
+
+    /// Parts of the names of parameters.
+    private static let parameterParts = [
+        "token", "secret", "password", "passwd", "passphrase", "signature", "credential", "session", "jwt", "assertion",
+        "authorization", "apikey", "api_key", "api-key", "accesskey", "access_key", "access-key", "samlresponse", "samlrequest",
+    ]
+    private static let parameters: Set<String> = ["key", "code", "sig", "auth", "pass", "pwd", "pw", "sid", "ticket", "otp", "pin"]
+
+    static func hidesField(_ name: String) -> Bool {
+        let name = name.lowercased()
+        return fields.contains(name) || fieldParts.contains { name.contains($0) }
+    }
+
+    /// - Parameter name: as it stands in a URL, percent-encoded or not.
+    package static func hidesParameter(_ name: some StringProtocol) -> Bool {
+        let name = FormCoding.decoded(name).lowercased()
+        return parameters.contains(name) || parameterParts.contains { name.contains($0) }
+    }
+
+    /// A text in which URLs may stand, without their userinfo and the values of their secret parameters.
+    package static func hidden(in text: String) -> String {
+        return String(decoding: Array(text.utf8).withoutSecrets, as: UTF8.self)
+    }
+
+    /// The text of one URL, or of what was meant to be one, without userinfo and the values of secret parameters. Where the
+    /// grammar does not say where a password ends, all that is in front of the last "@" is left out.
+    package static func hidden(inURL text: String) -> String {
+        guard (try? URIReference(text)) == nil, let at = text.lastIndex(of: "@") else { return hidden(in: text) }
+        let start = text[..<at].firstRange(of: "//")?.upperBound ?? text.startIndex
+        return hidden(in: String(text[..<start]) + String(text[text.index(after: at)...]))
+    }
+}
+
+extension [UInt8] {
+    /// Without the userinfo, and the values of secret parameters, of every URL in it.
+    package var withoutSecrets: [UInt8] { withoutUserinfo.hidingParameters(depth: 2) }
+
+    /// - Parameter depth: how many times a value is decoded to look for a URL in it.
+    private func hidingParameters(depth: Int) -> [UInt8] {
+        guard contains(UInt8(ascii: "=")) else { return self }
+        var result: [UInt8] = []
+        result.reserveCapacity(count)
+        var rest = self[...], isInQuery = false
+        while let end = rest.firstIndex(where: { Self.endsParameter($0) }) {
+            result += isInQuery ? Self.shownParameter(rest[..<end], depth) : rest[..<end]
+            result.append(rest[end])
+            switch rest[end] {
+            case UInt8(ascii: "?"), UInt8(ascii: "#"): isInQuery = true
+            case UInt8(ascii: "&"), UInt8(ascii: ";"): break
+            default: isInQuery = false
+            }
+            rest = rest[(end + 1)...]
+        }
+        return result + (isInQuery ? Self.shownParameter(rest, depth) : rest)
+    }
+
+    private static func endsParameter(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "?"), UInt8(ascii: "#"), UInt8(ascii: "&"), UInt8(ascii: ";"), UInt8(ascii: "\""), UInt8(ascii: "<"),
+            UInt8(ascii: ">"), 0...0x20: true
+        default: false
+        }
+    }
+
+    private static func shownParameter(_ text: ArraySlice<UInt8>, _ depth: Int) -> ArraySlice<UInt8> {
+        guard let equals = text.firstIndex(of: UInt8(ascii: "=")), equals + 1 < text.endIndex else { return text }
+        let name = String(decoding: text[..<equals], as: UTF8.self)
+        guard Secrets.hidesParameter(name) || hasSecretURL(text[(equals + 1)...], depth) else { return text }
+        return text[...equals] + Array(Secrets.mark.utf8)
+    }
+
+    /// Whether a percent-encoded value is a URL, or another value, that has a secret itself.
+    private static func hasSecretURL(_ value: ArraySlice<UInt8>, _ depth: Int) -> Bool {
+        guard depth > 0, value.contains(UInt8(ascii: "%")), let decoded = PercentCoding.decode(value) else { return false }
+        return decoded.withoutUserinfo.hidingParameters(depth: depth - 1) != decoded
+    }
+}

@@ -1,0 +1,40 @@
+import FoundationEssentials
+import Glibc
+import Testing
+import URLLoading
+
+/// What is wrong with files of credentials is told (security 81).
+@Suite struct CredentialProblemTests {
+    private func withFolder(_ use: (URL) throws -> Void) throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "problem-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try use(folder)
+    }
+
+    @Test("a store says that its folder is not this user's alone")
+    func store() throws {
+        try withFolder { folder in
+            chmod(folder.path(), 0o700)
+            let store = CredentialStore(file: folder.appending(path: "credentials.json"))
+            let space = ProtectionSpace(host: "a.test", port: 80, scheme: "http", method: .basic)
+            let ada = Credential(user: "ada", password: "s3cret", persistence: .permanent)
+            #expect(store.set(ada, for: space) && store.problem == nil)
+            chmod(folder.path(), 0o777)
+            #expect(!store.set(ada, for: space))
+            #expect(store.problem?.contains("credentials.json") == true && store.problem?.contains("s3cret") == false)
+        }
+    }
+
+    @Test("a netrc file that others may read says so", arguments: [(0o600, false), (0o400, false), (0o640, true), (0o604, true), (0o622, true)])
+    func netrc(_ mode: Int, _ isOpen: Bool) throws {
+        try withFolder { folder in
+            let file = folder.appending(path: "netrc"), netrc = Netrc.file(file)
+            #expect(netrc.problem == nil)
+            try Data("machine a.test login ada password s3cret".utf8).write(to: file)
+            chmod(file.path(), mode_t(mode))
+            #expect((netrc.problem != nil) == isOpen)
+            #expect(netrc.problem?.contains("s3cret") != true)
+        }
+    }
+}

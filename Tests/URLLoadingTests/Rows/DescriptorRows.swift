@@ -1,0 +1,121 @@
+import FoundationEssentials
+import Glibc
+import Testing
+@testable import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// When descriptors run out, connections that are idle give up theirs for new ones, the oldest first, whatever they speak.
+@Suite(.timeLimit(.minutes(4))) struct DescriptorRows {
+    /// So many descriptors for the connections of a test.
+    private final class Descriptors: Sendable {
+        private let most: Int
+        private let made = Lock<[SocketTransport]>([])
+
+        init(_ most: Int) { self.most = most }
+
+        private var open: [SocketTransport] {
+            made.withLock { $0.filter { transport in (try? transport.write(UnsafeRawBufferPointer(start: nil, count: 0))) != nil } }
+        }
+        /// The ports that connections are open to, in the order in which they were made.
+        var ports: [Int] { open.compactMap(\.peer).map { Int($0.port) } }
+
+        func give(to configuration: inout Configuration) {
+            configuration.dial = { (origin, token) throws(IOFailure) in
+                guard self.open.count < self.most else { throw IOFailure(.system(EMFILE), .connect) }
+                let transport = try await SocketTransport.connect(to: .ipv4((127, 0, 0, 1), port: origin.port), token)
+                self.made.withLock { $0.append(transport) }
+                return transport
+            }
+        }
+    }
+
+    private func with(_ count: Int, _ use: ([TestOrigin]) async throws -> Void) async throws {
+        let origins = try (0..<count).map { _ in try TestOrigin() }
+        for origin in origins {
+            origin.route("/") { _ in .ok("here") }
+            origin.start()
+        }
+        let result: Result<Void, any Error>
+        do { result = .success(try await use(origins)) } catch { result = .failure(error) }
+        for origin in origins { await origin.stop() }
+        try result.get()
+    }
+
+    @Test("the connection that has been idle for longest goes, and the newer stay")
+    func oldest() async throws {
+        try await with(4) { origins in
+            let descriptors = Descriptors(2)
+            var configuration = Configuration.ephemeral
+            descriptors.give(to: &configuration)
+            let session = Session(configuration)
+            for origin in origins { try await session.expect(origin.url(), "here") }
+            #expect(descriptors.ports == origins.suffix(2).map { Int($0.port) })
+            // The last but one is the oldest now.
+            try await session.expect(origins[0].url(), "here")
+            #expect(descriptors.ports == [origins[3], origins[0]].map { Int($0.port) })
+            await expectEmpty(session)
+        }
+    }
+
+    @Test("where no connection is idle the load fails, and those in use go on")
+    func inUse() async throws {
+        try await with(2) { origins in
+            let descriptors = Descriptors(1)
+            var configuration = Configuration.ephemeral
+            descriptors.give(to: &configuration)
+            let session = Session(configuration)
+            let gate = Latch()
+            origins[0].route("/slow") { _ in
+                await gate.wait()
+                return .ok("slow")
+            }
+            async let slow = session.text(origins[0].url("/slow"))
+            try await origins[0].wait { $0.requests == 1 }
+            let error = await failure(.cannotConnect, .system, .connecting) { try await session.data(from: origins[1].url()) }
+            #expect(error?.detail?.contains("open files") == true)
+            gate.open()
+            #expect(try await slow == "slow")
+            await expectEmpty(session)
+        }
+    }
+
+    @Test("an idle connection of HTTP/2 gives up its descriptor, too")
+    func http2() async throws {
+        try await withHTTP2TestServer { one in
+            try await withHTTP2TestServer { two in
+                let descriptors = Descriptors(1)
+                var configuration = Configuration.http2
+                descriptors.give(to: &configuration)
+                let session = Session(configuration)
+                for server in [one, two, one] {
+                    server.route("/") { _ in .ok("here") }
+                    try await session.expect(server.url(), "here")
+                }
+                #expect(descriptors.ports == [one.url().port ?? 0])
+                await expectEmpty(session)
+            }
+        }
+    }
+
+    @Test("an idle control connection of ftp gives up its descriptor, and gets one")
+    func ftp() async throws {
+        try await withFTPTestServer { server in
+            server.put("a", Data("file".utf8))
+            try await with(2) { origins in
+                let descriptors = Descriptors(2)
+                var configuration = Configuration.ephemeral
+                descriptors.give(to: &configuration)
+                let session = Session(configuration)
+                for _ in 0..<2 {
+                    // One for the control connection, and one for the data.
+                    try await session.expect(server.url("/a"), "file")
+                    for origin in origins { try await session.expect(origin.url(), "here") }
+                    #expect(descriptors.ports == origins.map { Int($0.port) })
+                }
+                await expectEmpty(session)
+            }
+        }
+    }
+}
