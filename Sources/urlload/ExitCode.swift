@@ -132,6 +132,6 @@ extension ExitCode {
         .fileNotFound: .read, .fileIsDirectory: .read, .noPermission: .read, .cannotReadFile: .read, .fileChanged: .read,
         .cannotCreateFile: .write, .cannotWriteFile: .write, .cannotMoveFile: .write, .resumeTokenRefused: .usage,
         .addressRefused: .connect, .notAllowedOnCellularNetwork: .connect, .notAllowedOnExpensiveNetwork: .connect,
-        .notAllowedOnConstrainedNetwork: .connect, .rangeNotSatisfiable: .range,
+        .notAllowedOnConstrainedNetwork: .connect, .rangeNotSatisfiable: .range, .resumeMismatch: .range,
     ]
 }

@@ -9,6 +9,8 @@ import URLLoadingWire
 final class DownloadWork: Sendable {
     let options: DownloadOptions
     private let token: ResumeToken?
+    private let page: Page
+    private let clock: LoopClock
     /// The folder of the destination: a rename cannot leave a file system. Then the one for temporary files.
     private let folders: [String]
 
@@ -21,15 +23,25 @@ final class DownloadWork: Sendable {
         /// What a token says besides; `nil` if the response cannot be resumed.
         var record: ResumeToken.Record?
         var response: Response?
-        /// The whole was asked for after all.
-        var isAnew = false
+        /// The answer goes into the file, or into one in its place: the token it was resumed with is used up.
+        var hasContent = false
         var complete: DownloadedFile?
     }
     private let state: Lock<State>
 
-    init(_ options: DownloadOptions, _ token: ResumeToken?, _ configuration: Configuration) {
+    /// What becomes of a response that answers a resumed download with neither the rest nor the whole.
+    enum Page: Sendable {
+        /// The load ends with an error that carries the response.
+        case refused
+        /// It is the result, as a file of its own: the classic shape, as on Apple's platforms.
+        case delivered
+    }
+
+    init(_ options: DownloadOptions, _ token: ResumeToken?, _ configuration: Configuration, page: Page = .refused) {
         self.options = options
         self.token = token
+        self.page = page
+        clock = configuration.clock
         let temporary = configuration.temporaryDirectory.path(percentEncoded: false).withoutSlash
         let own = options.destination.map { Self.folder(of: $0.path(percentEncoded: false)) }
         folders = own.map { [$0, temporary] } ?? [temporary]
@@ -71,44 +83,54 @@ final class DownloadWork: Sendable {
             state.record = token.record
         }
         guard offset > 0 else { return }
-        request.headers[.range] = "bytes=\(offset)-"
-        request.headers[.ifRange] = token.record.validator
+        token.record.condition.addCondition(to: &request.headers, from: offset)
     }
 
-    /// The whole, if the answer is no use for what is held; `nil` to go on with it.
-    func another(_ head: HTTPHead?, _ request: Request) -> Request? {
-        guard let head, plan(head) == .askForAll else { return nil }
-        state.withLock { $0.isAnew = true }
-        var request = request
-        request.headers.remove(.range)
-        request.headers.remove(.ifRange)
-        return request
+    /// What an answer does to the file.
+    private enum Opening: Sendable {
+        /// A new file takes it.
+        case create
+        /// The one that is held takes it, behind so many bytes.
+        case resume(at: Int64)
+        /// A new file takes it, and the one that is held stays as it is.
+        case page
     }
 
-    private func plan(_ response: Response) -> ResumePlan? {
-        if let head = response.http { return plan(head) }
-        let (offset, isAnew) = state.withLock { ($0.offset, $0.isAnew) }
-        guard token != nil || offset > 0, !isAnew, let facts = response.properties[FTPFacts.self] else { return nil }
-        return facts.offset == offset ? .append : .restart
-    }
-
-    private func plan(_ head: HTTPHead) -> ResumePlan? {
-        let (offset, record, isAnew) = state.withLock { ($0.offset, $0.record, $0.isAnew) }
-        guard token != nil, offset > 0, !isAnew, let record else { return nil }
-        return ResumePlan.make(head, offset: offset, length: record.length, validator: record.validator)
+    private func opening(for response: Response) throws(LoadError) -> Opening {
+        guard token != nil else {
+            if options.requiresSuccess { try response.requireSuccess() }
+            return .create
+        }
+        let (offset, known) = state.withLock { ($0.offset, $0.record) }
+        if let head = response.http, let known {
+            switch ResumePlan.make(head, offset: offset, length: known.length, validator: known.condition) {
+            case .append: return .resume(at: offset)
+            case .restart: return .resume(at: 0)
+            case .mismatch:
+                throw LoadError(
+                    refusing: response, .resumeMismatch, "the part is not known to be the rest of what is held")
+            case .refused:
+                if page == .delivered { return .page }
+                throw LoadError(refusing: response, .unacceptableStatus, head.status.description)
+            }
+        }
+        guard let facts = response.properties[FTPFacts.self] else {
+            throw LoadError(refusing: response, .resumeMismatch, "it does not say what it is a part of")
+        }
+        return .resume(at: facts.offset == offset ? offset : 0)
     }
 
     /// Makes the file ready for the body of an answer.
-    /// - Returns: where it goes on, for a download that was to be resumed.
+    /// - Returns: where it goes on, for a download that was to be resumed and takes content.
+    /// - Throws: ``LoadError``; the response, if it is not what was asked for. What is held stays as it was then.
     func begin(_ response: Response, _ request: Request) async throws(LoadError) -> (offset: Int64, expected: Int64?)? {
-        let plan = plan(response)
-        let kept = plan == .append ? state.withLock { $0.offset } : 0
-        let held = plan == .deliver ? nil : state.withLock { $0.file }
+        let opening = try opening(for: response)
+        let held = state.withLock { $0.file }
         let folder = folders[0]
         let made = await BlockingThreads.files.call(.never) { () -> Result<FileWriter, IOFailure> in
             Result { () throws(IOFailure) in
-                if let held {
-                    try held.truncate(to: kept)
+                if case .resume(let offset) = opening, let held {
+                    try held.truncate(to: offset)
                     return held
                 }
                 let new = try FileWriter.create(in: folder, prefix: ResumeToken.prefix)
@@ -120,30 +142,32 @@ final class DownloadWork: Sendable {
         do {
             guard let made else { throw LoadError(.cancelled, phase: .receiving, party: .local) }
             file = try made.get()
-            // What was held, and is of no use.
-            if let other = state.withLock({ $0.file }), other !== file { other.unclaim() }
         } catch let error as IOFailure {
             throw LoadError(.cannotCreateFile, phase: .receiving, party: .system, detail: error.words)
         } catch {
             throw (error as? LoadError) ?? LoadError(.cannotCreateFile, phase: .receiving, party: .system)
         }
+        // Of a page: others may go on with what was held.
+        if let held, held !== file { held.unclaim() }
         // In our hands it goes with its last reference again.
         file.unkeep()
-        let rest = response.expectedLength
+        let kept: Int64 = if case .resume(let offset) = opening { offset } else { 0 }
+        let isPage = if case .page = opening { true } else { false }
         let facts = response.properties[FTPFacts.self]
-        let expected = plan == .append ? response.http.map(ResumePlan.end) ?? facts?.end : rest
+        let expected = kept > 0 ? response.http.map(ResumePlan.end) ?? facts?.end : response.expectedLength
         state.withLock { state in
             state.file = file
             state.offset = kept
             state.response = response
-            state.end = plan == .append ? expected : nil
-            if plan != .append {
+            state.end = kept > 0 ? expected : nil
+            state.hasContent = !isPage
+            if kept == 0 {
                 state.record = response.http.flatMap { Self.record(request, $0, expected) }
-                    ?? facts?.validator.flatMap { Self.record(request, validator: $0, expected) }
+                    ?? facts?.validator.flatMap { Self.record(request, .text($0), expected) }
             }
             if let expected { state.record?.length = expected }
         }
-        return token == nil ? nil : (kept, expected)
+        return token == nil || isPage ? nil : (kept, expected)
     }
 
     // MARK: Going on over another connection
@@ -152,36 +176,33 @@ final class DownloadWork: Sendable {
     func goOn(with request: inout Request) -> Int64? {
         let (offset, record) = state.withLock { ($0.offset, $0.record) }
         guard offset > 0, let record else { return nil }
-        request.headers[.range] = "bytes=\(offset)-"
-        request.headers[.ifRange] = record.validator
+        record.condition.addCondition(to: &request.headers, from: offset)
         return offset
     }
 
     /// Whether an answer is exactly the rest.
     func isRest(_ response: Response) -> Bool {
-        guard let head = response.http else { return plan(response) == .append }
         let (offset, record) = state.withLock { ($0.offset, $0.record) }
+        guard let head = response.http else { return offset > 0 && response.properties[FTPFacts.self]?.offset == offset }
         guard let record else { return false }
-        return ResumePlan.make(head, offset: offset, length: record.length, validator: record.validator) == .append
+        return ResumePlan.make(head, offset: offset, length: record.length, validator: record.condition) == .append
     }
 
     var expected: Int64? { state.withLock { $0.record?.length } }
 
     private static func record(_ request: Request, _ head: HTTPHead, _ length: Int64?) -> ResumeToken.Record? {
         guard let validator = ResumePlan.validator(of: head, method: request.method) else { return nil }
-        return record(request, validator: validator, length)
+        return record(request, validator, length)
     }
 
-    private static func record(_ request: Request, validator: String, _ length: Int64?) -> ResumeToken.Record? {
+    private static func record(_ request: Request, _ validator: ResumeValidator, _ length: Int64?) -> ResumeToken.Record? {
         // A part of the caller's own choice is no beginning.
         guard request.body == nil, !request.headers.contains(.range) else { return nil }
-        // Of other fields nobody can say that they are no secrets.
-        let own = request.headers.filter { field in
-            [.accept, .acceptEncoding, .acceptLanguage, .userAgent].contains(field.name)
-        }
         return ResumeToken.Record(
-            url: request.url.withoutUserinfo.absoluteString, fields: own.map { [$0.name.description, $0.value] },
-            validator: validator, offset: 0, length: length, path: nil, bytes: nil, tail: "", isEarly: false)
+            url: request.url.withoutUserinfo.absoluteString, fields: request.headers.map { [$0.name.description, $0.value] },
+            validator: validator.description, validatorBytes: validator.bytes, offset: 0, length: length, path: nil, bytes: nil, tail: "",
+            isEarly: false
+        ).withoutSecrets
     }
 
     /// Writes what is here of the body, and what comes meanwhile, behind what is there. All on the thread that
@@ -193,8 +214,9 @@ final class DownloadWork: Sendable {
     func receive(_ exchange: any Exchange, _ control: LoadControl) async throws(LoadError) -> Saved {
         let (held, offset, end) = state.withLock { ($0.file, $0.offset, $0.end) }
         guard let file = held else { return Saved(isEnd: true) }
-        let saved = await BlockingThreads.files.call(.never) { () -> Saved in
+        let saved = await BlockingThreads.files.call(.never) { [clock] () -> Saved in
             var saved = Saved()
+            defer { if saved.count > 0 { file.wrote(upTo: offset + Int64(saved.count), now: clock.coarseNow()) } }
             do {
                 while saved.count < Self.mostInTurn, control.stopReason == nil {
                     switch try exchange.buffered(atMost: .max) {
@@ -239,8 +261,13 @@ final class DownloadWork: Sendable {
     func append(_ data: Data) async throws(LoadError) {
         let (held, offset) = state.withLock { ($0.file, $0.offset) }
         guard let held else { return }
-        let written = await BlockingThreads.files.call(.never) { () -> Result<Void, IOFailure> in
-            data.withUnsafeBytes { bytes in Result { () throws(IOFailure) in try held.write(bytes, at: offset) } }
+        let written = await BlockingThreads.files.call(.never) { [clock] () -> Result<Void, IOFailure> in
+            data.withUnsafeBytes { bytes in
+                Result { () throws(IOFailure) in
+                    try held.write(bytes, at: offset)
+                    held.wrote(upTo: offset + Int64(data.count), now: clock.coarseNow())
+                }
+            }
         }
         if case .failure(let error)? = written {
             throw LoadError(.cannotWriteFile, phase: .receiving, party: .system, detail: "\(held.path): \(error.words)")
@@ -272,7 +299,8 @@ final class DownloadWork: Sendable {
             let options = options
             let moved = await BlockingThreads.files.call(.never) { () -> Result<Void, LoadError> in
                 Result { () throws(LoadError) in
-                    try complete.move(to: destination, replacing: options.replaces, synchronizing: options.synchronizes)
+                    try complete.move(
+                        to: destination, replacing: options.replaces, permissions: options.permissions, synchronizing: options.synchronizes)
                 }
             }
             try moved?.get()
@@ -296,8 +324,20 @@ final class DownloadWork: Sendable {
         let (held, offset, known) = state.withLock { ($0.file, $0.offset, $0.record) }
         guard let held, !held.wasDelivered, var record = known, isEarly || offset > 0, let tail = try? held.tail(before: offset) else { return nil }
         (record.offset, record.path, record.bytes, record.tail, record.isEarly) = (offset, held.path, nil, tail, isEarly)
+        record.boot = SystemBoot.identity
+        record.mark = held.mark.flatMap { $0.offset <= offset ? $0 : nil }
         return ResumeToken(record, held)
     }
+
+    /// With what the download can go on after an error. Before its answer took a file, the token it was resumed with is as
+    /// good as it was.
+    func resumeToken(after error: LoadError) -> ResumeToken? {
+        guard error.reason != .resumeTokenRefused else { return nil }
+        return state.withLock { $0.hasContent } || token == nil ? resumeToken(isEarly: false) : token
+    }
+
+    /// How many bytes of the file are known to be on the disk.
+    var offsetOnDisk: Int64 { state.withLock { $0.file }?.mark?.offset ?? 0 }
 }
 
 extension String {

@@ -2,7 +2,14 @@ public import FoundationEssentials
 import Synchronization
 import URLLoadingIO
 
-/// Where a download goes, and how safely.
+/// Where a download goes, for whom, and how safely.
+///
+/// ```swift
+/// var options = DownloadOptions(destination: place)
+/// options.requiresSuccess = true
+/// options.permissions = 0o640
+/// let task = session.downloadTask(request, options: options)
+/// ```
 public struct DownloadOptions: Sendable {
     /// The `file` URL the complete file gets, in one step. Until then it is in the same folder under another
     /// name. `nil`: it stays in ``Configuration/temporaryDirectory``, and goes with the last reference to
@@ -14,7 +21,19 @@ public struct DownloadOptions: Sendable {
     /// Whether content and name are on the disk when the load completes (`fsync`): for what must survive a
     /// loss of power.
     public var synchronizes = false
+    /// The permissions of the complete file (POSIX mode bits, such as `0o640`; those beyond `0o777` are ignored). `nil`:
+    /// those of the file it replaces, or those of other new files: `0o666` without the bits of the process's umask. File
+    /// systems without permissions ignore them.
+    ///
+    /// Until it is at its ``destination``, the file is readable by its owner alone. ``DownloadedFile/move(to:replacing:permissions:synchronizing:)``
+    /// has a parameter of its own.
+    public var permissions: UInt16?
+    /// Whether the load ends with ``LoadError/Reason/unacceptableStatus`` unless the status is 2xx; the error carries the
+    /// response (``LoadError/response``). Otherwise the page that comes with an error status is what is saved, as any
+    /// response is. A download that is resumed never takes a page for content.
+    public var requiresSuccess = false
 
+    /// Options; what is not named here is set afterwards.
     public init(destination: URL? = nil, replaces: Bool = true, synchronizes: Bool = false) {
         self.destination = destination
         self.replaces = replaces
@@ -51,23 +70,31 @@ public final class DownloadedFile: Sendable, CustomStringConvertible {
 
     /// Gives it its name, in one step. On another file system it is copied first, and what is copied gets the
     /// name in one step. Blocks as long as the file system does.
+    ///
+    /// A link is replaced itself, and not what it leads to. Of a file that is replaced only the permissions stay: another
+    /// name of it (a hard link) keeps the old content, and owner, access lists and extended attributes are those of a new
+    /// file.
     /// - Parameters:
     ///   - destination: a `file` URL; its folder must exist.
     ///   - replacing: whether a file that is there already is replaced.
+    ///   - permissions: see ``DownloadOptions/permissions``. With `nil`, a file that was moved before keeps its own, unless it
+    ///     replaces another.
     ///   - synchronizing: whether content and name are on the disk when this returns.
     /// - Throws: ``LoadError/Reason/cannotMoveFile``; the file is still where it was.
-    public func move(to destination: URL, replacing: Bool = true, synchronizing: Bool = false) throws(LoadError) {
+    public func move(
+        to destination: URL, replacing: Bool = true, permissions: UInt16? = nil, synchronizing: Bool = false
+    ) throws(LoadError) {
         let path = destination.path(percentEncoded: false)
         do throws(IOFailure) {
             let current = url.path(percentEncoded: false)
-            if synchronizing { try file.synchronize() }
             do throws(IOFailure) {
-                try file.move(from: current, to: path, replacing: replacing, synchronizes: synchronizing)
+                try file.move(
+                    from: current, to: path, replacing: replacing, permissions: permissions, synchronizes: synchronizing)
             } catch {
                 guard error.isAcrossFileSystems else { throw error }
                 let copy = try file.copy(to: DownloadWork.folder(of: path), prefix: ResumeToken.prefix)
-                if synchronizing { try copy.synchronize() }
-                try copy.move(from: copy.path, to: path, replacing: replacing, synchronizes: synchronizing)
+                try copy.move(
+                    from: copy.path, to: path, replacing: replacing, permissions: permissions, synchronizes: synchronizing)
                 file.remove(at: current)
             }
         } catch {

@@ -19,10 +19,15 @@ extension LoadTask where Output == DownloadedFile {
     }
 
     /// With what this download could go on if it ended at this moment: for programs that may be killed. Ask
-    /// when the response is there, and store it; whoever resumes with it goes on from what was written until
-    /// the end. `nil` before the response, if the response cannot be resumed (no strong validator, RFC 9110
-    /// §8.8), and when the download is complete. Reads up to 64 KiB of the file.
+    /// when the response is there, and store it; a download that is resumed with it goes on from what was written until
+    /// the end. After a loss of power, or another start of the system, it goes on from what was on the disk when the token
+    /// was asked for: store another every few seconds, as ``LoadEvent/received(_:)`` comes. `nil` before the response, if
+    /// the response cannot be resumed (no strong validator, RFC 9110 §8.8), and when the download is complete. Reads up to
+    /// 64 KiB of the file.
     public var resumeToken: ResumeToken? { load.download?.resumeToken(isEarly: true) }
+
+    /// How many bytes a token would go on behind after a loss of power, were it asked for now.
+    package var offsetOnDisk: Int64 { load.download?.offsetOnDisk ?? 0 }
 
     /// Ends the load as ``cancel()`` does.
     /// - Returns: with what it can go on; `nil` if it would have to begin anew, or is complete. Returns when

@@ -1,6 +1,6 @@
 // Where an interrupted download can go on. What is read back from outside is not believed: version,
 // checksum, the place of the file, whose it is, its length and its last bytes are all looked at
-// (security 78), and what the server sends then (`ResumePlan`).
+// (security 78), which of its fields may go out, and what the server sends then (`ResumePlan`).
 
 public import FoundationEssentials
 import Synchronization
@@ -29,8 +29,12 @@ import URLLoadingWire
 ///
 /// A token serves one download at a time, and none when that is complete. It names the URL, query included, the
 /// validator, and of the request's fields those that say what is accepted, and nothing that could be a secret: give
-/// such fields again when you resume. Written while the download goes on, it outlives the process; after a loss of
-/// power the file's end may be zeros, which the last 64 KiB before the token's own offset do not show.
+/// such fields again when you resume.
+///
+/// Written while the download goes on, a token outlives the process: the next one goes on behind the last byte that was
+/// written. It outlives the system, too: the file is brought to the disk every 64 MiB or 5 seconds, and after another
+/// start of the system the download goes on from the last such point that the token knows. Ask for another token now and
+/// then while the download goes on, to move that point.
 public struct ResumeToken: Sendable, CustomStringConvertible {
     /// What is written down.
     struct Record: Codable, Sendable {
@@ -39,6 +43,8 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         var fields: [[String]]
         /// The value for If-Range (RFC 9110 §13.1.5).
         var validator: String
+        /// The same as it is sent, where that is not UTF-8.
+        var validatorBytes: Data?
         var offset: Int64
         var length: Int64?
         /// Where the bytes are, unless they come with the token.
@@ -48,6 +54,12 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         var tail: String
         /// The download went on when this was written: the file may be longer by now.
         var isEarly: Bool
+        /// What the system was known by that has the file's bytes in its buffers. Empty if it did not say; `nil` in tokens
+        /// of earlier versions, whose file is taken for what it was.
+        var boot: String?
+        /// How many bytes were on the disk for sure, and the tail before them.
+        var synced: Int64?
+        var syncedTail: String?
     }
     private final class Storage: Sendable {
         let record: Record
@@ -68,7 +80,7 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         guard lines[1].elementsEqual(Digest.hex(lines[2]).utf8), let record = try? JSONDecoder().decode(Record.self, from: Data(lines[2])),
             record.isSound
         else { throw Self.refused("damaged") }
-        storage = Storage(record, nil)
+        storage = Storage(record.withoutSecrets, nil)
     }
 
     /// The first line of what is written.
@@ -99,13 +111,17 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         var record = record
         let file: FileWriter
         do throws(IOFailure) {
-            if let held = storage.file { file = held } else { file = try reopened().0 }
+            if let held = storage.file { file = held } else {
+                let good: Int64
+                (file, good) = try reopened(after: SystemBoot.identity)
+                if good < record.offset { (record.offset, record.tail) = (good, record.mark?.tail ?? Digest.hex([])) }
+            }
             guard !file.wasDelivered else { throw Refusal.used.failure }
             record.bytes = Data(try file.content(upTo: Int(record.offset)))
         } catch {
             throw Self.refusal(error)
         }
-        (record.path, record.isEarly) = (nil, false)
+        (record.path, record.isEarly, record.boot, record.mark) = (nil, false, nil, nil)
         return Self.encoded(record)
     }
 
@@ -114,7 +130,7 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         if let file = storage.file {
             file.unkeep()
             file.discard()
-        } else if let (file, _) = try? reopened() {
+        } else if let (file, _) = try? reopened(after: SystemBoot.identity) {
             file.unkeep()
             file.discard()
         }
@@ -143,10 +159,12 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
     }
 
     /// The file to go on with, and how much of it is good.
-    /// - Parameter folders: where such files may be.
-    func open(in folders: [String]) throws(LoadError) -> (FileWriter, offset: Int64) {
+    /// - Parameters:
+    ///   - folders: where such files may be.
+    ///   - boot: what the running system is known by.
+    func open(in folders: [String], boot: String = SystemBoot.identity) throws(LoadError) -> (FileWriter, offset: Int64) {
         do throws(IOFailure) {
-            let (file, offset) = try opened(in: folders)
+            let (file, offset) = try opened(in: folders, boot)
             guard !file.wasDelivered else { throw Refusal.used.failure }
             guard file.claim() else { throw Refusal.inUse.failure }
             return (file, offset)
@@ -155,21 +173,26 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         }
     }
 
-    private func opened(in folders: [String]) throws(IOFailure) -> (FileWriter, Int64) {
+    private func opened(in folders: [String], _ boot: String) throws(IOFailure) -> (FileWriter, Int64) {
         if let file = storage.file, file.size >= record.offset { return (file, record.offset) }
         guard let path = record.path else { return (try unpacked(in: folders[0]), record.offset) }
         let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
         guard folders.contains(folder) else { throw Refusal.foreign.failure }
-        let (file, size) = try reopened()
-        return (file, record.isEarly ? min(size, record.length ?? size) : record.offset)
+        return try reopened(after: boot)
     }
 
     /// The file it names, if that is what it held: nothing else is opened at the word of a token.
-    private func reopened() throws(IOFailure) -> (FileWriter, size: Int64) {
+    /// - Returns: the file, and how much of it is good. After another start of the system that is what was on the disk for
+    ///   sure: behind it the file may have zeros.
+    private func reopened(after boot: String) throws(IOFailure) -> (FileWriter, good: Int64) {
         guard let path = record.path, Self.isOurs(path) else { throw Refusal.foreign.failure }
         let (file, size) = try FileWriter.reopen(path)
-        guard size >= record.offset, try file.tail(before: record.offset) == record.tail else { throw Refusal.changed.failure }
-        return (file, size)
+        let isSameBoot = record.boot.map { $0 == boot && !boot.isEmpty } ?? true
+        let known = isSameBoot ? DiskMark(offset: record.offset, tail: record.tail) : record.mark
+        guard let known else { return (file, 0) }
+        guard size >= known.offset, try file.tail(before: known.offset) == known.tail else { throw Refusal.changed.failure }
+        if let mark = record.mark { file.go(onFrom: mark) }
+        return (file, isSameBoot && record.isEarly ? min(size, record.length ?? size) : known.offset)
     }
 
     private static func refusal(_ error: IOFailure) -> LoadError {
@@ -211,7 +234,26 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
 extension ResumeToken.Record {
     fileprivate var isSound: Bool {
         guard offset >= 0, length.map({ $0 >= offset }) ?? true, !validator.isEmpty, let url = URL(string: url) else { return false }
+        guard (synced == nil) == (syncedTail == nil), synced.map({ (0...offset).contains($0) }) ?? true else { return false }
         let scheme = url.scheme?.lowercased()
         return ["http", "https", "ftp", "ftps"].contains(scheme) && (path == nil) != (bytes == nil) && fields.allSatisfy { $0.count == 2 }
+    }
+
+    /// With those fields alone that say what is accepted. Of others nobody can say that they are no secrets; and a token
+    /// that comes from elsewhere must not choose whom the request speaks for, or to.
+    var withoutSecrets: Self {
+        var record = self
+        record.fields = fields.filter { field in field.first.map { Self.kept.contains(FieldName($0)) } ?? false }
+        return record
+    }
+    private static let kept: [FieldName] = [.accept, .acceptEncoding, .acceptLanguage, .userAgent]
+
+    /// What the rest is asked for with.
+    var condition: ResumeValidator { ResumeValidator(validator, validatorBytes) }
+
+    /// How much of the file was on the disk for sure.
+    var mark: DiskMark? {
+        get { synced.flatMap { offset in syncedTail.map { DiskMark(offset: offset, tail: $0) } } }
+        set { (synced, syncedTail) = (newValue?.offset, newValue?.tail) }
     }
 }

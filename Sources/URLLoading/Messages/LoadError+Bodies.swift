@@ -3,9 +3,14 @@
 public import URLLoadingWire
 
 extension LoadError.Reason {
-    /// The status is no success, and somebody required one; see ``LoadError/status``. No load ends with it by
-    /// itself.
+    /// The status is no success where one is required; see ``LoadError/status``. Loads end with it only where they were
+    /// told to (``Response/requireSuccess()``, ``DownloadOptions/requiresSuccess``), and downloads that are resumed, for an
+    /// error's page is no rest of anything.
     public static let unacceptableStatus = Self("unacceptableStatus", -1011)
+    /// The server answered a resumed download with a 206 that is not known to be the rest of what is held: it does not
+    /// repeat the validator, or carries another part (RFC 9110 §15.3.7); see ``LoadError/response``. What is held is as it
+    /// was. If it stays so, begin anew.
+    public static let resumeMismatch = Self("resumeMismatch", -1011)
     /// The response has another media type than the one it is read as.
     public static let unacceptableContentType = Self("unacceptableContentType", -1011)
     /// The body is not what it was decoded as; ``LoadError/underlying`` is the decoder's error.
@@ -36,8 +41,8 @@ private struct RefusedResponse: Error, CustomStringConvertible {
 }
 
 extension LoadError {
-    /// The response that was refused (``Reason/unacceptableStatus``, ``Reason/unacceptableContentType``);
-    /// otherwise `nil`.
+    /// The response that was refused (``Reason/unacceptableStatus``, ``Reason/unacceptableContentType``,
+    /// ``Reason/resumeMismatch``); otherwise `nil`.
     ///
     /// ```swift
     /// catch where error.reason == .unacceptableStatus {

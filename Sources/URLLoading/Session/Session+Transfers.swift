@@ -47,9 +47,9 @@ extension Session {
     /// try await session.download(Request(url: url), to: URL(filePath: "/srv/data.iso"))
     /// ```
     /// Content is asked for without a coding (`Accept-Encoding: identity`, unless the request says otherwise), for a
-    /// coded body cannot be resumed. A server that codes it all the same has it decoded, and the download gives no
-    /// token. A response with an error status is a response, and
-    /// its body is what is saved: see ``Decisions/response`` to refuse it.
+    /// coded body cannot be resumed. If a server codes it all the same, the body is decoded, and the download gives no
+    /// token. A response with an error status is a response, and its body is what is saved: see
+    /// ``DownloadOptions/requiresSuccess`` to refuse it.
     /// - Parameters:
     ///   - destination: a `file` URL; its folder must exist. A file that is there is replaced.
     ///   - synchronizing: whether content and name are on the disk when this returns (`fsync`).
@@ -64,12 +64,15 @@ extension Session {
         return try await complete(downloadTask(request, options: options, decisions: decisions)).response
     }
 
-    /// Goes on with a download that was interrupted; see ``ResumeToken``. If the server has something else by
-    /// now, all of it is loaded.
+    /// Goes on with a download that was interrupted; see ``ResumeToken``. A server that has something else by now says so
+    /// with 200, and all of it is loaded. With any other answer than that and the rest itself (a 206 that repeats the
+    /// validator, RFC 9110 §15.3.7) the load fails: the error carries the response (``LoadError/response``) and the token,
+    /// and what is held stays for another time.
     /// - Parameters:
     ///   - request: brings credentials that tokens do not hold, and must have the token's URL; `nil` for what
     ///     the token says.
-    /// - Throws: as ``download(_:to:synchronizing:decisions:)``; ``LoadError/Reason/resumeTokenRefused``.
+    /// - Throws: as ``download(_:to:synchronizing:decisions:)``; ``LoadError/Reason/resumeTokenRefused``,
+    ///   ``LoadError/Reason/unacceptableStatus``, ``LoadError/Reason/resumeMismatch``.
     @concurrent @discardableResult
     public nonisolated func download(
         resuming token: ResumeToken, request: Request? = nil, to destination: URL, synchronizing: Bool = false,
@@ -142,7 +145,7 @@ extension Session {
     package nonisolated func downloadTask(
         resuming token: ResumeToken, request: Request? = nil, decisions: Decisions?, sink: any LoadSink
     ) -> LoadTask<DownloadedFile> {
-        let work = DownloadWork(DownloadOptions(), token, core.configuration)
+        let work = DownloadWork(DownloadOptions(), token, core.configuration, page: .delivered)
         let request = DownloadWork.request(request ?? token.request)
         return LoadTask(TaskLoad(core, request, decisions, sink: sink, download: work, holdsSession: true), self)
     }

@@ -12,7 +12,7 @@ extension TaskLoad {
             guard let (offset, expected) = try await download.begin(exchange.response, original) else { return }
             emission?.emit(.resumed(offset: offset, expected: expected), self)
         } catch {
-            throw exchange.failed(error).with(download.resumeToken(isEarly: false))
+            throw exchange.failed(error)
         }
     }
 
@@ -28,9 +28,7 @@ extension TaskLoad {
                 return complete(.finished, exchange.trailers)
             } catch {
                 let error = exchange.failed(error)
-                guard let rest = await rest(after: error, download) else {
-                    throw error.with(download.resumeToken(isEarly: false))
-                }
+                guard let rest = await rest(after: error, download) else { throw error }
                 exchange = rest
             }
         }

@@ -191,8 +191,7 @@ final class TaskLoad: Load, @unchecked Sendable {
     override func another(after exchange: any Exchange, _ hop: Hop) throws(LoadError) -> Request? {
         if let upload { return try upload.next(after: exchange.head, to: hop.request) }
         lastHop = hop
-        guard let download else { return nil }
-        return download.another(exchange.head, original)
+        return nil
     }
 
     override func becomeDownload(_ options: DownloadOptions) throws(LoadError) {
@@ -222,10 +221,14 @@ final class TaskLoad: Load, @unchecked Sendable {
 
     @inline(never)
     func complete(_ outcome: LoadTaskState.Outcome, _ trailers: Headers = Headers()) {
-        // Whoever hears of the end may go on with the file at once.
-        download?.leave()
+        var outcome = outcome
+        if let download {
+            if case .failed(let error) = outcome { outcome = .failed(error.with(download.resumeToken(after: error))) }
+            // An observer of the end may go on with the file at once.
+            download.leave()
+        }
         end(outcome.error)
-        state.withLock { $0.end(outcome, trailers) }.wake()
+        state.withLock { [outcome] in $0.end(outcome, trailers) }.wake()
     }
 
     // MARK: What is heard of it

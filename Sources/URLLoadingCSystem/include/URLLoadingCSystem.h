@@ -107,6 +107,15 @@ int csys_file_truncate(int descriptor, int64_t size);
 int csys_file_claim(int descriptor);
 int csys_file_unclaim(int descriptor);
 int csys_file_sync(int descriptor);
+/// The same without what nothing of the content depends on, such as its times.
+int csys_file_sync_content(int descriptor);
+/// The permission bits of an open file, setuid and the like among them; or -errno.
+int csys_file_mode(int descriptor);
+int csys_file_set_mode(int descriptor, unsigned mode);
+/// The process's umask, without changing it: `umask` itself would, and other threads would see that. Or -errno.
+int csys_file_mask(void);
+/// A name that the system has until it is started again: 36 characters and a zero. False if it has none.
+_Bool csys_boot_identity(char identity[37]);
 int csys_file_rename(const char *from, const char *to);
 int csys_file_rename_unless_exists(const char *from, const char *to);
 int csys_file_remove(const char *path);
@@ -123,6 +132,8 @@ typedef struct {
     _Bool is_regular;
     _Bool is_directory;
     _Bool is_own;
+    /// Permission bits, without setuid and the like.
+    uint32_t mode;
 } csys_path_info;
 int csys_path_look(const char *path, csys_path_info *info);
 /// Whether a path names the open file itself, and no link to it.

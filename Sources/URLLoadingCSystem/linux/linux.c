@@ -388,6 +388,35 @@ int csys_file_truncate(int descriptor, int64_t size) { return result(ftruncate(d
 int csys_file_claim(int descriptor) { return result(flock(descriptor, LOCK_EX | LOCK_NB)); }
 int csys_file_unclaim(int descriptor) { return result(flock(descriptor, LOCK_UN)); }
 int csys_file_sync(int descriptor) { return result(fsync(descriptor)); }
+int csys_file_sync_content(int descriptor) { return result(fdatasync(descriptor)); }
+int csys_file_mode(int descriptor) {
+    struct stat status;
+    return fstat(descriptor, &status) == 0 ? (int)(status.st_mode & 07777) : -errno;
+}
+int csys_file_set_mode(int descriptor, unsigned mode) { return result(fchmod(descriptor, mode)); }
+
+// The beginning of a small file of the kernel's, with a zero behind it. Returns its length, or -errno.
+static ssize_t read_beginning(const char *path, char *text, size_t size) {
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) return -errno;
+    ssize_t count = csys_file_read(descriptor, text, size - 1, 0);
+    close(descriptor);
+    if (count >= 0) text[count] = 0;
+    return count;
+}
+
+int csys_file_mask(void) {
+    char text[512];
+    ssize_t count = read_beginning("/proc/self/status", text, sizeof text);
+    if (count < 0) return (int)count;
+    // The name before it cannot hold a line break: the kernel escapes those.
+    const char *line = strstr(text, "\nUmask:");
+    return line ? (int)(strtoul(line + 7, NULL, 8) & 0777) : -ENOENT;
+}
+
+_Bool csys_boot_identity(char identity[37]) {
+    return read_beginning("/proc/sys/kernel/random/boot_id", identity, 37) == 36;
+}
 int csys_file_rename(const char *from, const char *to) { return result(rename(from, to)); }
 int csys_file_rename_unless_exists(const char *from, const char *to) {
     int outcome = result(renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE));
@@ -431,7 +460,7 @@ int csys_path_look(const char *path, csys_path_info *info) {
     if (lstat(path, &status) < 0) return -errno;
     *info = (csys_path_info){
         status.st_dev, status.st_ino, S_ISREG(status.st_mode), S_ISDIR(status.st_mode),
-        status.st_uid == geteuid() && (status.st_mode & 0022) == 0,
+        status.st_uid == geteuid() && (status.st_mode & 0022) == 0, status.st_mode & 0777,
     };
     return 0;
 }

@@ -132,8 +132,11 @@ open class NSURLDownload: NSObject, @unchecked Sendable {
         let fallback = FileManager.default.temporaryDirectory.appendingPathComponent(suggested).path
         let (path, overwrites) = state.withLock { $0.destination } ?? (fallback, false)
         let place = overwrites ? URL(fileURLWithPath: path) : Self.free(path)
+        // Until now for its owner alone; from here on as any new file, or as the one it replaces.
+        let permissions = FileWriter.permissions(at: place.path) ?? FileWriter.permissionsOfNewFiles
         if overwrites { try? FileManager.default.removeItem(at: place) }
         try FileManager.default.moveItem(at: location, to: place)
+        try? FileManager.default.setAttributes([.posixPermissions: Int(permissions)], ofItemAtPath: place.path)
         return place.path
     }
 

@@ -7,7 +7,9 @@ import URLLoadingCSystem
 package final class FileWriter: Sendable {
     /// Where it is now.
     package let path: String
-    private let descriptor: Int32
+    fileprivate let file: OpenFile
+    private var descriptor: Int32 { file.descriptor }
+    private let progress: DiskProgress
     /// Somebody else's by now, or meant to stay.
     private let isKept = Atomic<Bool>(false)
     /// Somebody writes to it.
@@ -17,7 +19,14 @@ package final class FileWriter: Sendable {
 
     private init(path: String, descriptor: Int32) {
         self.path = path
-        self.descriptor = descriptor
+        file = OpenFile(descriptor)
+        progress = DiskProgress(file, in: Self.folder(of: path))
+    }
+
+    /// The folder of a path, as it is written there.
+    private static func folder(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/") else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
     /// Makes a new file in a folder. Blocks.
@@ -48,10 +57,7 @@ package final class FileWriter: Sendable {
         return (writer, info.size)
     }
 
-    deinit {
-        discard()
-        _ = csys_close(descriptor)
-    }
+    deinit { discard() }
 
     /// From now on it stays when nobody refers to it.
     package func keep() { isKept.store(true, ordering: .releasing) }
@@ -96,7 +102,24 @@ package final class FileWriter: Sendable {
         }
     }
 
-    package func truncate(to size: Int64) throws(IOFailure) { try check(csys_file_truncate(descriptor, size)) }
+    package func truncate(to size: Int64) throws(IOFailure) {
+        progress.cut(to: size)
+        try check(csys_file_truncate(descriptor, size))
+    }
+
+    // MARK: What is on the disk
+
+    /// Content is written from the start up to `offset`. Every 64 MiB, and with the first bytes after 5 seconds, a thread
+    /// apart brings it to the disk: whoever writes never waits for that.
+    /// - Parameter now: monotonic nanoseconds.
+    package func wrote(upTo offset: Int64, now: Int64) { progress.wrote(upTo: offset, now: now) }
+
+    /// How much survives a loss of power; `nil` if nothing is known to.
+    package var mark: DiskMark? { progress.mark }
+
+    /// What an earlier process knew of a file that was reopened.
+    package func go(onFrom mark: DiskMark) { progress.go(onFrom: mark) }
+
     package var size: Int64 { csys_file_size(descriptor) }
 
     /// Reads what was written; fewer bytes only at the end.
@@ -109,16 +132,55 @@ package final class FileWriter: Sendable {
     /// Returns when the bytes are on the disk. Blocks.
     package func synchronize() throws(IOFailure) { try check(csys_file_sync(descriptor)) }
 
-    /// Gives it its name, in one step; what was there is replaced if that is wanted. Blocks.
+    /// Gives the file its name, in one step; what was there is replaced if that is wanted. Blocks.
+    ///
+    /// It gets its permissions with the name: those of the file it replaces, or those that the umask leaves of 0666. A
+    /// file that had its place already keeps its own unless it replaces another. File systems without permissions ignore
+    /// them. If this fails, the file is where it was, for the same users.
     /// - Parameters:
     ///   - current: where it is now.
-    ///   - synchronizes: the name is on the disk too when this returns.
-    package func move(from current: String, to destination: String, replacing: Bool, synchronizes: Bool) throws(IOFailure) {
-        try check(replacing ? csys_file_rename(current, destination) : csys_file_rename_unless_exists(current, destination))
+    ///   - permissions: in place of those; bits beyond 0777 are ignored.
+    ///   - synchronizes: content and name are on the disk when this returns.
+    package func move(
+        from current: String, to destination: String, replacing: Bool, permissions: UInt16? = nil, synchronizes: Bool
+    ) throws(IOFailure) {
+        let before = csys_file_mode(descriptor), wanted = permissions.map { UInt32($0) & 0o777 } ?? usualPermissions(at: destination, from: current)
+        // Under its old name in another folder it may be in the reach of users that its new place keeps out.
+        let isBeside = Self.folder(of: current) == Self.folder(of: destination)
+        if isBeside, let wanted { _ = csys_file_set_mode(descriptor, wanted) }
+        do throws(IOFailure) {
+            if synchronizes { try synchronize() }
+            try check(replacing ? csys_file_rename(current, destination) : csys_file_rename_unless_exists(current, destination))
+        } catch {
+            if isBeside, wanted != nil, before >= 0 { _ = csys_file_set_mode(descriptor, UInt32(before)) }
+            throw error
+        }
         keep()
-        guard synchronizes else { return }
-        let folder = destination.lastIndex(of: "/").map { String(destination[..<$0]) } ?? "."
-        try check(csys_directory_sync(folder.isEmpty ? "/" : folder))
+        if !isBeside, let wanted {
+            _ = csys_file_set_mode(descriptor, wanted)
+            if synchronizes { try synchronize() }
+        }
+        if synchronizes { try check(csys_directory_sync(Self.folder(of: destination))) }
+    }
+
+    /// `nil` for those it has.
+    private func usualPermissions(at destination: String, from current: String) -> UInt32? {
+        if let replaced = Self.permissions(at: destination) { return UInt32(replaced) }
+        return current == path ? UInt32(Self.permissionsOfNewFiles) : nil
+    }
+
+    /// Those of the regular file that has this name, itself and no link to it; `nil` if there is none.
+    package static func permissions(at path: String) -> UInt16? {
+        var info = csys_path_info()
+        guard csys_path_look(path, &info) >= 0, info.is_regular else { return nil }
+        return UInt16(info.mode)
+    }
+
+    /// Those of a new file: what the process's umask leaves of 0666. Read anew each time, for it may change. For its owner
+    /// alone where the system does not tell the umask.
+    package static var permissionsOfNewFiles: UInt16 {
+        let mask = csys_file_mask()
+        return mask >= 0 ? 0o666 & ~UInt16(mask) : 0o600
     }
 
     /// Copies what was written into a new file. Blocks.
@@ -158,33 +220,15 @@ package func secureRandomBytes(_ count: Int) -> [UInt8]? {
 // MARK: What was written
 
 extension FileWriter {
-    /// SHA-256 of the last bytes before an offset, at most 64 KiB.
-    package func tail(before offset: Int64) throws(IOFailure) -> String {
-        let count = Int(min(offset, 64 * 1024))
-        return Digest.hex(try bytes(count, from: offset - Int64(count)))
-    }
+    /// SHA-256 of the last bytes before an offset, at most 64 KiB. Blocks.
+    package func tail(before offset: Int64) throws(IOFailure) -> String { try file.tail(before: offset) }
 
-    package func content(upTo count: Int) throws(IOFailure) -> [UInt8] { try bytes(count, from: 0) }
+    /// The first bytes. Blocks.
+    package func content(upTo count: Int) throws(IOFailure) -> [UInt8] { try file.bytes(count, from: 0) }
 
     package func write(_ bytes: [UInt8], at offset: Int64) throws(IOFailure) {
         let result = bytes.withUnsafeBytes { bytes in Result { () throws(IOFailure) in try write(bytes, at: offset) } }
         try result.get()
-    }
-
-    private func bytes(_ count: Int, from offset: Int64) throws(IOFailure) -> [UInt8] {
-        var bytes = [UInt8](repeating: 0, count: count)
-        var done = 0
-        while done < count {
-            let result = bytes.withUnsafeMutableBytes { buffer in
-                Result { () throws(IOFailure) in
-                    try read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[done...]), at: offset + Int64(done))
-                }
-            }
-            let got = try result.get()
-            guard got > 0 else { throw IOFailure(.system(EIO), .read) }
-            done += got
-        }
-        return bytes
     }
 }
 

@@ -12,6 +12,9 @@ package final class BlockingThreads: Sendable {
     /// Shared by all sessions, apart from names: a file system that hangs must not hold those up.
     package static let files = BlockingThreads(limit: 4)
 
+    /// Where growing files are brought to the disk, one at a time: a slow disk holds up nothing that is waited for.
+    static let synchronizing = BlockingThreads(limit: 1)
+
     private struct State {
         var queue: [@Sendable () -> Void] = []
         var threads = 0

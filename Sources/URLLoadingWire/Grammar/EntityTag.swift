@@ -25,7 +25,8 @@ package struct EntityTag: Sendable, Hashable {
         self.init(bytes[...])
     }
 
-    init?(_ text: ArraySlice<UInt8>) {
+    /// The bytes of an ETag field's value; `nil` if it is not in the grammar.
+    package init?(_ text: ArraySlice<UInt8>) {
         // RFC 9110 8.8.3: the "W" has its case.
         isWeak = text.starts(with: "W/".utf8)
         let quoted = isWeak ? text.dropFirst(2) : text

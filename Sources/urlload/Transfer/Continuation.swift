@@ -83,36 +83,28 @@ struct Continuation: Sendable {
         _ request: Request, _ token: ResumeToken?, _ session: Session, _ decisions: Decisions, _ hear: (LoadEvent) -> Void
     ) async throws(LoadError) -> DownloadedFile {
         let options = DownloadOptions(destination: place)
-        let mode = Self.mode(of: path)
         let task = token.map { session.downloadTask(resuming: $0, request: request, options: options, decisions: decisions) }
             ?? session.downloadTask(request, options: options, decisions: decisions)
         let events = task.events
         task.resume()
-        var isStored = false, canStore = true
+        // Once when there is something to go on with, and whenever more of it would survive a loss of power.
+        var stored: Int64?, canStore = true
         for await event in events {
             hear(event)
-            guard !isStored, case .received = event, let early = task.resumeToken else { continue }
-            isStored = true
+            guard canStore, case .received = event else { continue }
+            let onDisk = task.offsetOnDisk
+            guard onDisk > stored ?? -1, let early = task.resumeToken else { continue }
+            stored = onDisk
             canStore = store(early)
         }
         do throws(LoadError) {
             let file = try await task.value
             forget()
-            chmod(path, mode)
             return file
         } catch {
             // What nobody will find again goes.
             if let token = error.resumeToken, !canStore || !store(token) { token.discard() }
             throw error
         }
-    }
-
-    /// What the umask leaves, or the mode of the file that is replaced.
-    private static func mode(of path: String) -> mode_t {
-        var status = stat()
-        if stat(path, &status) == 0 { return status.st_mode & 0o777 }
-        let mask = umask(0)
-        umask(mask)
-        return 0o666 & ~mask
     }
 }

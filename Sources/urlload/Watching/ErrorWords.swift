@@ -107,6 +107,8 @@ enum ErrorWords {
         "trustRootsUnavailable": "the trusted certificates cannot be read",
         "tooManyRedirects": "too many redirects; --max-redirects allows more",
         "badRedirect": "the redirect leads to no URL",
+        "unacceptableStatus": "the server answered with an error",
+        "resumeMismatch": "the server did not send the rest of what an earlier run has left; remove that to begin anew",
         "resumeTokenRefused": "what an earlier run has left does not fit; remove it to begin anew",
         "addressRefused": "the address is one that must not be connected to",
         "redirectRefused": "the redirect leads to something that must not be followed",

@@ -63,6 +63,28 @@ struct TransfersGuideTests {
         }
     }
 
+    @Test("permissions, and no page in place of a file")
+    func options() async throws {
+        try await withFile { origin, url, session, files in
+            let place = files.url("film.mov")
+            func load() async throws -> DownloadedFile {
+                var options = DownloadOptions(destination: place)
+                options.permissions = 0o640
+                options.requiresSuccess = true
+                let task = session.downloadTask(Request(url: url), options: options)
+                task.resume()
+                let file = try await task.value
+                return file
+            }
+            _ = try await load()
+            #expect(files.mode("film.mov") == 0o640)
+            try expectContent(of: place)
+            origin.route("/film.mov") { _ in .status(.notFound) }
+            let error = await failure(.unacceptableStatus) { try await load() }
+            #expect(error?.response?.http?.status == .notFound && files.names == [])
+        }
+    }
+
     @Test("going on later")
     func later() async throws {
         try await withFile(faults: [.init(.responseBody(after: 100_000), .stall)]) { origin, url, session, files in
@@ -84,6 +106,32 @@ struct TransfersGuideTests {
             }
             try expectContent(of: place)
             #expect(origin.requests.last?.headers[.range] == "bytes=100000-")
+        }
+    }
+
+    @Test("a server that has neither the rest nor the whole")
+    func refused() async throws {
+        try await withFile(faults: [.init(.responseBody(after: 100_000), .stall)]) { origin, url, session, files in
+            let place = files.url("film.mov")
+            let task = session.downloadTask(Request(url: url))
+            task.resume()
+            while task.snapshot.received < 100_000 { try await Task.sleep(for: .microseconds(200)) }
+            let token = try #require(await task.cancelProducingResumeToken())
+            origin.route("/film.mov") { _ in .status(.serviceUnavailable, headers: ["Retry-After": "7"]) }
+            var stored: Data?
+            func store(_ data: Data?) throws { stored = data }
+            var said = ""
+            func print(_ status: Any, _ field: Any) { said = "\(status) \(field)" }
+            do {
+                try await session.download(resuming: token, to: place)
+            } catch let error as LoadError {
+                print(error.status as Any, error.response?.http?.headers["Retry-After"] as Any)
+                try store(error.resumeToken?.data)
+            }
+            #expect(said.contains("503") && said.contains("7"))
+            serve(origin)
+            try await session.download(resuming: ResumeToken(try #require(stored)), to: place)
+            try expectContent(of: place)
         }
     }
 

@@ -288,31 +288,12 @@ struct DownloadRows {
         }
     }
 
-    @Test("security 79: what changed meanwhile is loaded from the beginning, and says so", arguments: [
-        "changed", "no ranges", "other start", "other length", "other tag", "416", "no range field",
-    ])
-    func changed(_ how: String) async throws {
+    @Test("security 79: what changed meanwhile is loaded from the beginning, and says so")
+    func changed() async throws {
         try await Self.with(stallsAfter: 700_000) { folder, session, origin in
             let token = try await Self.cut(session, origin)
             let other = Data(Self.content.reversed())
-            origin.route("/file") { request in
-                let whole = TestOrigin.Answer.ok(.bytes([UInt8](other)), headers: [.etag: "\"two\""])
-                guard let range = request.headers[.range], let first = Int(range.dropFirst(6).dropLast()) else { return whole }
-                func part(_ value: String?, _ tag: String = "\"one\"") -> TestOrigin.Answer {
-                    var headers: Headers = [.etag: tag]
-                    if let value { headers[.contentRange] = value }
-                    return .status(.partialContent, headers: headers, body: .bytes([UInt8](other[first...])))
-                }
-                let last = other.count - 1
-                return switch how {
-                case "other start": part("bytes \(first - 1)-\(last - 1)/\(other.count)")
-                case "other length": part("bytes \(first)-\(last)/\(other.count + 7)")
-                case "other tag": part("bytes \(first)-\(last)/\(other.count)", "\"two\"")
-                case "no range field": part(nil)
-                case "416": .status(.rangeNotSatisfiable, headers: [.contentRange: "bytes */5"])
-                default: whole
-                }
-            }
+            origin.route("/file") { _ in .ok(.bytes([UInt8](other)), headers: [.etag: "\"two\""]) }
             let place = folder.url("whole")
             let task = session.downloadTask(resuming: token, options: DownloadOptions(destination: place))
             let events = task.events
@@ -323,21 +304,6 @@ struct DownloadRows {
             for await event in events { if case .resumed = event { first = event } }
             #expect(first.map { "\($0)" } == "resumed 0/\(other.count)")
             unlink(place.path())
-        }
-    }
-
-    @Test("an error upon resuming keeps what is held; the token is good for another time")
-    func refusedForNow() async throws {
-        try await Self.with(stallsAfter: 700_000) { folder, session, origin in
-            let token = try await Self.cut(session, origin)
-            origin.route("/file") { _ in .status(.serviceUnavailable, body: .bytes(Array("later".utf8))) }
-            try await session.download(resuming: token, to: folder.url("answer"))
-            #expect(contents(folder.url("answer")) == Data("later".utf8))
-            unlink(folder.url("answer").path())
-            origin.route("/file") { Self.answer($0, "\"one\"") }
-            try await session.download(resuming: token, to: folder.url("whole"))
-            #expect(contents(folder.url("whole")) == Self.content)
-            unlink(folder.url("whole").path())
         }
     }
 
@@ -457,7 +423,8 @@ struct DownloadRows {
     func validators(_ method: String, _ status: Int, _ fields: [String: String], _ expected: String?) throws {
         var headers = Headers()
         for (name, value) in fields { headers.append(FieldName(name), value) }
-        #expect(ResumePlan.validator(of: HTTPHead(status: try #require(Status(status)), headers: headers), method: Method(method)) == expected)
+        let head = HTTPHead(status: try #require(Status(status)), headers: headers)
+        #expect(ResumePlan.validator(of: head, method: Method(method))?.description == expected)
     }
 
     // MARK: Becoming

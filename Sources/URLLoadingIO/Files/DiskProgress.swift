@@ -1,0 +1,151 @@
+// How much of a growing file is known to be on the disk. What the system has in its buffers survives the process, and
+// not a loss of power: after that the file may have its size, and zeros in place of content.
+
+import Synchronization
+import URLLoadingCSystem
+
+/// A beginning of a file that is on the disk, and by what its content is known again.
+package struct DiskMark: Sendable, Equatable {
+    /// Bytes from the start of the file.
+    package let offset: Int64
+    /// SHA-256 of the last bytes before `offset`, at most 64 KiB, in hexadecimal.
+    package let tail: String
+
+    package init(offset: Int64, tail: String) {
+        self.offset = offset
+        self.tail = tail
+    }
+}
+
+/// When a growing file is synchronised: after 64 MiB, or with the first bytes that come 5 seconds after the last time.
+/// Pure; times are monotonic nanoseconds.
+struct SyncPlan: Sendable {
+    static let bytes: Int64 = 64 << 20
+    static let interval: Int64 = 5_000_000_000
+
+    private enum Phase: Sendable {
+        case idle
+        case synchronizing
+        /// The system has failed to write bytes, and says so once: nothing after that is proof (fsync(2)).
+        case failed
+    }
+    private var phase = Phase.idle
+    /// Where the last synchronisation began, in the file and in time; no time before the first bytes.
+    private var offset: Int64 = 0
+    private var time: Int64?
+
+    /// Content is written up to `end`. Returns whether a synchronisation begins with that.
+    mutating func wrote(upTo end: Int64, now: Int64) -> Bool {
+        let since = time ?? now
+        time = since
+        guard phase == .idle, end > offset, end - offset >= Self.bytes || now - since >= Self.interval else { return false }
+        (phase, offset, time) = (.synchronizing, end, now)
+        return true
+    }
+
+    mutating func synchronized(_ isDone: Bool) { phase = isDone ? .idle : .failed }
+
+    /// The content before `offset` is on the disk already.
+    mutating func skip(to offset: Int64) { self.offset = offset }
+
+    /// Content from `offset` on is given up.
+    mutating func cut(to offset: Int64) { self.offset = min(self.offset, offset) }
+}
+
+/// An open file, closed with the last reference: a synchronisation may outlast its writer.
+final class OpenFile: Sendable {
+    let descriptor: Int32
+    init(_ descriptor: Int32) { self.descriptor = descriptor }
+    deinit { _ = csys_close(descriptor) }
+
+    /// SHA-256 of the last bytes before an offset, at most 64 KiB. Blocks.
+    func tail(before offset: Int64) throws(IOFailure) -> String {
+        let count = min(offset, 64 * 1024)
+        return Digest.hex(try bytes(Int(count), from: offset - count))
+    }
+
+    /// Exactly so many bytes. Blocks.
+    func bytes(_ count: Int, from offset: Int64) throws(IOFailure) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: count)
+        var done = 0
+        while done < count {
+            let got = bytes.withUnsafeMutableBytes { buffer in
+                csys_file_read(descriptor, buffer.baseAddress?.advanced(by: done), count - done, offset + Int64(done))
+            }
+            guard got > 0 else { throw IOFailure(.system(got == 0 ? EIO : Int32(-got)), .read) }
+            done += got
+        }
+        return bytes
+    }
+}
+
+/// Brings the content of one growing file to the disk, on a thread that all files share, and knows how far that is.
+/// One part that grows from its beginning: what is written in several places has one of these for each.
+final class DiskProgress: Sendable {
+    private struct State: Sendable {
+        var plan = SyncPlan()
+        var mark: DiskMark?
+        /// Counts how often content was given up: a synchronisation that began before says nothing of what came after.
+        var cuts = 0
+        var hasName = false
+    }
+    private let state = Lock(State())
+    private let file: OpenFile
+    private let folder: String
+
+    init(_ file: OpenFile, in folder: String) {
+        self.file = file
+        self.folder = folder
+    }
+
+    /// `nil` until the first synchronisation has ended.
+    var mark: DiskMark? { state.withLock { $0.mark } }
+
+    /// What an earlier writer of the file has left.
+    func go(onFrom mark: DiskMark) {
+        state.withLock { state in
+            state.mark = mark
+            state.plan.skip(to: mark.offset)
+        }
+    }
+
+    /// Content from `offset` on is given up.
+    func cut(to offset: Int64) {
+        state.withLock { state in
+            state.cuts += 1
+            if let mark = state.mark, mark.offset > offset { state.mark = nil }
+            state.plan.cut(to: offset)
+        }
+    }
+
+    /// Content is written up to `offset`. Never blocks.
+    func wrote(upTo offset: Int64, now: Int64) {
+        let cuts = state.withLock { $0.plan.wrote(upTo: offset, now: now) ? $0.cuts : nil }
+        guard let cuts else { return }
+        BlockingThreads.synchronizing.run { [self] in synchronize(upTo: offset, cuts) }
+    }
+
+    private func synchronize(upTo offset: Int64, _ cuts: Int) {
+        let tail = try? file.tail(before: offset)
+        let isDone = csys_file_sync_content(file.descriptor) >= 0
+        // The name of a new file is the folder's content. Where a folder cannot be synchronised the file may be missing
+        // after a loss of power, and is never wrong.
+        if isDone, !state.withLock({ $0.hasName }) { _ = csys_directory_sync(folder) }
+        state.withLock { state in
+            state.plan.synchronized(isDone)
+            guard isDone else { return }
+            state.hasName = true
+            if let tail, cuts == state.cuts { state.mark = DiskMark(offset: offset, tail: tail) }
+        }
+    }
+}
+
+/// What the running system is known by until it is started again.
+package enum SystemBoot {
+    /// Empty if the system does not say.
+    package static let identity: String = {
+        var text = [CChar](repeating: 0, count: 37)
+        guard csys_boot_identity(&text) else { return "" }
+        return String(decoding: text.prefix(36).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }()
+}

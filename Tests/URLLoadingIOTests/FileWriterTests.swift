@@ -1,0 +1,120 @@
+import FoundationEssentials
+import Glibc
+import Testing
+@testable import URLLoadingIO
+
+/// Files that grow: what of them is on the disk, and for whom they are.
+@Suite(.timeLimit(.minutes(4)))
+struct FileWriterTests {
+    /// A folder of a test.
+    final class Place: Sendable {
+        let path: String
+        init() throws {
+            var template = Array("\(FileManager.default.temporaryDirectory.path(percentEncoded: false))/writer-XXXXXX".utf8CString)
+            path = try #require(mkdtemp(&template).map { String(cString: $0) })
+        }
+        deinit { try? FileManager.default.removeItem(atPath: path) }
+        func mode(_ name: String) -> mode_t {
+            var status = stat()
+            return stat("\(path)/\(name)", &status) == 0 ? status.st_mode & 0o7777 : 0
+        }
+    }
+
+    private static let second: Int64 = 1_000_000_000
+
+    @Test("a file is synchronised after 64 MiB, and with the first bytes after 5 seconds")
+    func plan() {
+        var plan = SyncPlan()
+        func wrote(_ end: Int64, _ seconds: Int64) -> Bool { plan.wrote(upTo: end, now: 1 + seconds * Self.second) }
+        let first = [wrote(1, 100), wrote(2, 104), wrote(SyncPlan.bytes - 1, 104), wrote(SyncPlan.bytes, 104)]
+        #expect(first == [false, false, false, true])
+        // One at a time.
+        let during = [wrote(3 * SyncPlan.bytes, 104), wrote(3 * SyncPlan.bytes, 200)]
+        #expect(during == [false, false])
+        plan.synchronized(true)
+        let after = [wrote(3 * SyncPlan.bytes, 105)]
+        #expect(after == [true])
+        plan.synchronized(true)
+        let later = [wrote(3 * SyncPlan.bytes + 1, 109), wrote(3 * SyncPlan.bytes + 2, 110), wrote(3 * SyncPlan.bytes + 3, 200)]
+        #expect(later == [false, true, false])
+        plan.synchronized(true)
+        // No new bytes, nothing to do.
+        let idle = wrote(3 * SyncPlan.bytes + 2, 300)
+        #expect(!idle)
+    }
+
+    @Test("a file whose synchronisation has failed once is known by nothing any more")
+    func failedPlan() {
+        var plan = SyncPlan()
+        let first = plan.wrote(upTo: SyncPlan.bytes, now: 1)
+        plan.synchronized(false)
+        let second = plan.wrote(upTo: 9 * SyncPlan.bytes, now: 100 * Self.second)
+        #expect(first && !second)
+    }
+
+    @Test("what is given up is counted anew; what was on the disk before is not synchronised again")
+    func cutPlan() {
+        var plan = SyncPlan()
+        plan.skip(to: 2 * SyncPlan.bytes)
+        let known = [plan.wrote(upTo: 2 * SyncPlan.bytes + 1, now: 1), plan.wrote(upTo: 3 * SyncPlan.bytes, now: 1)]
+        plan.synchronized(true)
+        plan.cut(to: 0)
+        let anew = [plan.wrote(upTo: 1, now: 1), plan.wrote(upTo: SyncPlan.bytes, now: 1)]
+        #expect(known == [false, true] && anew == [false, true])
+    }
+
+    /// The mark that comes when so many bytes were written and 5 seconds have passed.
+    private func mark(_ file: FileWriter, _ bytes: [UInt8], at seconds: Int64) async throws -> DiskMark {
+        let before = file.mark
+        try file.write(bytes, at: 0)
+        file.wrote(upTo: Int64(bytes.count), now: 1 + seconds * Self.second)
+        while true {
+            if let mark = file.mark, mark != before { return mark }
+            try await Task.sleep(for: .microseconds(200))
+        }
+    }
+
+    @Test("a mark names the last bytes before it, and goes with them")
+    func marks() async throws {
+        let place = try Place()
+        let file = try FileWriter.create(in: place.path, prefix: "x")
+        file.wrote(upTo: 0, now: 1)
+        let bytes = (0..<100_000).map { UInt8(truncatingIfNeeded: $0) }
+        let first = try await mark(file, bytes, at: 5)
+        #expect(first == DiskMark(offset: 100_000, tail: Digest.hex(bytes.suffix(64 * 1024))))
+        try file.truncate(to: 100_000)
+        #expect(file.mark == first)
+        try file.truncate(to: 99_999)
+        #expect(file.mark == nil)
+        let (again, size) = try FileWriter.reopen(file.path)
+        again.go(onFrom: first)
+        #expect(size == 99_999 && again.mark == first)
+        again.unkeep()
+    }
+
+    @Test("a synchronisation outlasts its writer, whose file goes at once")
+    func outlasts() throws {
+        let place = try Place()
+        for _ in 0..<8 {
+            let file = try FileWriter.create(in: place.path, prefix: "x")
+            try file.write([1, 2, 3], at: 0)
+            file.wrote(upTo: 0, now: 1)
+            file.wrote(upTo: 3, now: 1 + 5 * Self.second)
+        }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: place.path) == [])
+    }
+
+    @Test("the umask is read, and not changed by that")
+    func mask() throws {
+        let place = try Place()
+        close(open("\(place.path)/probe", O_CREAT | O_WRONLY, 0o666))
+        #expect(FileWriter.permissionsOfNewFiles == UInt16(place.mode("probe")))
+        chmod("\(place.path)/probe", 0o4751)
+        #expect(FileWriter.permissions(at: "\(place.path)/probe") == 0o751)
+        symlink("probe", "\(place.path)/link")
+        #expect(FileWriter.permissions(at: "\(place.path)/link") == nil && FileWriter.permissions(at: "\(place.path)/none") == nil)
+    }
+
+    @Test("the system names its boot")
+    func boot() { #expect(SystemBoot.identity.utf8.count == 36 && !SystemBoot.identity.contains("\n")) }
+}

@@ -1,0 +1,154 @@
+import FoundationEssentials
+import Glibc
+import Testing
+@testable import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// The permissions of a download: for its owner alone while it grows, as other new files have them when it is placed.
+@Suite(.timeLimit(.minutes(4)))
+struct PlacingRows {
+    /// What a new file gets here: 0666 without the bits of the process's umask.
+    static func usual(_ folder: Folder) -> mode_t {
+        let path = folder.url("probe").path()
+        close(open(path, O_CREAT | O_WRONLY, 0o666))
+        defer { unlink(path) }
+        return folder.mode("probe")
+    }
+
+    static func with(_ use: (Folder, Session, URL) async throws -> Void) async throws {
+        let folder = Folder()
+        try await withTestOrigin { origin in
+            origin.route("/file") { _ in .ok("content") }
+            let session = Session(ResumeRows.configuration(folder))
+            try await use(folder, session, origin.url("/file"))
+            await expectEmpty(session)
+        }
+    }
+
+    @Test("a download that is placed has the permissions that the umask leaves; a temporary one is for its owner alone")
+    func fresh() async throws {
+        try await Self.with { folder, session, url in
+            let usual = Self.usual(folder)
+            #expect(usual != 0o600, "the umask of the tests tells nothing")
+            try await session.download(Request(url: url), to: folder.url("placed"))
+            #expect(folder.mode("placed") == usual)
+            try await session.download(Request(url: url)) { file in
+                let temporary = file.url.lastPathComponent
+                #expect(folder.mode(temporary) == 0o600)
+                try file.move(to: folder.url("moved"))
+                #expect(folder.mode("moved") == usual)
+            }
+        }
+    }
+
+    @Test("a file that is replaced leaves its permissions to the download, without setuid and the like", arguments: [
+        0o640, 0o600, 0o755, 0o444, 0o4755,
+    ] as [mode_t])
+    func replacing(_ mode: mode_t) async throws {
+        try await Self.with { folder, session, url in
+            for isMoved in [false, true] {
+                let place = folder.url("file-\(isMoved)")
+                try Data("old".utf8).write(to: place)
+                chmod(place.path(), mode)
+                if isMoved {
+                    try await session.download(Request(url: url)) { file in try file.move(to: place) }
+                } else {
+                    try await session.download(Request(url: url), to: place)
+                }
+                var status = stat()
+                lstat(place.path(), &status)
+                #expect(status.st_mode & 0o7777 == mode & 0o777 && contents(place) == Data("content".utf8))
+            }
+        }
+    }
+
+    @Test("a link is replaced itself: its target keeps content and permissions, and so does another name of the file")
+    func links() async throws {
+        try await Self.with { folder, session, url in
+            let usual = Self.usual(folder)
+            try Data("old".utf8).write(to: folder.url("target"))
+            chmod(folder.url("target").path(), 0o640)
+            symlink("target", folder.url("link").path())
+            link(folder.url("target").path(), folder.url("name").path())
+            try await session.download(Request(url: url), to: folder.url("link"))
+            #expect(folder.mode("link") == usual && folder.mode("target") == 0o640)
+            #expect(contents(folder.url("target")) == Data("old".utf8) && contents(folder.url("link")) == Data("content".utf8))
+            try await session.download(Request(url: url), to: folder.url("name"))
+            #expect(folder.mode("name") == 0o640 && folder.mode("target") == 0o640)
+            #expect(contents(folder.url("target")) == Data("old".utf8) && contents(folder.url("name")) == Data("content".utf8))
+        }
+    }
+
+    @Test("a download that could not be placed stays for its owner alone")
+    func notPlaced() async throws {
+        try await Self.with { folder, session, url in
+            try Data("old".utf8).write(to: folder.url("taken"))
+            try await session.download(Request(url: url)) { file in
+                await expectFailure(.cannotMoveFile) { try file.move(to: folder.url("taken"), replacing: false) }
+                #expect(folder.mode(file.url.lastPathComponent) == 0o600)
+            }
+        }
+    }
+
+    @Test("a download that goes to another file system has the same permissions")
+    func otherFileSystem() async throws {
+        try await Self.with { folder, session, url in
+            // Memory that is mounted as a file system of its own, on most machines.
+            var (here, there) = (stat(), stat())
+            guard stat("/dev/shm", &there) == 0, access("/dev/shm", W_OK) == 0, stat(folder.path, &here) == 0, here.st_dev != there.st_dev else { return }
+            let place = URL(filePath: "/dev/shm/urlloading-test-\(UInt64.random(in: 0 ... .max))")
+            defer { unlink(place.path()) }
+            let usual = Self.usual(folder)
+            try await session.download(Request(url: url)) { file in try file.move(to: place) }
+            var status = stat()
+            lstat(place.path(), &status)
+            #expect(status.st_mode & 0o777 == usual && contents(place) == Data("content".utf8))
+        }
+    }
+
+    @Test("the permissions of an option go before those of the umask and of the file that is replaced")
+    func chosen() async throws {
+        try await Self.with { folder, session, url in
+            var options = DownloadOptions(destination: folder.url("placed"))
+            options.permissions = 0o4640
+            for mode: mode_t in [0o640, 0o755] {
+                let task = session.downloadTask(Request(url: url), options: options)
+                task.resume()
+                _ = try await task.value
+                #expect(folder.mode("placed") == 0o640)
+                chmod(folder.url("placed").path(), mode)
+            }
+            try await session.download(Request(url: url)) { file in
+                try file.move(to: folder.url("moved"), permissions: 0o600)
+                #expect(folder.mode("moved") == 0o600)
+                // It has its place, and with that its permissions.
+                try file.move(to: folder.url("renamed"))
+                #expect(folder.mode("renamed") == 0o600)
+                try file.move(to: folder.url("placed"))
+                #expect(folder.mode("placed") == 0o755)
+            }
+        }
+    }
+
+    @Test("a download that requires success ends with the error of a status that is none, and leaves nothing", arguments: [
+        302, 304, 404, 503,
+    ])
+    func requiresSuccess(_ code: Int) async throws {
+        let folder = Folder()
+        try await withTestOrigin { origin in
+            let status = try #require(Status(code))
+            origin.route("/file") { _ in .status(status, headers: [.etag: "\"one\"", .retryAfter: "7"], body: code == 304 ? .none : .bytes([1])) }
+            let session = Session(ResumeRows.configuration(folder))
+            var options = DownloadOptions(destination: folder.url("page"))
+            options.requiresSuccess = true
+            let task = session.downloadTask(Request(url: origin.url("/file")), options: options)
+            task.resume()
+            let error = await failure(.unacceptableStatus) { try await task.value }
+            #expect(error?.status == status && error?.response?.http?.headers[.retryAfter] == "7" && error?.resumeToken == nil)
+            #expect(folder.names == [])
+            await expectEmpty(session)
+        }
+    }
+}

@@ -1,0 +1,174 @@
+import FoundationEssentials
+import Glibc
+import Testing
+@testable import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// What a stored token is worth after a loss of power: what was on the disk by then, and no more.
+@Suite(.timeLimit(.minutes(4)))
+struct PowerCutRows {
+    static let content = DownloadRows.content
+
+    /// A stored token as it is read after the next start of the system.
+    static func afterReboot(_ data: Data) throws -> ResumeToken {
+        let boot = try String(decoding: Data(contentsOf: URL(filePath: "/proc/sys/kernel/random/boot_id")), as: UTF8.self)
+        let lines = data.split(separator: UInt8(ascii: "\n"), maxSplits: 2)
+        let other = "00000000-0000-4000-8000-000000000000"
+        let text = String(decoding: lines[2], as: UTF8.self).replacing(boot.prefix(36), with: other)
+        return try ResumeToken(Data(lines[0]) + Data("\n\(Digest.hex(text.utf8))\n\(text)".utf8))
+    }
+
+    /// What a loss of power leaves of the one partial file: its size, and zeros behind what was on the disk.
+    static func zero(_ folder: Folder, from offset: Int64) throws {
+        let path = folder.url(try #require(folder.names.first)).path()
+        var status = stat()
+        #expect(stat(path, &status) == 0 && status.st_size >= offset)
+        let descriptor = open(path, O_WRONLY), start = Int(offset)
+        let zeros = [UInt8](repeating: 0, count: status.st_size - start)
+        #expect(pwrite(descriptor, zeros, zeros.count, start) == zeros.count)
+        close(descriptor)
+    }
+
+    @Test("after a loss of power nothing is believed of the partial file that was not known to be on the disk")
+    func earlyToken() async throws {
+        try await DownloadRows.with(stallsAfter: 1_300_000) { folder, session, origin in
+            let task = session.downloadTask(Request(url: origin.url("/file")))
+            task.resume()
+            _ = try await task.response
+            let early = try #require(task.resumeToken).data
+            while task.snapshot.received < 1_300_000 { try await Task.sleep(for: .microseconds(200)) }
+            _ = await task.cancelProducingResumeToken()
+            let token = try ResumeToken(early)
+            try Self.zero(folder, from: token.offset)
+            origin.route("/file") { DownloadRows.answer($0, "\"one\"") }
+            let place = folder.url("whole")
+            try await session.download(resuming: Self.afterReboot(early), to: place)
+            #expect(contents(place) == Self.content)
+            unlink(place.path())
+            origin.releaseStalls()
+        }
+    }
+
+    /// A download that has a mark, as if 6 seconds had passed between two pieces of its body, and was cancelled then; its
+    /// early token.
+    static func marked(_ clock: ManualClock, _ folder: Folder, _ session: Session, _ origin: TestOrigin) async throws -> ResumeToken {
+        origin.route("/file") { _ in
+            let head = "HTTP/1.1 200 OK\r\nETag: \"one\"\r\nContent-Length: \(content.count)\r\n\r\n"
+            return .raw(
+                [
+                    .bytes(Array(head.utf8)), .bytes([UInt8](content.prefix(400_000))), .pause(.seconds(6)),
+                    .bytes([UInt8](content[400_000..<800_000])), .pause(.seconds(6)), .bytes([UInt8](content[800_000...])),
+                ], then: .close)
+        }
+        let task = session.downloadTask(Request(url: origin.url("/file")))
+        task.resume()
+        while task.snapshot.received < 400_000 { try await Task.sleep(for: .microseconds(200)) }
+        #expect(task.resumeToken?.record.mark == nil)
+        clock.advance(by: .seconds(6))
+        while task.snapshot.received < 800_000 || task.offsetOnDisk == 0 { try await Task.sleep(for: .microseconds(200)) }
+        let token = try #require(task.resumeToken)
+        _ = token.data
+        task.cancel()
+        _ = try? await task.value
+        return token
+    }
+
+    static func with(_ use: (ManualClock, Folder, Session, TestOrigin) async throws -> Void) async throws {
+        let (clock, setting) = TokenRows.timed()
+        let folder = Folder()
+        var configuration = ResumeRows.configuration(folder)
+        configuration.use(clock)
+        try await withTestOrigin(setting) { origin in
+            let session = Session(configuration)
+            try await use(clock, folder, session, origin)
+            await expectEmpty(session)
+        }
+    }
+
+    @Test("after a loss of power a download goes on from the last byte that its token knows to be on the disk")
+    func marks() async throws {
+        try await Self.with { clock, folder, session, origin in
+            let data = try await Self.marked(clock, folder, session, origin).data
+            let mark = try #require(try ResumeToken(data).record.mark)
+            #expect((400_001...800_000).contains(mark.offset))
+            try Self.zero(folder, from: mark.offset)
+            origin.route("/file") { DownloadRows.answer($0, "\"one\"") }
+            let place = folder.url("whole")
+            try await session.download(resuming: Self.afterReboot(data), to: place)
+            #expect(origin.requests.last?.headers[.range] == "bytes=\(mark.offset)-")
+            #expect(contents(place) == Self.content)
+            unlink(place.path())
+        }
+    }
+
+    @Test("a file whose last bytes on the disk are not those of its token is refused after a loss of power")
+    func changed() async throws {
+        try await Self.with { clock, folder, session, origin in
+            let data = try await Self.marked(clock, folder, session, origin).data
+            let mark = try #require(try ResumeToken(data).record.mark)
+            try Self.zero(folder, from: mark.offset - 1000)
+            await expectFailure(.resumeTokenRefused) { try await session.download(resuming: Self.afterReboot(data), to: folder.url("whole")) }
+            for name in folder.names { unlink(folder.url(name).path()) }
+        }
+    }
+
+    @Test("after a loss of power a token carries what was on the disk to another machine, and can be discarded")
+    func content() async throws {
+        try await Self.with { clock, folder, session, origin in
+            let data = try await Self.marked(clock, folder, session, origin).data
+            let mark = try #require(try ResumeToken(data).record.mark)
+            try Self.zero(folder, from: mark.offset)
+            let carried = try ResumeToken(Self.afterReboot(data).dataWithContent())
+            #expect(carried.offset == mark.offset)
+            try Self.afterReboot(data).discard()
+            #expect(folder.names == [])
+            origin.route("/file") { DownloadRows.answer($0, "\"one\"") }
+            let place = folder.url("whole")
+            try await session.download(resuming: carried, to: place)
+            #expect(origin.requests.last?.headers[.range] == "bytes=\(mark.offset)-")
+            #expect(contents(place) == Self.content)
+            unlink(place.path())
+        }
+    }
+
+    @Test("a token that knows nothing to be on the disk begins anew after a loss of power, and keeps its token until then")
+    func nothingKnown() async throws {
+        try await Self.with { _, folder, session, origin in
+            let held = try ResumeRows.hold(origin.url("/file"), in: folder) { $0.boot = SystemBoot.identity }
+            try Self.zero(folder, from: 0)
+            origin.route("/file", faults: [.init(.requestHead, .close)]) { _ in .ok("never") }
+            let error = await failure(.connectionLost) { try await session.download(resuming: Self.afterReboot(held.data), to: folder.url("whole")) }
+            origin.removeFaults()
+            origin.route("/file") { DownloadRows.answer($0, "\"one\"") }
+            let token = try #require(error?.resumeToken), place = folder.url("whole")
+            try await session.download(resuming: token, to: place)
+            #expect(origin.requests.last?.headers[.range] == nil)
+            #expect(contents(place) == Self.content)
+            #expect(folder.names == ["whole"])
+            unlink(place.path())
+        }
+    }
+
+    @Test("a token of an earlier version, which names no boot, is still read, and goes on where it was")
+    func earlier() async throws {
+        try await Self.with { _, folder, session, origin in
+            let held = try ResumeRows.hold(origin.url("/file"), in: folder)
+            let text = String(decoding: held.data, as: UTF8.self)
+            #expect(!text.contains("boot") && !text.contains("synced") && !text.contains("validatorBytes"))
+            try await ResumeRows.expectResumes(held, folder, origin, "earlier")
+        }
+    }
+
+    @Test("what is on the disk cannot be more than what is held, nor less than nothing", arguments: [
+        (700_001, "x"), (-1, "x"), (5, nil), (nil, "x"),
+    ] as [(Int64?, String?)])
+    func unsound(_ synced: Int64?, _ tail: String?) async throws {
+        let folder = Folder()
+        let url = try url("http://h.example/file")
+        await expectFailure(.resumeTokenRefused) {
+            try ResumeRows.hold(url, in: folder) { ($0.synced, $0.syncedTail) = (synced, tail) }
+        }
+    }
+}
