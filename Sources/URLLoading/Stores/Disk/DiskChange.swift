@@ -57,6 +57,7 @@ struct DiskChange {
         case .update(let response): try update(response, tables)
         case .remove(.one(let hash, let id)): try delete(.one(hash: hash, id: id), tables)
         case .remove(.key(let hash, _)): try delete(.key(hash), tables)
+        case .remove(.variant(let hash, let variant)): try delete(.variant(hash: hash, variant: variant), tables)
         case .remove(.since(let moment)): try delete(moment == -.infinity ? .all : .since(moment), tables)
         case .touch: try touch(tables)
         default: break

@@ -62,10 +62,17 @@ struct DiskState: Sendable {
     /// Removals that the database has not heard of.
     private var hiddenIDs: [Int64: Int] = [:]
     private var hiddenKeys: [Int64: Int] = [:]
+    private var hiddenVariants: [Variant: Int] = [:]
     private var hiddenSince: [Double] = []
     /// What was used, and is not written down yet; and whether that was asked for.
     var touches: [Int64: (hash: Int64, moment: Int64)] = [:]
     var isTouching = false
+
+    /// The responses of a key that replace each other.
+    private struct Variant: Hashable, Sendable {
+        let hash: Int64
+        let variant: Int64
+    }
 
     init(capacity: Int64, maximumEntry: Int64) {
         self.capacity = capacity
@@ -79,12 +86,14 @@ struct DiskState: Sendable {
         var updates: [Int64: StoredResponse] = [:]
         var hiddenIDs: Set<Int64> = []
         var hidesKey = false
+        var hiddenVariants: Set<Int64> = []
         var since = Double.infinity
 
         func over(_ rows: [StoredResponse]) -> [StoredResponse] {
             var result = pending
             for row in rows where !hidesKey && !hiddenIDs.contains(row.id) && row.responseTime < since {
                 let response = updates[row.id] ?? row
+                guard response.responseTime < since, hiddenVariants.isEmpty || !hiddenVariants.contains(row.variantHash) else { continue }
                 let isReplaced = pending.contains { $0.id == row.id || $0.replaces(row) && ($0.isWhole || !row.isWhole) }
                 if !isReplaced { result.append(response) }
             }
@@ -98,12 +107,15 @@ struct DiskState: Sendable {
         if !updates.isEmpty { overlay.updates = updates.filter { $0.value.response.key == key }.mapValues(\.response) }
         if !hiddenIDs.isEmpty { overlay.hiddenIDs = Set(hiddenIDs.keys) }
         if !hiddenKeys.isEmpty { overlay.hidesKey = hiddenKeys[hash] != nil }
+        if !hiddenVariants.isEmpty { overlay.hiddenVariants = Set(hiddenVariants.keys.filter { $0.hash == hash }.map(\.variant)) }
         if let since = hiddenSince.min() { overlay.since = since }
         return overlay
     }
 
     func isHidden(_ response: StoredResponse, _ hash: Int64) -> Bool {
-        hiddenIDs[response.id] != nil || hiddenKeys[hash] != nil || response.responseTime >= hiddenSince.min() ?? .infinity
+        if hiddenIDs[response.id] != nil || hiddenKeys[hash] != nil { return true }
+        if !hiddenVariants.isEmpty, hiddenVariants[Variant(hash: hash, variant: response.variantHash)] != nil { return true }
+        return response.responseTime >= hiddenSince.min() ?? .infinity
     }
 
     // MARK: Coming and going
@@ -136,30 +148,51 @@ struct DiskState: Sendable {
         updates[id] = update.count > 1 ? (update.response, update.count - 1) : nil
     }
 
-    mutating func hide(_ removal: DiskOperation.Removal) {
+    /// Hides what a removal is to remove. A response on its way to the disk has replaced what is there already; when it is
+    /// removed before it is in its row, that must not come back.
+    /// - Returns: the removals of what was replaced.
+    mutating func hide(_ removal: DiskOperation.Removal) -> [DiskOperation.Removal] {
         switch removal {
         case .one(let hash, let id):
             bump(hash)
             hiddenIDs[id, default: 0] += 1
-            if let entry = pending[id] { settle(entry) }
             open.void(completing: id)
+            return pending[id].map { takeAway([$0]) } ?? []
         case .key(let hash, let key):
             bump(hash)
             hiddenKeys[hash, default: 0] += 1
             for entry in pendingByKey[key] ?? [] { settle(entry) }
             open.void(key)
+        case .variant(let hash, let variant): hiddenVariants[Variant(hash: hash, variant: variant), default: 0] += 1
         case .since(let moment):
             epoch += 1
             hiddenSince.append(moment)
-            for entry in pending.values where entry.response.responseTime >= moment { settle(entry) }
             open.voidAll(since: moment == -.infinity ? nil : moment)
+            return takeAway(pending.values.filter { $0.response.responseTime >= moment })
         }
+        return []
+    }
+
+    private mutating func takeAway(_ entries: [DiskEntry]) -> [DiskOperation.Removal] {
+        var removals: [DiskOperation.Removal] = []
+        for entry in entries {
+            settle(entry)
+            // The beginning of a newer one has not replaced the whole of an older one.
+            guard entry.response.isWhole else { continue }
+            let replaced = DiskOperation.Removal.variant(hash: entry.hash, variant: entry.response.variantHash)
+            removals.append(replaced)
+            _ = hide(replaced)
+        }
+        return removals
     }
 
     mutating func settle(_ removal: DiskOperation.Removal) {
         switch removal {
         case .one(_, let id): hiddenIDs[id] = (hiddenIDs[id] ?? 0) > 1 ? (hiddenIDs[id] ?? 1) - 1 : nil
         case .key(let hash, _): hiddenKeys[hash] = (hiddenKeys[hash] ?? 0) > 1 ? (hiddenKeys[hash] ?? 1) - 1 : nil
+        case .variant(let hash, let number):
+            let variant = Variant(hash: hash, variant: number), count = hiddenVariants[variant] ?? 0
+            hiddenVariants[variant] = count > 1 ? count - 1 : nil
         case .since(let moment): if let place = hiddenSince.firstIndex(of: moment) { hiddenSince.remove(at: place) }
         }
     }
@@ -193,12 +226,14 @@ enum DiskOperation: Sendable {
     enum Removal: Sendable {
         case one(hash: Int64, id: Int64)
         case key(hash: Int64, CacheKey)
+        /// The one of a key that varies like another.
+        case variant(hash: Int64, variant: Int64)
         /// -infinity: everything.
         case since(Double)
 
         var hash: Int64? {
             switch self {
-            case .one(let hash, _), .key(let hash, _): hash
+            case .one(let hash, _), .key(let hash, _), .variant(let hash, _): hash
             case .since: nil
             }
         }

@@ -95,14 +95,14 @@ extension DiskStorage {
 
     /// Others may have stored it a moment ago: what the index does not know is looked for in the rows, on the lane.
     private func remove(_ removal: DiskOperation.Removal) {
-        let mayBeThere = state.withLock { state in
-            state.hide(removal)
-            guard state.phase == .failed else { return true }
-            state.settle(removal)
-            return false
+        let removals = state.withLock { state in
+            let removals = [removal] + state.hide(removal)
+            guard state.phase == .failed else { return removals }
+            for removal in removals { state.settle(removal) }
+            return []
         }
-        guard mayBeThere else { return }
-        submit(.remove(removal))
+        guard !removals.isEmpty else { return }
+        for removal in removals { submit(.remove(removal)) }
         // What was to go must not be back at the next start.
         StateExit.add(ObjectIdentifier(self)) { [weak self] in self?.settle(atMost: 1_000_000_000) }
     }

@@ -1,0 +1,89 @@
+import FoundationEssentials
+import Testing
+@testable import URLLoading
+import URLLoadingIO
+import URLLoadingWire
+
+/// What a response on its way to the disk has replaced is gone, whatever becomes of the response itself.
+@Suite struct ReplacedResponseTests {
+    private func storage(_ folder: URL) -> DiskStorage {
+        DiskStorage(String(folder.plainPath.dropLast(folder.plainPath.hasSuffix("/") ? 1 : 0)), capacity: 64 << 20, maximumEntry: 16 << 20)
+    }
+
+    private static let key = CacheKey(text: "https://a.test/x")
+
+    enum Removal: Sendable, CaseIterable { case since, one }
+
+    @Test("a removal that reaches a new response reaches the older one that it replaced", arguments: [10, 100_000], Removal.allCases)
+    func removed(_ count: Int, _ removal: Removal) throws {
+        try withStoreFolder { folder in
+            let storage = storage(folder)
+            storage.store("x", count, at: 1_000)
+            storage.store("y", count, at: 1_000)
+            storage.flush()
+            for _ in 0..<20 {
+                storage.store("x", count, at: 2_000)
+                let found = try #require(storage.variants(Self.key).first)
+                switch removal {
+                case .since: storage.removeAll(since: 1_500)
+                case .one: storage.remove(found)
+                }
+                #expect(storage.variants(Self.key).isEmpty && storage.body(found) == nil)
+                storage.flush()
+                #expect(storage.variants(Self.key).isEmpty && storage.isRight("y", count))
+                storage.store("x", count, at: 1_000)
+                storage.flush()
+            }
+            #expect(self.storage(folder).isRight("x", count))
+        }
+    }
+
+    @Test("what is stored behind such a removal stays")
+    func storedBehind() {
+        withStoreFolder { folder in
+            let storage = storage(folder)
+            storage.store("x", 10, at: 1_000)
+            storage.flush()
+            storage.store("x", 20, at: 2_000)
+            storage.removeAll(since: 1_500)
+            storage.store("x", 30, at: 1_200)
+            #expect(storage.isRight("x", 30))
+            storage.flush()
+            #expect(storage.isRight("x", 30) && self.storage(folder).isRight("x", 30))
+        }
+    }
+
+    @Test("another variant of the same URL stays")
+    func variants() {
+        withStoreFolder { folder in
+            let storage = storage(folder)
+            let german = StoredResponse.of("x", varying: ["accept-language": "de"], at: 1_000)
+            var english = StoredResponse.of("x", varying: ["accept-language": "en"], at: 1_000)
+            _ = storage.store(german, body: [1])
+            _ = storage.store(english, body: [2])
+            storage.flush()
+            (english.requestTime, english.responseTime) = (2_000, 2_000)
+            _ = storage.store(english, body: [3])
+            storage.removeAll(since: 1_500)
+            #expect(storage.variants(Self.key).map(\.varying) == [german.varying])
+            storage.flush()
+            #expect(storage.variants(Self.key).map(\.varying) == [german.varying])
+        }
+    }
+
+    @Test("a head that was renewed after a moment goes with what came since, at once")
+    func renewed() throws {
+        try withStoreFolder { folder in
+            let storage = storage(folder)
+            storage.store("x", 10, at: 1_000)
+            storage.flush()
+            var head = try #require(storage.variants(Self.key).first)
+            head.responseTime = 2_000
+            storage.update(head)
+            storage.removeAll(since: 1_500)
+            #expect(storage.variants(Self.key).isEmpty)
+            storage.flush()
+            #expect(storage.variants(Self.key).isEmpty)
+        }
+    }
+}
