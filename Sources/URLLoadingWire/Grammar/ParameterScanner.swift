@@ -27,14 +27,33 @@ struct ParameterScanner {
         take("\"") ? restOfQuoted() : token()
     }
 
+    /// Goes on to a character, or to the end.
+    mutating func skip(to character: Unicode.Scalar) {
+        while position < bytes.count, bytes[position] != UInt8(ascii: character) { position += 1 }
+    }
+
+    /// What lies before a character, or before the end, without blanks behind it; `nil` if that is nothing, or has bytes that
+    /// no value has.
+    mutating func text(to character: Unicode.Scalar) -> String? {
+        let start = position
+        skip(to: character)
+        var text = bytes[start..<position]
+        while text.last?.isBlank == true { text.removeLast() }
+        guard !text.isEmpty, !text.contains(where: \.isForbiddenInValue) else { return nil }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// A quoted string that may lack its closing quote; the opening one has been taken.
+    mutating func openQuoted() -> String? { restOfQuoted(mustClose: false) }
+
     /// RFC 9110 5.6.4; the opening quote has been taken.
-    private mutating func restOfQuoted() -> String? {
+    private mutating func restOfQuoted(mustClose: Bool = true) -> String? {
         var text: [UInt8] = []
         while position < bytes.count {
             var byte = bytes[position]
             position += 1
             if byte == UInt8(ascii: "\"") { return String(decoding: text, as: UTF8.self) }
-            if byte == UInt8(ascii: "\\") {
+            if byte == UInt8(ascii: "\\"), position < bytes.count || mustClose {
                 guard position < bytes.count else { return nil }
                 byte = bytes[position]
                 position += 1
@@ -42,6 +61,6 @@ struct ParameterScanner {
             if byte.isForbiddenInValue { return nil }
             text.append(byte)
         }
-        return nil
+        return mustClose ? nil : String(decoding: text, as: UTF8.self)
     }
 }

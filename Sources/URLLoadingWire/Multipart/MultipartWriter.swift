@@ -91,7 +91,7 @@ package struct MultipartWriter: Sendable {
         head += "\"\r\n".utf8
         if let type = part.contentType {
             // A line break in it would begin a field, or the content, of the sender's choice.
-            guard MediaType(type) != nil else { throw .local(.malformedFieldValue, "RFC 7578 4.4") }
+            guard MediaType(strict: type) != nil else { throw .local(.malformedFieldValue, "RFC 7578 4.4") }
             head += "Content-Type: \(type)\r\n".utf8
         }
         return head + "\r\n".utf8

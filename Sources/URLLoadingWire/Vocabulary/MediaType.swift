@@ -21,21 +21,39 @@ public struct MediaType: Sendable, Hashable, CustomStringConvertible {
     /// The parameters in order; of two with one name the first counts.
     public let parameters: [Parameter]
 
-    /// Parses the value of a Content-Type field; `nil` if it is not in the grammar.
+    /// Reads the value of a Content-Type field as browsers do (WHATWG MIME Sniffing, "parse a MIME type"): a parameter that
+    /// is not in the grammar is left out. `nil` if type or subtype is not in it.
     public init?(_ text: String) {
         var scanner = ParameterScanner(text)
-        guard let type = scanner.token(), scanner.take("/"), let subtype = scanner.token() else { return nil }
+        guard let (type, subtype) = scanner.essence() else { return nil }
         var parameters: [Parameter] = []
-        while true {
-            scanner.skipBlanks()
-            if scanner.isAtEnd { break }
+        while scanner.take(";") {
+            if let (name, value) = scanner.lenientParameter() {
+                parameters.append(Parameter(name: name.lowercasedASCII, value: value))
+            }
+        }
+        guard scanner.isAtEnd else { return nil }
+        self.init(type, subtype, parameters)
+    }
+
+    /// Parses a value that is to be sent; `nil` unless all of it is in the grammar (RFC 9110 8.3.1).
+    package init?(strict text: String) {
+        var scanner = ParameterScanner(text)
+        guard let (type, subtype) = scanner.essence() else { return nil }
+        var parameters: [Parameter] = []
+        while !scanner.isAtEnd {
             guard scanner.take(";") else { return nil }
             scanner.skipBlanks()
             // RFC 9110 5.6.6 lets a parameter be missing between two semicolons.
             guard let name = scanner.token() else { continue }
             guard scanner.take("="), let value = scanner.tokenOrQuoted() else { return nil }
             parameters.append(Parameter(name: name.lowercasedASCII, value: value))
+            scanner.skipBlanks()
         }
+        self.init(type, subtype, parameters)
+    }
+
+    private init(_ type: String, _ subtype: String, _ parameters: [Parameter]) {
         self.type = type.lowercasedASCII
         self.subtype = subtype.lowercasedASCII
         self.parameters = parameters
@@ -58,6 +76,29 @@ public struct MediaType: Sendable, Hashable, CustomStringConvertible {
         parameters.reduce(into: essence) { text, parameter in
             text += "; \(parameter.name)=\(parameter.value.quotedUnlessToken)"
         }
+    }
+}
+
+extension ParameterScanner {
+    /// Type and subtype, with the blanks behind them.
+    fileprivate mutating func essence() -> (type: String, subtype: String)? {
+        guard let type = token(), take("/"), let subtype = token() else { return nil }
+        skipBlanks()
+        return (type, subtype)
+    }
+
+    /// The parameter up to the next semicolon; `nil` if it is not in the grammar. The semicolon before it has been taken.
+    fileprivate mutating func lenientParameter() -> (name: String, value: String)? {
+        skipBlanks()
+        let name = token()
+        guard take("=") else {
+            skip(to: ";")
+            return nil
+        }
+        let value = take("\"") ? openQuoted() : text(to: ";")
+        skip(to: ";")
+        guard let name, let value else { return nil }
+        return (name, value)
     }
 }
 

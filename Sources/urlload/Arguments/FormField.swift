@@ -70,7 +70,7 @@ struct FormField: Sendable, Hashable {
                 rest = rest.dropFirst()
                 type += ";" + Self.word(&rest)
             }
-            guard MediaType(type) != nil else { throw UsageError("-F: '\(type)' is no media type") }
+            guard MediaType(strict: type) != nil else { throw UsageError("-F: '\(type)' is no media type") }
             self.type = type
         case "filename": fileName = Self.word(&rest)
         default: throw UsageError("-F: '\(parameter)' is neither type nor filename")
@@ -102,7 +102,7 @@ struct FormField: Sendable, Hashable {
         while start > text.startIndex {
             start = text.index(before: start)
             guard text[start...].hasPrefix(mark) else { continue }
-            return MediaType(String(text[start...].dropFirst(mark.count))) == nil ? nil : start
+            return MediaType(strict: String(text[start...].dropFirst(mark.count))) == nil ? nil : start
         }
         return nil
     }

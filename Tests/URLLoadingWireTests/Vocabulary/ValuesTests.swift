@@ -20,9 +20,29 @@ import Testing
         let type = MediaType("Text/HTML ; Charset=\"UTF-8\"; x=\"a\\\"b\" ;; y=1;")
         #expect(type?.essence == "text/html" && type?.charset == "utf-8" && type?["X"] == "a\"b" && type?["z"] == nil)
         #expect(type?.description == "text/html; charset=UTF-8; x=\"a\\\"b\"; y=1")
-        for bad in ["", "text", "text/", "/html", "text/html x", "text/html; a", "text/html; a=", "text/html; a=\"", "text/html; a=\"\n\"", "te xt/html", "text/html,text/plain"] {
-            #expect(MediaType(bad) == nil, "\(bad)")
+        for bad in ["", "text", "text/", "/html", "text/html x", "te xt/html", "text/html,text/plain", "text/html\n", ";a=b"] {
+            #expect(MediaType(bad) == nil && MediaType(strict: bad) == nil, "\(bad)")
         }
+    }
+
+    @Test("a media type leaves out the parameters that are not in the grammar", arguments: [
+        ("text/html; charset", "text/html"), ("text/html; a=; b=1", "text/html; b=1"), ("text/html; a=\"", "text/html; a=\"\""),
+        ("text/html; a=\"\n\"; b=1", "text/html; b=1"), ("text/html; a=x\ry;b=1", "text/html; b=1"),
+        ("text/html; =1;b=1", "text/html; b=1"), ("text/html; a b=1;c=1", "text/html; c=1"),
+        ("text/html;a=\"x;y\" junk;b=1", "text/html; a=\"x;y\"; b=1"), ("text/html;a=\"x\\", "text/html; a=\"x\\\\\""),
+        ("text/html;a=x y ;b=1", "text/html; a=\"x y\"; b=1"), ("text/html;\"a;b=1", "text/html; b=1"), ("text/html;", "text/html"),
+    ])
+    func oddParameters(_ text: String, _ read: String) throws {
+        let type = try #require(MediaType(text))
+        #expect(type.description == read && MediaType(read) == type && MediaType(strict: read) == type)
+    }
+
+    @Test("a media type to be sent is in the grammar, or refused", arguments: [
+        "text/html; a", "text/html; a=", "text/html; a=\"", "text/html; a=\"\n\"", "text/html; a=b\r\nX: y", "text/html; a=b c",
+    ])
+    func strictMediaTypes(_ text: String) {
+        #expect(MediaType(strict: text) == nil && MediaType(text) != nil)
+        #expect(MediaType(strict: "Text/Plain ;; charset=\"utf-8\" ; x=1") == MediaType("text/plain; charset=utf-8; x=1"))
     }
 
     @Test func dates() {
