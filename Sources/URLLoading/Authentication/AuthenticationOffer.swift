@@ -5,7 +5,7 @@ import URLLoadingWire
 
 /// One way to authenticate.
 enum AuthenticationOffer: Sendable {
-    case basic(realm: String)
+    case basic(realm: String?)
     case digest(DigestChallenge)
     case bearer(realm: String?)
     case negotiate
@@ -21,8 +21,8 @@ enum AuthenticationOffer: Sendable {
 
     private static func make(_ challenge: AuthenticationChallenge) -> AuthenticationOffer? {
         if let digest = DigestChallenge(challenge) { return .digest(digest) }
-        // RFC 7617 §2 requires a realm; servers that forget it are answered all the same.
-        if challenge.isOf("Basic") { return .basic(realm: challenge["realm"] ?? "") }
+        // RFC 7617 §2 requires a realm; servers that forget it are answered all the same, by what is kept for none.
+        if challenge.isOf("Basic") { return .basic(realm: challenge["realm"]) }
         if challenge.isOf("Bearer") { return .bearer(realm: challenge["realm"]) }
         if challenge.isOf("Negotiate"), challenge.token68 == nil { return .negotiate }
         if challenge.isOf("NTLM"), challenge.token68 == nil { return .ntlm }

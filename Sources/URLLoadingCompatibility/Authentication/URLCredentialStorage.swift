@@ -7,7 +7,7 @@ import URLLoadingIO
 public let NSURLCredentialStorageRemoveSynchronizableCredentials = "NSURLCredentialStorageRemoveSynchronizableCredentials"
 
 extension NSNotification.Name {
-    /// A ``URLCredentialStorage`` was changed through itself; it is the object.
+    /// What a ``URLCredentialStorage`` holds was changed through itself; it is the object.
     public static let NSURLCredentialStorageChanged = NSNotification.Name("NSURLCredentialStorageChangedNotification")
 }
 
@@ -26,8 +26,13 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
     open class var shared: URLCredentialStorage { standard }
 
     final let store: CredentialStore
-    /// The users that were made the default of a space.
-    private let defaults = Lock<[ProtectionSpace: String]>([:])
+    private enum Default: Sendable, Equatable {
+        case user(String)
+        /// There was one, and it was removed: another credential of the space does not take its place.
+        case removed
+    }
+    /// Of the spaces of which a default was set.
+    private let defaults = Lock<[ProtectionSpace: Default]>([:])
 
     /// One in memory alone.
     public override init() { store = CredentialStore() }
@@ -48,9 +53,15 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
         return all
     }
 
-    /// The one that would be proposed: what was made the default, otherwise what was set last.
+    /// What was made the default of a space, `nil` once it was removed; of a space that never had a default what was set
+    /// last.
     open func defaultCredential(for space: URLProtectionSpace) -> URLCredential? {
-        store.credential(for: space.core).map { URLCredential($0) }
+        let space = space.core
+        switch defaults.withLock({ $0[space] }) {
+        case .user(let user)?: return store.credentials(for: space).first { $0.user == user && $0.token == nil }.map { URLCredential($0) }
+        case .removed?: return nil
+        case nil: return store.credential(for: space).map { URLCredential($0) }
+        }
     }
 
     private static func byUser(_ credentials: [Credential]) -> [String: URLCredential] {
@@ -62,21 +73,22 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
     /// Keeps a credential in place of one of the same user; not one with ``URLCredential/Persistence/none``, and
     /// nothing but passwords.
     open func set(_ credential: URLCredential, for space: URLProtectionSpace) {
-        guard let stored = credential.stored else { return }
-        let space = space.core
+        guard let stored = credential.stored, stored.persistence != .none else { return }
+        let space = space.core, present = store.credentials(for: space)
         store.set(stored, for: space)
         // What is set last is proposed first: the default stays what it is.
-        if let user = defaults.withLock({ $0[space] }), user != stored.user,
-            let standard = store.credentials(for: space).first(where: { $0.user == user })
+        if case .user(let user)? = defaults.withLock({ $0[space] }), user != stored.user,
+            let standard = present.first(where: { $0.user == user })
         { store.set(standard, for: space) }
-        changed()
+        if !present.contains(stored) { changed() }
     }
 
     open func setDefaultCredential(_ credential: URLCredential, for space: URLProtectionSpace) {
-        guard let stored = credential.stored else { return }
-        defaults.withLock { $0[space.core] = stored.user }
-        store.set(stored, for: space.core)
-        changed()
+        guard let stored = credential.stored, stored.persistence != .none else { return }
+        let space = space.core, isPresent = store.credentials(for: space).contains(stored)
+        let before = defaults.withLock { $0.updateValue(.user(stored.user), forKey: space) }
+        store.set(stored, for: space)
+        if !isPresent || before != .user(stored.user) { changed() }
     }
 
     open func remove(_ credential: URLCredential, for space: URLProtectionSpace) { remove(credential, for: space, options: nil) }
@@ -84,9 +96,13 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
     /// - Parameter options: without effect: nothing is shared with other machines.
     open func remove(_ credential: URLCredential, for space: URLProtectionSpace, options: [String: AnyObject]? = [:]) {
         guard let stored = credential.stored else { return }
-        defaults.withLock { if $0[space.core] == stored.user { $0[space.core] = nil } }
-        store.remove(stored, for: space.core)
-        changed()
+        let space = space.core, isPresent = store.credentials(for: space).contains { $0.user == stored.user && $0.token == nil }
+        store.remove(stored, for: space)
+        let isLast = store.credentials(for: space).isEmpty
+        defaults.withLock { defaults in
+            if isLast { defaults[space] = nil } else if defaults[space] == .user(stored.user) { defaults[space] = .removed }
+        }
+        if isPresent { changed() }
     }
 
     private func changed() { NotificationCenter.default.post(name: .NSURLCredentialStorageChanged, object: self) }
