@@ -35,6 +35,17 @@ struct Mailbox: Sendable {
         case finished(LoadError?)
     }
 
+    /// Whether the lane makes the calls, or will.
+    private enum Turn: Sendable {
+        case none
+        /// An operation is in the queue for what was to be heard when it was put there.
+        case queued
+        /// The same, but the program has changed since what is to be heard: the new calls are not for that operation, which may
+        /// be before work that the program put into the queue before it made the change.
+        case overtaken
+        case running
+    }
+
     /// Bytes of the body that may wait for the delegate.
     static let capacity = 1 << 20
 
@@ -65,8 +76,9 @@ struct Mailbox: Sendable {
     /// Body bytes to come, if that is known.
     private var missing: Int64?
     private var isStopped = false
-    /// The lane makes our calls, or will.
-    private var isScheduled = false
+    private var turn = Turn.none
+    /// Handlers that must have been called before the last call is made.
+    private var handlersToCome = 0
     /// The last call is made.
     private(set) var isOver = false
     /// Why it was over; `nil` before, and if nothing went wrong.
@@ -160,6 +172,7 @@ struct Mailbox: Sendable {
     /// The task is over for its caller: what has not been heard is not heard any more.
     mutating func fail(_ error: LoadError) -> Released {
         guard !isOver else { return Released() }
+        overtake()
         failure = failure ?? error
         if outcome != nil { outcome = .some(failure) }
         (isWaiting, informational, sent, response, resumed, written, said) = (false, [], nil, nil, nil, nil, [])
@@ -203,11 +216,40 @@ struct Mailbox: Sendable {
 
     /// Returns whether the lane must be told.
     mutating func schedule() -> Bool {
-        defer { isScheduled = true }
-        return !isScheduled && !isOver
+        guard case .none = turn, !isOver else { return false }
+        turn = .queued
+        return true
     }
 
-    mutating func answered() { isHeld = false }
+    /// The lane's turn for these calls has come. Returns whether calls may be made in it.
+    mutating func beginTurn() -> Bool {
+        if case .overtaken = turn {
+            turn = .queued
+            return false
+        }
+        turn = .running
+        return true
+    }
+
+    /// Returns whether there are calls for another turn.
+    mutating func endTurn() -> Bool {
+        var rest = self
+        let hasMore = rest.nextCall() != nil
+        turn = hasMore ? .queued : .none
+        return hasMore
+    }
+
+    private mutating func overtake() { if case .queued = turn { turn = .overtaken } }
+
+    mutating func answered() {
+        if isHeld { overtake() }
+        isHeld = false
+    }
+
+    /// The last call waits for one more handler.
+    mutating func awaitHandler() { handlersToCome += 1 }
+    /// A handler that the last call waits for has returned.
+    mutating func handlerReturned() { handlersToCome -= 1 }
 
     /// As if the delegate had been asked, and not answered yet.
     mutating func hold() { isHeld = failure == nil }
@@ -227,7 +269,7 @@ struct Mailbox: Sendable {
     /// The next call and whom to wake when it is made; `nil` if there is none now.
     mutating func next() -> (call: Call, waiter: UnsafeContinuation<Void, Never>?)? {
         guard let call = nextCall() else {
-            isScheduled = false
+            turn = .none
             return nil
         }
         guard case .data = call else { return (call, nil) }
@@ -272,7 +314,7 @@ struct Mailbox: Sendable {
             }
             return call
         }
-        guard let outcome else { return nil }
+        guard let outcome, handlersToCome == 0 else { return nil }
         if isToBeSaved, case .some(nil) = self.outcome {
             isToBeSaved = false
             return .saved

@@ -86,7 +86,7 @@ final class TaskBridge: LoadSink, Sendable {
         self.kind = kind
         self.identifier = identifier
         original = request
-        lane = session.lane.isSerial ? session.lane : DelegateLane(session.lane.queue)
+        lane = session.lane.isSerial ? session.lane : DelegateLane(session.lane.queue, isOfProgram: session.lane.isOfProgram)
         limit = session.core.configuration.limits.collectedBodySize
         hasHandler = handler != nil
         if case .bytes(let pipe)? = handler { self.pipe = pipe } else { pipe = nil }
@@ -264,12 +264,10 @@ final class TaskBridge: LoadSink, Sendable {
 
     // MARK: To the delegate
 
-    /// How many calls one task may make before the others of its session have their turn.
-    private static let callsPerTurn = 16
-
     /// On the lane.
     func makeCalls() {
-        for _ in 0..<Self.callsPerTurn {
+        guard state.withLock({ $0.mailbox.beginTurn() }) else { return lane.append(.bridge(self)) }
+        for _ in 0..<lane.callsPerTurn {
             let (next, idle) = state.withLock { state in
                 let next = state.mailbox.next()
                 return (next, next == nil ? state.mailbox.takeIdle() : nil)
@@ -278,7 +276,12 @@ final class TaskBridge: LoadSink, Sendable {
             make(call)
             waiter?.resume()
         }
-        lane.append(.bridge(self))
+        let (goesOn, idle) = state.withLock { state in
+            let goesOn = state.mailbox.endTurn()
+            return (goesOn, goesOn ? nil : state.mailbox.takeIdle())
+        }
+        idle?.resume()
+        if goesOn { lane.append(.bridge(self)) }
     }
 
     private func make(_ call: Mailbox.Call) {

@@ -50,8 +50,12 @@ final class RunLoopQueue: OperationQueue, @unchecked Sendable {
         }
     }
 
-    /// On one of the run loops.
+    /// On one of the run loops. Operations that are added meanwhile have timers of their own.
     private func run() {
-        while let next = state.withLock({ $0.state.waiting.isEmpty ? nil : $0.state.waiting.removeFirst() }) { next.main() }
+        let due = state.withLock { held in
+            defer { held.state.waiting = [] }
+            return held.state.waiting
+        }
+        for operation in due { operation.main() }
     }
 }

@@ -125,8 +125,19 @@ extension URLError {
 }
 
 extension TaskBridge {
-    /// Ends the load; `then` hears what is needed to go on with it.
-    func cancel(_ then: @escaping @Sendable (Data?) -> Void) {
+    /// A handler of the program's that is called before the task's last call, which waits until the handler has returned.
+    private func beforeTheEnd(_ handler: @escaping @Sendable (Data?) -> Void) -> @Sendable (Data?) -> Void {
+        state.withLock { $0.mailbox.awaitHandler() }
+        return { [self] data in
+            handler(data)
+            state.withLock { $0.mailbox.handlerReturned() }
+            schedule()
+        }
+    }
+
+    /// Ends the load; `handler` is given what is needed to go on with it.
+    func cancel(_ handler: @escaping @Sendable (Data?) -> Void) {
+        let then = beforeTheEnd(handler)
         if let spool { return cancel(spool, then) }
         guard case .download(let load)? = state.withLock({ $0.load }) else {
             // Over, or unable to begin.
@@ -142,8 +153,9 @@ extension TaskBridge {
 }
 
 extension TaskBridge {
-    /// Ends an upload; `then` hears what is needed to go on with it.
-    func cancelUpload(_ then: @escaping @Sendable (Data?) -> Void) {
+    /// Ends an upload; `handler` is given what is needed to go on with it.
+    func cancelUpload(_ handler: @escaping @Sendable (Data?) -> Void) {
+        let then = beforeTheEnd(handler)
         let (upload, load) = state.withLock { ($0.isCanceled || $0.mailbox.hasEnded ? nil : $0.upload, $0.load) }
         guard let upload else {
             // Over, unable to begin, or none that can be resumed.

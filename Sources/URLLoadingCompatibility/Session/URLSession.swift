@@ -40,7 +40,7 @@ open class URLSession: NSObject, @unchecked Sendable {
         values = settings.values
         core = Session(Configuration(values))
         isShared = false
-        lane = DelegateLane(Self.makeQueue())
+        lane = DelegateLane(Self.makeQueue(), isOfProgram: false)
         members = Lock(Members(delegates: Delegates(nil)))
     }
 
@@ -48,8 +48,9 @@ open class URLSession: NSObject, @unchecked Sendable {
     ///   - configuration: copied; later changes do not reach the session.
     ///   - delegate: held until the session has been invalidated and has told it so.
     ///   - queue: where the delegate and all completion handlers are called. For a queue that runs several
-    ///     operations at a time only the calls of one task come in order, one at a time. `nil` for a
-    ///     serial queue of the session's own.
+    ///     operations at a time only the calls of one task come in order, one at a time. No call overtakes what the
+    ///     program put on a serial queue, or on the dispatch queue beneath it, before the call was due. `nil` for a
+    ///     serial queue of the session's own, where calls may be made before operations that the program adds.
     public init(
         configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?, delegateQueue queue: OperationQueue?
     ) {
@@ -57,7 +58,7 @@ open class URLSession: NSObject, @unchecked Sendable {
         values = settings.values
         core = Session(Configuration(values), decisions: delegate == nil ? nil : Self.decisions)
         isShared = false
-        lane = DelegateLane(queue ?? Self.makeQueue())
+        lane = DelegateLane(queue ?? Self.makeQueue(), isOfProgram: queue != nil)
         members = Lock(Members(delegates: Delegates(delegate)))
     }
 
@@ -66,7 +67,7 @@ open class URLSession: NSObject, @unchecked Sendable {
         values = settings.values
         self.core = core
         isShared = true
-        lane = DelegateLane(Self.makeQueue())
+        lane = DelegateLane(Self.makeQueue(), isOfProgram: false)
         members = Lock(Members(delegates: Delegates(nil)))
     }
 

@@ -215,8 +215,8 @@ open class URLSessionUploadTask: URLSessionDataTask, @unchecked Sendable {
     ///
     /// Bytes that were given to the task are in it, files by their place. Of the request it has method and URL, and no
     /// field that could be a secret.
-    /// - Parameter completionHandler: called once, on any thread; with `nil` if the upload is over, or its server has not
-    ///   said that it can go on with it.
+    /// - Parameter completionHandler: called once, on any thread, before the delegate hears that the task is over; with `nil`
+    ///   if the upload is over, or its server has not said that it can go on with it.
     open func cancel(byProducingResumeData completionHandler: @escaping @Sendable (Data?) -> Void) {
         guard let bridge else { return completionHandler(nil) }
         bridge.cancelUpload(completionHandler)
@@ -232,8 +232,8 @@ open class URLSessionUploadTask: URLSessionDataTask, @unchecked Sendable {
 open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {
     /// Ends the download, and gives what is needed to go on with it later: to
     /// ``URLSession/downloadTask(withResumeData:)``.
-    /// - Parameter completionHandler: called once, on any thread; with `nil` if the download is over, or its server
-    ///   cannot go on with it.
+    /// - Parameter completionHandler: called once, on any thread, before the delegate hears that the task is over; with `nil`
+    ///   if the download is over, or its server cannot go on with it.
     open func cancel(byProducingResumeData completionHandler: @escaping (Data?) -> Void) {
         guard let bridge else { return completionHandler(nil) }
         nonisolated(unsafe) let completionHandler = completionHandler

@@ -1,0 +1,196 @@
+import Foundation
+import Testing
+import URLLoadingCompatibility
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Calls among what the program itself puts on the queue that it gave the session.
+@Suite(.timeLimit(.minutes(4)))
+struct QueueOrderRows {
+    /// A serial dispatch queue beneath an operation queue, as a program makes it that runs everything on one queue.
+    private struct Queues: Sendable {
+        let serial = DispatchQueue(label: "program")
+        let operations = OperationQueue()
+
+        init() {
+            operations.maxConcurrentOperationCount = 1
+            operations.underlyingQueue = serial
+        }
+
+        /// Keeps the queue busy until the closure it returns is called.
+        func hold() async -> @Sendable () -> Void {
+            let semaphore = DispatchSemaphore(value: 0)
+            await withCheckedContinuation { continuation in
+                serial.async {
+                    continuation.resume()
+                    semaphore.wait()
+                }
+            }
+            return { semaphore.signal() }
+        }
+    }
+
+    @Test("a block that the delegate puts on the queue before it allows a response runs before the data")
+    func allowed() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("hello") }
+            let queues = Queues(), words = Box<String>(), recorder = Recorder()
+            recorder.onResponse = { _, _, answer in
+                words.add("response")
+                queues.serial.async { words.add("block") }
+                answer(.allow)
+            }
+            recorder.onData = { _, _ in words.add("data") }
+            let session = recorder.session(queues.operations)
+            session.dataTask(with: origin.url()).resume()
+            await recorder.completed.reaches(1)
+            #expect(words.all == ["response", "block", "data"])
+            await recorder.expectOrder(session)
+        }
+    }
+
+    @Test("a block that the delegate puts on the queue with a piece of data runs before the call that follows")
+    func pieces() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/", faults: [.init(.responseBody(after: 5), .stall)]) { _ in .ok("hello, world") }
+            let queues = Queues(), words = Box<String>(), recorder = Recorder()
+            recorder.onData = { task, data in
+                words.add("data")
+                guard data.count == 5 else { return }
+                queues.serial.async { words.add("block") }
+                // What follows is here before this call returns.
+                origin.releaseStalls()
+                for _ in 0..<5000 where task.countOfBytesReceived < 12 { usleep(1000) }
+            }
+            recorder.onComplete = { _, _ in words.add("complete") }
+            let session = recorder.session(queues.operations)
+            session.dataTask(with: origin.url()).resume()
+            await recorder.completed.reaches(1)
+            #expect(words.all == ["data", "block", "data", "complete"])
+            await recorder.expectOrder(session)
+        }
+    }
+
+    @Test("a task that is cancelled behind a block ends behind it, also if a call of its was waiting for the queue")
+    func cancelled() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/", faults: [.init(.responseBody(after: 5), .stall)]) { _ in .ok(.declared(100, bytes: Array("hello".utf8))) }
+            let queues = Queues(), words = Box<String>(), recorder = Recorder()
+            recorder.onResponse = { _, _, answer in
+                words.add("response")
+                answer(.allow)
+            }
+            recorder.onComplete = { _, _ in words.add("complete") }
+            let session = recorder.session(queues.operations)
+            let task = session.dataTask(with: origin.url())
+            let release = await queues.hold()
+            task.resume()
+            while task.countOfBytesReceived < 5 { try await Task.sleep(for: .microseconds(200)) }
+            try await Task.sleep(for: .milliseconds(20))
+            queues.serial.async { words.add("block") }
+            task.cancel()
+            release()
+            await recorder.completed.reaches(1)
+            #expect(words.all == ["block", "complete"])
+            origin.releaseStalls()
+            await recorder.expectOrder(session)
+        }
+    }
+
+    @Test("a task that is begun behind a block ends behind it, also if another task of its session was waiting for the queue")
+    func two() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("hello") }
+            let queues = Queues(), words = Box<String>()
+            let session = URLSession(configuration: .ephemeral, delegate: nil, delegateQueue: queues.operations)
+            let done = Counter(), release = await queues.hold()
+            func load(_ word: String) {
+                session.dataTask(with: origin.url()) { _, _, _ in
+                    words.add(word)
+                    done.add()
+                }.resume()
+            }
+            load("first")
+            try await origin.wait { $0.answered == 1 }
+            // It has put its call on the queue: what follows in the session's order is behind it.
+            let seen = Counter()
+            session.getAllTasks { _ in seen.add() }
+            queues.serial.async { words.add("block") }
+            load("second")
+            try await origin.wait { $0.answered == 2 }
+            try await Task.sleep(for: .milliseconds(50))
+            release()
+            await done.reaches(2)
+            await seen.reaches(1)
+            #expect(words.all.firstIndex(of: "block") ?? 9 < words.all.firstIndex(of: "second") ?? 0, "\(words.all)")
+            session.invalidateAndCancel()
+        }
+    }
+
+    // MARK: Resume data
+
+    /// Writes down the handler's call behind whatever is on the delegate queue when the handler is called.
+    private func note(_ words: Box<String>, _ session: URLSession) {
+        let turn = DispatchSemaphore(value: 0)
+        session.delegateQueue.addOperation { turn.signal() }
+        turn.wait()
+        words.add("handler")
+    }
+
+    @Test("the handler of a cancelled download is called before didCompleteWithError")
+    func download() async throws {
+        try await withTestOrigin { origin in
+            let bytes = Array(repeating: UInt8(0x61), count: 100)
+            origin.route("/", faults: [.init(.responseBody(after: 100), .stall)]) { _ in
+                .ok(.declared(1000, bytes: bytes), headers: ["ETag": "\"1\"", "Accept-Ranges": "bytes"])
+            }
+            let words = Box<String>(), recorder = Recorder(), received = Counter()
+            recorder.onComplete = { _, _ in words.add("complete") }
+            let session = recorder.session()
+            let task = session.downloadTask(with: origin.url())
+            task.resume()
+            while task.countOfBytesReceived == 0 { try await Task.sleep(for: .microseconds(200)) }
+            task.cancel { [self] _ in
+                note(words, session)
+                received.add()
+            }
+            await received.reaches(1)
+            await recorder.completed.reaches(1)
+            #expect(words.all == ["handler", "complete"])
+            origin.releaseStalls()
+            await recorder.expectOrder(session)
+        }
+    }
+
+    @Test("so is that of one that has not begun, of an upload, and of a download that is cancelled twice", arguments: [0, 1, 2])
+    func others(_ kind: Int) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
+            let words = Box<String>(), recorder = Recorder(), received = Counter()
+            recorder.onComplete = { _, _ in words.add("complete") }
+            let session = recorder.session()
+            let handler: @Sendable (Data?) -> Void = { [self] _ in
+                note(words, session)
+                received.add()
+            }
+            var post = URLRequest(url: origin.url())
+            post.httpMethod = "POST"
+            let upload = session.uploadTask(with: post, from: Data("hello".utf8)), download = session.downloadTask(with: origin.url())
+            if kind == 1 {
+                upload.resume()
+                upload.cancel(byProducingResumeData: handler)
+            } else {
+                if kind == 2 {
+                    download.resume()
+                    download.cancel(byProducingResumeData: handler)
+                }
+                download.cancel(byProducingResumeData: handler)
+            }
+            await received.reaches(kind == 2 ? 2 : 1)
+            await recorder.completed.reaches(1)
+            #expect(words.all == (kind == 2 ? ["handler", "handler", "complete"] : ["handler", "complete"]))
+            origin.releaseStalls()
+            session.invalidateAndCancel()
+        }
+    }
+}
