@@ -172,7 +172,7 @@ extension LoadError.Reason {
     /// It cannot be written: the disk is full, for instance.
     public static let cannotWriteFile = Self("cannotWriteFile", -3003)
     /// What was loaded cannot be given its name.
-    public static let cannotMoveFile = Self("cannotMoveFile", -3006)
+    public static let cannotMoveFile = Self("cannotMoveFile", -3005)
     /// With this token nothing can be resumed: it is damaged, or its file is not what was left.
     public static let resumeTokenRefused = Self("resumeTokenRefused", -3001)
     /// It has no such range of bytes.

@@ -29,6 +29,9 @@ public struct RequestBody: Sendable {
     /// Sent as Content-Type unless the request has one.
     public var contentType: String?
 
+    /// Bytes that are given, and none.
+    package var isEmptyData: Bool { if case .data(let data) = content { data.isEmpty } else { false } }
+
     init(_ content: Content, contentType: String?) {
         self.content = content
         self.contentType = contentType

@@ -73,7 +73,7 @@ final class BytePipe: Sendable {
             if state.outcome == nil { state.outcome = .some(error) }
             return (state.headReader.take(), state.reader.take(), state.writer.take())
         }
-        head?.resume(throwing: error ?? URLError(.badServerResponse))
+        head?.resume(throwing: error ?? URLError.described(.badServerResponse))
         reader?.resume()
         writer?.resume()
     }
@@ -84,7 +84,7 @@ final class BytePipe: Sendable {
         try await withUnsafeThrowingContinuation { continuation in
             // A task that was cancelled while it was made may be over by now.
             let known = state.withLock { state -> Result<URLResponse, any Error>? in
-                if let outcome = state.outcome { return .failure(outcome ?? URLError(.badServerResponse)) }
+                if let outcome = state.outcome { return .failure(outcome ?? URLError.described(.badServerResponse)) }
                 state.headReader = continuation
                 return nil
             }

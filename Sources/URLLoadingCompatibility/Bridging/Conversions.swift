@@ -13,7 +13,10 @@ extension Request {
     }
 
     private static func convert(_ request: URLRequest, _ policy: URLRequest.CachePolicy) -> Result<Request, LoadError> {
-        guard let url = request.url else { return .failure(LoadError(.badURL, phase: .preparing, party: .local)) }
+        guard let url = request.url, url.scheme != nil else {
+            let detail = request.url == nil ? "the request has no URL" : "the URL has no scheme"
+            return .failure(LoadError(.unsupportedScheme, phase: .preparing, party: .local, url: request.url, detail: detail))
+        }
         var made = Request(url: url)
         if let method = request.httpMethod, method != "GET" { made.method = Method(method) }
         if let fields = request.allHTTPHeaderFields, !fields.isEmpty { made.headers = Headers(fields) }
@@ -38,11 +41,12 @@ extension Request {
 }
 
 extension Request {
-    /// A POST that does not say what it sends sends a form, as this shape always did; others say nothing.
+    /// A POST that does not say what it sends sends a form, as this shape always did; others, and empty bodies, say nothing.
     mutating func setBody(_ body: RequestBody) {
         var body = body
         body.contentType = nil
         self.body = body
+        if body.isEmptyData { return }
         // The stream is chunked, or as long as this says: either is the core's to write.
         if method == .post, !headers.contains(.contentType) { headers[.contentType] = "application/x-www-form-urlencoded" }
     }
@@ -168,11 +172,13 @@ extension LoadError {
 }
 
 extension URLError {
-    /// The number of the reason in `NSURLErrorDomain`, the `LoadError` beneath it. What it can be gone on with is made when
-    /// somebody asks for it, and not a file is kept before: a partial download goes with the last copy of its error.
+    /// The number of the reason in `NSURLErrorDomain`, a sentence for people, the diagnostic for logs, and the `LoadError`
+    /// beneath it. Resume data is made when it is read from the error, and no file is kept before: a partial download goes
+    /// with the last copy of its error.
     init(_ error: LoadError, _ ticket: UploadTicket? = nil) {
         var information: [String: Any] = [
-            NSUnderlyingErrorKey: error, NSLocalizedDescriptionKey: error.description,
+            NSUnderlyingErrorKey: error, NSLocalizedDescriptionKey: ErrorSentences.sentence(for: error.code),
+            NSDebugDescriptionErrorKey: error.description,
         ]
         if let url = error.url {
             information[NSURLErrorFailingURLErrorKey] = url

@@ -37,7 +37,7 @@ struct StreamPieces: AsyncSequence, Sendable {
             }
             var bytes = [UInt8](repeating: 0, count: StreamPieces.most)
             let count = stream.read(&bytes, maxLength: bytes.count)
-            if count < 0 { return .failure(stream.streamError ?? URLError(.requestBodyStreamExhausted)) }
+            if count < 0 { return .failure(stream.streamError ?? URLError.described(.requestBodyStreamExhausted)) }
             return .success(count == 0 ? nil : Data(bytes[..<count]))
         }
     }

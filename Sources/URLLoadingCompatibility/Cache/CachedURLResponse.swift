@@ -33,7 +33,7 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Se
 
     init(_ entry: CachedResponse) {
         let envelope = entry.userInfo.flatMap { Envelope($0) }
-        answered = envelope?.response(entry.response.url) ?? URLResponse.make(entry.response, to: "GET")
+        answered = envelope?.response(entry.response.url) ?? URLResponse.make(entry.response.withStatedLength, to: "GET")
         (body, information, self.entry) = (entry.data, envelope?.userInfo, entry)
         policy = URLCache.StoragePolicy(entry.storagePolicy)
     }
@@ -129,6 +129,20 @@ private struct Envelope {
         return URLResponse(
             url: url, mimeType: plain["type"] as? String, expectedContentLength: length,
             textEncodingName: plain["encoding"] as? String)
+    }
+}
+
+extension Response {
+    /// With the length that its fields state, as it had when it was stored: a cache knows that of every body. Content-Length
+    /// counts the bytes before a content coding is undone.
+    fileprivate var withStatedLength: Response {
+        guard let http else { return self }
+        let stated = http.headers.contains(.contentEncoding) ? nil : http.headers[.contentLength].flatMap { Int64($0) }
+        guard stated != expectedLength else { return self }
+        var response = Response(url: url, expectedLength: stated, http: http)
+        response.properties = properties
+        response.storagePolicy = storagePolicy
+        return response
     }
 }
 

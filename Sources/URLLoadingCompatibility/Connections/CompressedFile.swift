@@ -22,7 +22,7 @@ enum CompressedFile {
         guard let first = try input.read(upToCount: 2), first.elementsEqual([0x1F, 0x8B]) else { return try input.close() }
         try input.seek(toOffset: 0)
         guard FileManager.default.createFile(atPath: target.path, contents: nil, attributes: [.posixPermissions: 0o600])
-        else { throw URLError(.cannotCreateFile) }
+        else { throw URLError.described(.cannotCreateFile) }
         defer { try? FileManager.default.removeItem(at: target) }
         let output = try FileHandle(forWritingTo: target)
         defer {
@@ -32,7 +32,7 @@ enum CompressedFile {
         do {
             try decompress(input, into: output)
         } catch let violation as WireViolation {
-            throw URLError(.cannotDecodeRawData, userInfo: [NSUnderlyingErrorKey: violation])
+            throw URLError.described(.cannotDecodeRawData, [NSUnderlyingErrorKey: violation])
         }
         try FileManager.default.removeItem(at: file)
         try FileManager.default.moveItem(at: target, to: file)

@@ -86,7 +86,7 @@ final class DownloadAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownloa
             // The decompressed file is not the one that goes with its task.
             if decompresses { try? FileManager.default.removeItem(at: location) }
             if let error = error as? URLError { return failure.withLock { $0 = error } }
-            failure.withLock { $0 = URLError(.cannotMoveFile, userInfo: [NSUnderlyingErrorKey: error]) }
+            failure.withLock { $0 = URLError.described(.cannotMoveFile, [NSUnderlyingErrorKey: error]) }
         }
     }
 

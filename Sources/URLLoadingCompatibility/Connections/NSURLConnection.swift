@@ -99,7 +99,7 @@ open class NSURLConnection: NSObject, @unchecked Sendable {
         done.wait()
         let (data, known, error) = result.withLock { $0 }
         response?.pointee = known
-        guard let data else { throw error ?? URLError(.unknown) }
+        guard let data else { throw error ?? URLError.described(.unknown) }
         return data
     }
 
@@ -136,7 +136,7 @@ open class NSURLConnection: NSObject, @unchecked Sendable {
 
     private func load(_ request: URLRequest?, _ session: URLSession) {
         guard !state.withLock({ $0.isOver }) else { return }
-        guard let request else { return end { $0.connection(self, didFailWithError: URLError(.cancelled)) } }
+        guard let request else { return end { $0.connection(self, didFailWithError: URLError.described(.cancelled)) } }
         let isDownload = delegate is any NSURLConnectionDownloadDelegate
         follow(isDownload ? session.downloadTask(with: request) : session.dataTask(with: request))
     }

@@ -103,7 +103,7 @@ open class NSURLDownload: NSObject, @unchecked Sendable {
         if let resumed { task = session.downloadTask(withResumeData: resumed) } else {
             let first = original.canonical
             guard let request = self.delegate.map({ $0.download(self, willSend: first, redirectResponse: nil) }) ?? first else {
-                return end { $0.download(self, didFailWithError: URLError(.cancelled)) }
+                return end { $0.download(self, didFailWithError: URLError.described(.cancelled)) }
             }
             task = session.dataTask(with: request)
         }

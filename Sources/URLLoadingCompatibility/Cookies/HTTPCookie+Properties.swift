@@ -6,14 +6,14 @@ import URLLoadingWire
 extension HTTPCookie.Facts {
     init?(_ properties: [HTTPCookiePropertyKey: Any]) {
         func text(_ key: HTTPCookiePropertyKey) -> String? {
-            (properties[key] as? String) ?? (properties[key] as? NSNumber).map { "\($0)" }
+            Self.text(properties[key]) ?? (properties[key] as? NSNumber).map { "\($0)" }
         }
         func url(_ key: HTTPCookiePropertyKey) -> URL? {
-            (properties[key] as? URL) ?? (properties[key] as? String).flatMap { URL(string: $0) }
+            (properties[key] as? URL) ?? Self.text(properties[key]).flatMap { URL(string: $0) }
         }
-        guard let name = properties[.name] as? String, let value = properties[.value] as? String,
-            let path = properties[.path] as? String, path.hasPrefix("/"), !(name.isEmpty && value.isEmpty),
-            let domain = (properties[.domain] as? String).flatMap({ $0.isEmpty ? nil : $0 }) ?? url(.originURL)?.host,
+        guard let name = Self.text(properties[.name]), let value = Self.text(properties[.value]),
+            let path = Self.text(properties[.path]), path.hasPrefix("/"), !(name.isEmpty && value.isEmpty),
+            let domain = Self.text(properties[.domain]).flatMap({ $0.isEmpty ? nil : $0 }) ?? url(.originURL)?.host,
             [name, value, path, domain].allSatisfy({ $0.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F && $0 != UInt8(ascii: ";") } })
         else { return nil }
         self.init(name: name, value: value, domain: domain.lowercased(), path: path)
@@ -28,9 +28,12 @@ extension HTTPCookie.Facts {
         ports = text(.port).map { $0.split(separator: ",").compactMap { Int($0.trimmingCharacters(in: .whitespaces)) } }
     }
 
+    /// A string, or a part of one, as `split` gives it.
+    private static func text(_ value: Any?) -> String? { (value as? String) ?? (value as? Substring).map { String($0) } }
+
     /// Apple's dictionaries have strings for it, and any string means yes.
     private static func isSet(_ value: Any?) -> Bool {
-        if let text = value as? String { return !text.isEmpty }
+        if let text = text(value) { return !text.isEmpty }
         return (value as? NSNumber)?.boolValue ?? (value as? Bool) ?? false
     }
 
@@ -41,7 +44,7 @@ extension HTTPCookie.Facts {
     /// Not yet within what a store can write down.
     private static func moment(_ expires: Any?, _ age: String?) -> Date? {
         if let date = expires as? Date { return date.timeIntervalSinceReferenceDate.isNaN ? nil : date }
-        if let seconds = (expires as? String).flatMap({ CookieDate.parse($0.utf8) }) {
+        if let seconds = text(expires).flatMap({ CookieDate.parse($0.utf8) }) {
             return Date(timeIntervalSince1970: Double(seconds))
         }
         return age.flatMap { Double($0) }.flatMap { $0.isFinite ? Date(timeIntervalSinceNow: $0) : nil }

@@ -67,7 +67,7 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
 
     /// The cookies that a response sets, without those whose domain is not its sender's to set.
     /// - Parameters:
-    ///   - headerFields: several `Set-Cookie` may be joined with commas.
+    ///   - headerFields: several `Set-Cookie` may be joined with commas, also with an end of a line behind each.
     ///   - URL: where the response comes from.
     open class func cookies(withResponseHeaderFields headerFields: [String: String], for URL: URL) -> [HTTPCookie] {
         var headers = Headers()
@@ -116,20 +116,22 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
 
 /// Several Set-Cookie fields in one, as dictionaries have them.
 enum JoinedCookies {
-    /// A comma ends a cookie if a name and `=` follow it: those within dates are followed by a day.
+    /// A comma ends a cookie if a name and `=` follow it: those within dates are followed by a day. Blanks and ends of lines
+    /// may stand between the comma and the name.
     static func split(_ text: String) -> [String] {
         let bytes = Array(text.utf8)
         var parts: [String] = [], start = 0
-        for place in bytes.indices where bytes[place] == UInt8(ascii: ",") && beginsCookie(bytes[(place + 1)...]) {
+        for place in bytes.indices where bytes[place] == UInt8(ascii: ",") {
+            let rest = bytes[(place + 1)...].drop { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
+            guard beginsCookie(rest) else { continue }
             parts.append(String(decoding: bytes[start..<place], as: UTF8.self))
-            start = place + 1
+            start = rest.startIndex
         }
         parts.append(String(decoding: bytes[start...], as: UTF8.self))
         return parts
     }
 
     private static func beginsCookie(_ rest: ArraySlice<UInt8>) -> Bool {
-        let rest = rest.drop { $0 == 0x20 || $0 == 0x09 }
         guard let end = rest.firstIndex(where: { $0 == UInt8(ascii: "=") || !isToken($0) }) else { return false }
         return rest[end] == UInt8(ascii: "=") && end > rest.startIndex
     }

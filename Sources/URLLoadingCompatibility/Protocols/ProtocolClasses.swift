@@ -50,7 +50,7 @@ struct ClassHandler: ProtocolHandler {
     }
 
     func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
-        guard let choice = choice(for: request) else { throw URLError(.unsupportedURL) }
+        guard let choice = choice(for: request) else { throw URLError.described(.unsupportedURL) }
         var asked = choice.asked
         if request.body?.isDemanded == true { asked.httpBodyStream = try await choice.bridge.nextStream() }
         let cached = await choice.bridge.cachedResponse(for: asked)

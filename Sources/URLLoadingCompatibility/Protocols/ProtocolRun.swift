@@ -173,7 +173,7 @@ final class ProtocolRun: NSObject, URLProtocolClient, @unchecked Sendable {
         let isFull = put { state in
             guard state.waitingBytes <= limit - data.count else {
                 state.isOver = true
-                return [.failure(URLError(.dataLengthExceedsMaximum))]
+                return [.failure(URLError.described(.dataLengthExceedsMaximum))]
             }
             guard state.hasResponse else {
                 state.early.append(data)

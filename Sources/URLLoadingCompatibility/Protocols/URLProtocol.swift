@@ -63,7 +63,7 @@ open class URLProtocol: NSObject {
         canonicalRequest(for: a) == canonicalRequest(for: b)
     }
     /// Begins to load, and tells the client what comes. By default it fails.
-    open func startLoading() { client?.urlProtocol(self, didFailWithError: URLError(.unsupportedURL)) }
+    open func startLoading() { client?.urlProtocol(self, didFailWithError: URLError.described(.unsupportedURL)) }
     /// The load is over: nothing more is wanted.
     open func stopLoading() {}
 

@@ -55,7 +55,7 @@ extension URLRequest {
         httpBody = coder.decodeObject(of: NSData.self, forKey: Key.body).map { Data(referencing: $0) }
         let names = coder.decodeObject(of: [NSArray.self, NSString.self], forKey: Key.names) as? [String] ?? []
         let values = coder.decodeObject(of: [NSArray.self, NSString.self], forKey: Key.values) as? [String] ?? []
-        for (name, value) in zip(names, values) { setValue(value, forHTTPHeaderField: name) }
+        if !names.isEmpty { allHTTPHeaderFields = Dictionary(zip(names, values)) { $1 } }
         httpShouldHandleCookies = flag(Key.cookies)
     }
 

@@ -18,12 +18,14 @@ public struct URLRequest: Equatable, Hashable, Sendable {
     /// One reference, so that a request is passed around at the cost of one count.
     private var storage: Storage
 
-    /// - Parameter timeoutInterval: see ``timeoutInterval``; 60 leaves it to the session.
+    /// - Parameters:
+    ///   - url: resolved against its base URL, if it has one: ``url`` is the absolute URL.
+    ///   - timeoutInterval: see ``timeoutInterval``; 60 leaves it to the session.
     public init(
         url: URL, cachePolicy: CachePolicy = .useProtocolCachePolicy, timeoutInterval: TimeInterval = 60.0
     ) {
         storage = Storage()
-        storage.url = url
+        storage.url = url.absoluteURL
         storage.cachePolicy = cachePolicy
         if timeoutInterval != Storage.usualTimeout { storage.timeout = timeoutInterval }
     }
@@ -31,7 +33,7 @@ public struct URLRequest: Equatable, Hashable, Sendable {
     /// One without a URL, to be filled in.
     init() { storage = Storage() }
 
-    /// What to load. A task whose request has none fails with `URLError.badURL`.
+    /// What to load. A task whose request has none, or one without a scheme, fails with `URLError.unsupportedURL`.
     public var url: URL? {
         get { storage.url }
         set { mutable.url = newValue }
@@ -99,7 +101,7 @@ public struct URLRequest: Equatable, Hashable, Sendable {
         return ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT"].contains(upper) ? upper : method
     }
 
-    /// What is sent after the head. A POST with a body and no Content-Type gets
+    /// What is sent after the head. A POST with a body that is not empty and no Content-Type gets
     /// `application/x-www-form-urlencoded`. Setting it removes ``httpBodyStream``.
     public var httpBody: Data? {
         get { storage.body }
@@ -121,12 +123,15 @@ public struct URLRequest: Equatable, Hashable, Sendable {
         }
     }
 
-    /// The fields of the request; of two whose names differ only in case, one is sent. `nil` if none was set.
+    /// The fields of the request, their names as they are given here or by ``setValue(_:forHTTPHeaderField:)``; of two whose
+    /// names differ only in case, one is kept. `nil` if none was set.
     public var allHTTPHeaderFields: [String: String]? {
         get { storage.fields }
         set {
             mutable.fields = newValue.map { _ in [:] }
-            for (name, value) in (newValue ?? [:]).sorted(by: { $0.key < $1.key }) { setValue(value, forHTTPHeaderField: name) }
+            for (field, value) in (newValue ?? [:]).sorted(by: { $0.key < $1.key }) {
+                put(value, under: field, insteadOf: name(like: field))
+            }
         }
     }
 
@@ -136,13 +141,20 @@ public struct URLRequest: Equatable, Hashable, Sendable {
     }
 
     /// Sets a field in place of one of the same name; `nil` removes it.
+    ///
+    /// In ``allHTTPHeaderFields`` a name of HTTP's own is written as usual, such as `Content-Type`, whatever its case here;
+    /// any other name keeps the case in which it was set first.
     public mutating func setValue(_ value: String?, forHTTPHeaderField field: String) {
         let present = name(like: field)
+        guard let value else { return present.map { mutable.fields?[$0] = nil } ?? () }
+        put(value, under: RequestFieldNames.usualSpelling(of: field) ?? present ?? field, insteadOf: present)
+    }
+
+    private mutating func put(_ value: String, under name: String, insteadOf present: String?) {
         let storage = mutable
-        if let present { storage.fields?[present] = nil }
-        guard let value else { return }
+        if let present, present != name { storage.fields?[present] = nil }
         storage.fields = storage.fields ?? [:]
-        storage.fields?[field] = value
+        storage.fields?[name] = value
     }
 
     /// Adds to the value of a field, behind a comma.

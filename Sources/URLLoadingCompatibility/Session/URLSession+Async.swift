@@ -74,7 +74,7 @@ extension URLSession {
         let task = Self.$awaitedDelegate.withValue(delegate) {
             make { value, response, error in
                 if let value, let response, error == nil { call.end(.success((value, response))) } else {
-                    call.end(.failure(error ?? URLError(.cannotCreateFile)))
+                    call.end(.failure(error ?? URLError.described(.cannotCreateFile)))
                 }
             }
         }

@@ -134,7 +134,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     private func attempt<Value: Sendable>(
         _ call: (StreamTask) async throws(LoadError) -> Value
     ) async -> Result<Value, any Error> {
-        guard let bridge, let stream = bridge.stream else { return .failure(error ?? URLError(.networkConnectionLost)) }
+        guard let bridge, let stream = bridge.stream else { return .failure(error ?? URLError.described(.networkConnectionLost)) }
         do throws(LoadError) { return .success(try await call(stream)) } catch { return .failure(URLError(error)) }
     }
 

@@ -87,7 +87,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     /// Asks the server whether it is there.
     /// - Parameter pongReceiveHandler: called once, when it has answered; with a `URLError` if the socket ends before.
     open func sendPing(pongReceiveHandler: @escaping @Sendable ((any Error)?) -> Void) {
-        guard let lane else { return pongReceiveHandler(URLError(.cancelled)) }
+        guard let lane else { return pongReceiveHandler(URLError.described(.cancelled)) }
         Task {
             let result = await attempt { try await $0.ping(within: .seconds(1_000_000_000)) }
             lane.append(.call { pongReceiveHandler(result.failure) })
@@ -132,7 +132,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     private func attempt<Value: Sendable>(
         _ call: @Sendable (WebSocketTask) async throws -> Value
     ) async -> Result<Value, any Error> {
-        guard let socket = bridge?.socket else { return .failure(error ?? URLError(.networkConnectionLost)) }
+        guard let socket = bridge?.socket else { return .failure(error ?? URLError.described(.networkConnectionLost)) }
         do { return .success(try await call(socket)) } catch {
             return .failure((error as? LoadError).map { URLError($0) } ?? error)
         }
@@ -143,7 +143,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
         then: @escaping @Sendable (Result<Value, any Error>) -> Void
     ) {
         // A stand-in has no session, and no queue.
-        guard let lane else { return then(.failure(URLError(.cancelled))) }
+        guard let lane else { return then(.failure(URLError.described(.cancelled))) }
         calls.append(side) {
             let result = await self.attempt(call)
             lane.append(.call { then(result) })
@@ -159,7 +159,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
             result.withLock { $0 = ended }
         }
         await withTaskCancellationHandler { await task.value } onCancel: { task.cancel() }
-        guard let result = result.withLock({ $0 }) else { throw URLError(.cancelled) }
+        guard let result = result.withLock({ $0 }) else { throw URLError.described(.cancelled) }
         return try result.get()
     }
 }

@@ -93,7 +93,7 @@ struct HandlerRows {
             var none = URLRequest(url: origin.url())
             none.url = nil
             let bad = await session.result(none)
-            #expect(bad.error?.code == .badURL)
+            #expect(bad.error?.code == .unsupportedURL)
             let offline = await session.result(URLRequest(url: origin.url(), cachePolicy: .returnCacheDataDontLoad))
             #expect(offline.error?.code == .resourceUnavailable)
             origin.releaseStalls()

@@ -31,6 +31,8 @@ import URLLoadingWire
         (.certificateStatusMissing, "certificateStatusMissing", -1202), (.certificateRefused, "certificateRefused", -1202),
         (.clientCertificateRefused, "clientCertificateRefused", -1205), (.badClientIdentity, "badClientIdentity", -1206),
         (.wrongPassphrase, "wrongPassphrase", -1206), (.badHostPattern, "badHostPattern", -1000),
+        (.cannotCreateFile, "cannotCreateFile", -3000), (.cannotReadFile, "cannotReadFile", -3001),
+        (.cannotWriteFile, "cannotWriteFile", -3003), (.cannotMoveFile, "cannotMoveFile", -3005),
     ]
 
     static let broken: [(Reason, String)] = [
