@@ -132,9 +132,9 @@ struct LegacyValueTests {
         ]))
         #expect(cookie.name == "theme" && cookie.value == "dark" && cookie.domain == "example.org" && cookie.path == "/")
         #expect(cookie.isSecure && cookie.expiresDate != nil && cookie.version == 1)
-        let origin = "http://example.org/".dropLast(0)
+        let origin = "http://example.org/"[...]
         #expect(HTTPCookie(properties: [.name: "a", .value: "b", .originURL: origin, .path: "/"])?.domain == "example.org")
-        let date = "Wed, 09 Jun 2100 10:18:14 GMT".dropLast(0)
+        let date = "Wed, 09 Jun 2100 10:18:14 GMT"[...]
         let dated = HTTPCookie(properties: [.name: "a", .value: "b", .domain: "example.org", .path: "/", .expires: date])
         #expect(dated?.expiresDate == Date(timeIntervalSince1970: 4_116_219_494))
     }

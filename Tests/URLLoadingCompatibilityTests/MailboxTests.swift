@@ -70,6 +70,46 @@ struct MailboxTests {
         #expect(Self.words(&mailbox) == ["finished cancelled"])
     }
 
+    @Test("a turn that was put into the queue before a cancellation makes no call; the next one does")
+    func overtaken() {
+        var mailbox = Mailbox(collects: false)
+        mailbox.put(Self.response, isHeard: true)
+        _ = mailbox.schedule()
+        _ = mailbox.fail(Self.failure)
+        mailbox.finish(nil)
+        let first = mailbox.beginTurn(), second = mailbox.beginTurn()
+        #expect(!first && second && Self.words(&mailbox) == ["finished cancelled"])
+    }
+
+    @Test("a turn that ends after one call says whether there are more")
+    func turns() {
+        var mailbox = Mailbox(collects: false)
+        mailbox.put(Self.response, isHeard: true)
+        mailbox.finish(nil)
+        let isScheduled = mailbox.schedule(), begins = mailbox.beginTurn()
+        _ = mailbox.next()
+        let goesOn = mailbox.endTurn()
+        #expect(isScheduled && begins && !goesOn, "the response is not answered yet")
+        mailbox.answered()
+        let isScheduledAgain = mailbox.schedule(), isScheduledTwice = mailbox.schedule()
+        _ = mailbox.next()
+        let isOver = !mailbox.endTurn() && mailbox.isOver
+        #expect(isScheduledAgain && !isScheduledTwice && isOver)
+    }
+
+    @Test("the last call waits for handlers that must be called before it")
+    func handlers() {
+        var mailbox = Mailbox(collects: false)
+        mailbox.awaitHandler()
+        mailbox.awaitHandler()
+        mailbox.finish(Self.failure)
+        #expect(Self.words(&mailbox) == [])
+        mailbox.handlerReturned()
+        #expect(Self.words(&mailbox) == [])
+        mailbox.handlerReturned()
+        #expect(Self.words(&mailbox) == ["finished cancelled"])
+    }
+
     @Test("a load that was stopped before it waits does not wait, and what came is heard")
     func stopped() async {
         var mailbox = Mailbox(collects: false)

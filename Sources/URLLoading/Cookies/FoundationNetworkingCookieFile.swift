@@ -9,11 +9,12 @@ extension CookieStore {
     /// Sets the cookies that FoundationNetworking has kept for a program, which moves to this library.
     ///
     /// ```swift
-    /// let old = URL(filePath: "/home/ada/.local/share/MyProgram/.cookies.shared")
+    /// let old = URL(filePath: "/home/ada/.local/share/bin/.cookies.shared")
     /// let count = try CookieStore.standard.importing(foundationNetworkingFile: old)
     /// ```
-    /// The file is `.cookies.shared` in `$XDG_DATA_HOME/<program>`, or in `~/.local/share/<program>`; it is read and not
-    /// changed, and never without this call. Cookies that have ended, and those that no store takes, are passed over: see
+    /// The file is `$XDG_DATA_HOME/<folder>/.cookies.shared`, or `~/.local/share/<folder>/.cookies.shared`, where the folder has
+    /// the name of the one that the program's file is in. It is read and not changed, and never without this call. Cookies
+    /// that have ended, and those that no store takes, are passed over: see
     /// ``Cookie/init(name:value:domain:isHostOnly:path:expires:isSecure:isHTTPOnly:sameSite:)``, which also refuses a domain
     /// that is a public suffix. FoundationNetworking does not write down that a cookie is for HTTP alone. Blocks while it reads.
     /// - Parameter file: a `file` URL of a regular file of at most 4 MiB.
@@ -38,16 +39,20 @@ enum FoundationNetworkingCookieFile {
 
     static func read(_ file: URL) throws(LoadError) -> Data {
         guard file.isFileURL else { throw refusal("it is not the URL of a file") }
+        let reader: FileReader
+        do throws(IOFailure) { reader = try FileReader(path: file.path(percentEncoded: false)) } catch { throw LoadError(file: error) }
+        guard reader.kind == .file, reader.size <= mostBytes else { throw refusal("it is no regular file, or larger than 4 MiB") }
         do throws(IOFailure) {
-            let reader = try FileReader(path: file.path(percentEncoded: false))
-            guard reader.kind == .file, reader.size <= mostBytes else { throw IOFailure(.system(EFBIG), .open) }
             var bytes = [UInt8](repeating: 0, count: Int(reader.size)), count = 0
             while count < bytes.count {
-                let read = try bytes.withUnsafeMutableBytes { buffer throws(IOFailure) in
-                    try reader.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]), at: Int64(count))
+                let read = bytes.withUnsafeMutableBytes { buffer in
+                    Result { () throws(IOFailure) in
+                        try reader.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]), at: Int64(count))
+                    }
                 }
-                if read == 0 { break }
-                count += read
+                let added = try read.get()
+                if added == 0 { break }
+                count += added
             }
             return Data(bytes[..<count])
         } catch { throw LoadError(file: error) }

@@ -32,6 +32,10 @@ struct ClassicOrigin: Sendable {
             request.headers[.authorization] == "Basic " + Data("user:pass".utf8).base64EncodedString()
                 ? .ok("welcome") : .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"door\""])
         }
+        origin.route("/no-realm") { request in
+            request.headers[.authorization] == "Basic " + Data("user:pass".utf8).base64EncodedString()
+                ? .ok("welcome") : .status(.unauthorized, headers: [.wwwAuthenticate: "Basic"])
+        }
         origin.route("/digest") { Self.digest($0) }
         origin.start()
         other.start()
@@ -48,6 +52,7 @@ struct ClassicOrigin: Sendable {
         origin.route("/cut") { _ in .ok(.declared(100, bytes: Array("half".utf8))) }
         origin.route("/silent", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
         origin.route("/echo") { .ok(.bytes($0.body)) }
+        origin.route("/type") { .ok($0.headers[.contentType] ?? "none") }
         origin.route("/set-cookie") { _ in .ok("", headers: ["Set-Cookie": "taste=sweet; Path=/"]) }
         origin.route("/cookies") { .ok($0.headers["Cookie"] ?? "none") }
         let elsewhere = other.url("/secrets").absoluteString

@@ -3,11 +3,12 @@
 
 import Foundation
 import Testing
+import URLLoading
 import URLLoadingTesting
 
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct ClassicProgramTests {
-    static let names = ["delegates", "handlers", "downloads", "images", "login", "stub"]
+    static let names = ["delegates", "handlers", "downloads", "images", "login", "stub", "requests", "order", "stores"]
 
     @Test("with the layer in the place of the import", arguments: names)
     func moved(_ name: String) async throws {
@@ -52,6 +53,22 @@ struct ClassicProgramTests {
             await origin.stop()
             print("FoundationNetworking \(name): \(result.code)\n\(result.text)\(result.errors.prefix(2000))")
         }
+    }
+
+    @Test("cookies that FoundationNetworking kept are imported from its file")
+    func jar() async throws {
+        let folder = try TemporaryFolder()
+        let program = try await Compiled.againstIncumbent(folder)
+        let home = ["HOME=\(folder.path)", "XDG_DATA_HOME=\(folder.path)/data", "XDG_CONFIG_HOME=\(folder.path)/config"]
+        let result = try await Running.command("/usr/bin/env", home + [program, "jar", "http://127.0.0.1/"])
+        #expect(result.code == 0, "\(result.text)\(result.errors)")
+        let names = FileManager.default.enumerator(atPath: folder.path + "/data")?.compactMap { $0 as? String } ?? []
+        let name = try #require(names.first { $0.hasSuffix("/.cookies.shared") }, "\(names)")
+        let store = CookieStore()
+        let count = try store.importing(foundationNetworkingFile: URL(fileURLWithPath: "\(folder.path)/data/\(name)"))
+        let cookies = store.all.sorted { $0.name < $1.name }
+        #expect(count == 2 && cookies.map(\.name) == ["host", "wide"] && cookies.map(\.isHostOnly) == [true, false])
+        #expect(cookies.map(\.isSecure) == [false, true] && cookies.allSatisfy { $0.expires != nil })
     }
 
     private func holds(_ program: String, _ name: String) async throws {
