@@ -15,7 +15,7 @@ package final class ManualTime: Sendable {
         /// By moment, then in the order of scheduling.
         var timers: [Timer] = []
         /// Work that has begun to wait for its peer.
-        var waiting: [ObjectIdentifier: StopToken] = [:]
+        var waiting: [ObjectIdentifier: (token: StopToken, count: Int)] = [:]
         /// Tasks that sleep.
         var sleeping = 0
         /// Counts waits begun.
@@ -69,18 +69,21 @@ package final class ManualTime: Sendable {
 
     func beganWaiting(_ token: StopToken) {
         state.withLock {
-            $0.waiting[ObjectIdentifier(token)] = token
+            $0.waiting[ObjectIdentifier(token), default: (token, 0)].count += 1
             $0.waits += 1
         }
     }
 
     func endedWaiting(_ token: StopToken) {
-        state.withLock { $0.waiting[ObjectIdentifier(token)] = nil }
+        state.withLock { state in
+            guard let count = state.waiting[ObjectIdentifier(token)]?.count else { return }
+            state.waiting[ObjectIdentifier(token)] = count > 1 ? (token, count - 1) : nil
+        }
     }
 
     /// How many loads wait for their peer at this moment, and how many such waits there ever were.
     package var waiting: (count: Int, waits: Int) {
-        let (tokens, waits) = state.withLock { (Array($0.waiting.values), $0.waits) }
+        let (tokens, waits) = state.withLock { ($0.waiting.values.map(\.token), $0.waits) }
         return (tokens.count { $0.isParked && $0.stopReason == nil }, waits)
     }
 }

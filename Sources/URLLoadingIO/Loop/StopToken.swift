@@ -24,6 +24,8 @@ open class StopToken: @unchecked Sendable {
     package let idleLimit: Int64
     /// When the wait that is going on must have ended; `.max` while we do not wait for the peer.
     package let idleDeadline = Atomic<Int64>(.max)
+    /// Waits for peers that are going on: several, where a load has several requests under way.
+    private let idleWaits = Atomic<Int>(0)
 
     private struct Attached: Sendable {
         // One slot is the rule; a second is waited on while a connection is being made.
@@ -110,23 +112,36 @@ open class StopToken: @unchecked Sendable {
         attached.withLock { $0.first?.awaitsPeer == true || $0.others.contains { $0.awaitsPeer } }
     }
 
-    /// The idle clock runs only while we wait for the peer.
+    /// The idle clock runs only while a peer is waited for. Of several the last one that is waited for sets it.
     package final func beginIdle() {
         clock.manual?.beganWaiting(self)
         guard idleLimit != .max else { return }
-        idleDeadline.store(clock.coarseNow() &+ idleLimit, ordering: .relaxed)
+        startIdle(since: clock.coarseNow())
+    }
+
+    // Of a wait that ends and one that begins at once the order below leaves the deadline of the latter: the one that
+    // ends looks after its store whether another has begun.
+
+    private func startIdle(since start: Int64) {
+        idleWaits.add(1, ordering: .sequentiallyConsistent)
+        idleDeadline.store(start &+ idleLimit, ordering: .sequentiallyConsistent)
     }
 
     /// The same for a wait that goes on since an earlier moment.
     final func beginIdle(since start: Int64) {
         clock.manual?.beganWaiting(self)
         guard idleLimit != .max else { return }
-        idleDeadline.store(start &+ idleLimit, ordering: .relaxed)
+        startIdle(since: start)
     }
 
     final func endIdle() {
         clock.manual?.endedWaiting(self)
         guard idleLimit != .max else { return }
-        idleDeadline.store(.max, ordering: .relaxed)
+        if idleWaits.subtract(1, ordering: .sequentiallyConsistent).newValue == 0 {
+            idleDeadline.store(.max, ordering: .sequentiallyConsistent)
+            guard idleWaits.load(ordering: .sequentiallyConsistent) > 0 else { return }
+        }
+        // Another peer is waited for, and this one has just been heard.
+        idleDeadline.store(clock.coarseNow() &+ idleLimit, ordering: .sequentiallyConsistent)
     }
 }
