@@ -178,7 +178,7 @@ extension EventRecorder {
     /// The kinds of a ``LoadEvent``, without what they say.
     public enum Kind: Sendable, Hashable, CaseIterable {
         case canonicalized, bodySent, informational, retrying, waitingForConnectivity, challenged, redirected, responded
-        case becameDownload, becameStream, resumed, received, stored, metrics, completed
+        case becameDownload, becameStream, resumed, received, stored, notStored, metrics, completed
     }
 }
 
@@ -199,6 +199,7 @@ extension LoadEvent {
         case .resumed: .resumed
         case .received: .received
         case .stored: .stored
+        case .notStored: .notStored
         case .metrics: .metrics
         case .completed: .completed
         }

@@ -116,6 +116,7 @@ final class AuthenticationTalk: @unchecked Sendable {
     func authorize(_ request: inout PreparedRequest, _ load: Load) async throws(LoadError) {
         guard !isCallers else { return }
         (request.identity, request.legs, legs, digest) = (nil, nil, nil, nil)
+        request.login = origin.login
         guard let login = origin.login, login.opensConnections else {
             guard let login = origin.login, let digest = login.digestAuthorization() else {
                 return request.setAuthorization(origin.login?.authorization(request.request.method.rawValue, [], body: nil))
@@ -209,7 +210,7 @@ final class AuthenticationTalk: @unchecked Sendable {
             let proxy = way.proxies.first(where: { $0.isHTTP && $0 == failure.proxy })
         else { return false }
         let response = Response(url: url, http: head)
-        channel = Channel(binding: load.refusedTunnel?.binding)
+        channel = Channel(binding: load.refusedBinding)
         return try await challenged(by: proxy, head, response) { _ in }
     }
 

@@ -21,20 +21,23 @@ extension CacheLine {
         }
         guard let head = exchange.head else { return exchange }
         if head.status == .notModified {
+            // Once released, its connection may be another's.
+            let provenance = exchange.provenance, isSame = isServer(of: stored, exchange)
             exchange.release()
             guard stored.isMeant(by: head) else {
                 // It speaks of something else that we do not have.
                 cache.storage.remove(stored)
                 return try await load(hop, shared)
             }
-            // Whoever is no more than waved through says nothing for others, and a server with another certificate nothing
-            // for those who believe the first: what both have said is kept for nobody.
-            let isSame = isServer(of: stored, exchange)
+            // A server that a decision alone trusts says nothing for others, and a server with another certificate
+            // nothing for those who believe the first: what both have said is kept for nobody. What a server says to
+            // one owner changes nothing that is stored for others.
             if !isSame { cache.storage.remove(stored) }
-            let updated = stored.updated(by: head, requestTime: begun.time, responseTime: cache.now())
-            let isKept = isSame && !exchange.isForced && renew(stored, updated)
+            let updated = stored.updated(
+                by: head, from: provenance.source, requestTime: begun.time, responseTime: cache.now())
+            let isKept = isSame && query.isForOwner(of: stored, provenance) && renew(stored, updated)
             shared?.settle(isKept ? .stored : .unstorable)
-            return serve(updated, body)
+            return serve(updated, body, besides: isKept ? nil : AnswerMarks(provenance, to: query))
         }
         if head.status.isFailure, CachePlan.standsIn(stored, query, now: cache.now()) {
             exchange.release()
@@ -94,15 +97,18 @@ extension CacheLine {
         guard let head = exchange.head else { return exchange }
         switch head.status {
         case .partialContent:
-            let updated = stored.updated(by: head, requestTime: begun.time, responseTime: cache.now())
-            guard !exchange.isForced, isServer(of: stored, exchange), let whole = stored.completed(by: head, at: body.length),
-                let writer = cache.storage.append(to: updated)
+            let provenance = exchange.provenance
+            let updated = stored.updated(
+                by: head, from: provenance.source, requestTime: begun.time, responseTime: cache.now())
+            guard query.isForOwner(of: stored, provenance), isServer(of: stored, exchange),
+                let whole = stored.completed(by: head, at: body.length), let writer = cache.storage.append(to: updated)
             else { break }
             var complete = stored
-            complete.extent = .beginning(body.length, of: whole)
+            (complete.extent, complete.source) = (.beginning(body.length, of: whole), updated.source)
             let tee = CacheTee(exchange, load, complete, cache, writer: writer, decision: nil, shared: shared)
             let answer = HTTPHead(updated, updated.headers)
-            let first = CachedExchange(answer, body, part: 0..<body.length, hop.request, load, length: whole)
+            let first = CachedExchange(
+                answer, body, of: stored, part: 0..<body.length, hop.request, load, length: whole)
             return JoinedExchange(answer, first, tee, length: whole)
         case .rangeNotSatisfiable: break
         default: return try await keep(exchange, begun, shared)
@@ -141,10 +147,11 @@ extension CacheLine {
         let isSame = isServer(of: stored, exchange) && stored.isMeant(by: head) && (length == nil || length == stored.headers[.contentLength])
             && (!stored.headers.contains(.etag) || head.headers.contains(.etag))
             && (!stored.headers.contains(.lastModified) || head.headers.contains(.lastModified))
-        if isSame {
-            _ = renew(stored, stored.updated(by: head, requestTime: begun.time, responseTime: cache.now()))
-        } else {
+        if !isSame {
             cache.storage.remove(stored)
+        } else if query.isForOwner(of: stored, exchange.provenance) {
+            _ = renew(stored, stored.updated(
+                by: head, from: exchange.source, requestTime: begun.time, responseTime: cache.now()))
         }
         return exchange
     }
@@ -154,7 +161,7 @@ extension CacheLine {
         if case .refused(let reason) = plan([]) { throw .notInCache(hop.request, "\(reason)") }
         let exchange = try await HTTPHandler.exchange(hop, for: load)
         if let head = exchange.head {
-            for key in StoringPlan.invalidated(hop.request, head) { cache.storage.remove(key) }
+            for key in StoringPlan.invalidated(hop.request, head, host: query.host) { cache.storage.remove(key) }
         }
         return exchange
     }

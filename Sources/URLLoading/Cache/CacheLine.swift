@@ -181,12 +181,9 @@ struct CacheLine: Sendable {
     private func tee(_ exchange: any NetworkExchange, _ begun: SessionCache.Beginning, _ shared: SharedFetch?) -> CacheTee? {
         // What was made worthless while it was on its way stays away.
         guard let head = exchange.head, !exchange.isForced, !mayBeCut(head, exchange), begun.removals == cache.storage.removals.count(key) else { return nil }
-        var shown = load.shown
-        shown.hasCertificate = exchange.isIdentified
-        shown.server = server(of: exchange)
         let facts = StoringPlan.Facts(
             requestTime: begun.time, responseTime: cache.now(), isDecoded: exchange.isDecoding,
-            shown: shown)
+            provenance: exchange.provenance)
         guard let stored = StoringPlan.make(query, key, head, facts) else {
             // What must not be stored any more is not answered any more either.
             if head.status == .ok, !query.isConditional, CacheControl(head.headers).flags.contains(.noStore) { forget() }
@@ -199,26 +196,41 @@ struct CacheLine: Sendable {
             guard stored.isWhole else { return nil }
             return CacheTee(exchange, load, stored, cache, writer: nil, decision: decision, shared: shared)
         }
-        guard let writer = cache.storage.write(stored, length: length) else { return nil }
+        guard let writer = cache.storage.write(stored, length: length) else {
+            load.noteRefusal(of: stored, by: cache.storage)
+            return nil
+        }
         return CacheTee(exchange, load, stored, cache, writer: writer, decision: nil, shared: shared)
     }
 
     /// What a handler of the caller's gives, and lets be kept (``Response/storagePolicy``). Whether what is kept answers is for
     /// the handler to say: it is asked first.
-    static func keepHandled(_ exchange: any Exchange, _ hop: Load.Hop, for load: Load) -> any Exchange {
-        guard let policy = exchange.response.storagePolicy, policy != .notAllowed, exchange.redirect == nil,
+    /// - Parameter gathered: the marks of every answer that the handlers of this request were given: what they made of
+    ///   those answers belongs to the same owners.
+    static func keepHandled(
+        _ exchange: any Exchange, _ hop: Load.Hop, for load: Load, _ gathered: GatheredMarks
+    ) -> any Exchange {
+        let response = exchange.response
+        guard let policy = response.storagePolicy, policy != .notAllowed, exchange.redirect == nil,
             let head = exchange.head, head.status.kind != .redirection, let cache = load.core.cache,
-            let line = try? CacheLine(hop, load, cache), !load.shown.isForced
+            let line = try? CacheLine(hop, load, cache)
         else { return exchange }
-        let now = cache.now()
-        // What it got by asking servers itself is as much somebody's as what they would have answered us.
-        let facts = StoringPlan.Facts(requestTime: now, responseTime: now, shown: load.shown)
-        guard var stored = StoringPlan.make(line.query, line.key, head, facts), stored.isWhole else { return exchange }
+        let now = cache.now(), given = gathered.marks
+        var marks = given
+        marks.unite(AnswerMarks(response))
+        let facts = StoringPlan.Facts(requestTime: now, responseTime: now)
+        guard var stored = StoringPlan.make(line.query, line.key, head, facts), stored.isWhole, stored.bear(marks)
+        else { return exchange }
         if policy == .allowedInMemoryOnly { stored.isMemoryOnly = true }
         let decision = load.cacheDecision
         let writer = decision == nil ? cache.storage.write(stored, length: exchange.expectedLength) : nil
-        guard writer != nil || decision != nil else { return exchange }
-        return CacheTee(exchange, load, stored, cache, writer: writer, decision: decision, shared: nil)
+        guard writer != nil || decision != nil else {
+            load.noteRefusal(of: stored, by: cache.storage)
+            return exchange
+        }
+        return CacheTee(
+            exchange, load, stored, cache, writer: writer, decision: decision, shared: nil,
+            isStillMarked: { gathered.marks == given })
     }
 
     /// What was stored of the same is of no use any more.
@@ -230,11 +242,15 @@ struct CacheLine: Sendable {
 
     // MARK: What is given
 
-    func serve(_ stored: StoredResponse, _ body: any StoredBody) -> CachedExchange {
+    /// - Parameter newer: whose an answer is that has changed its fields, if that may be somebody else.
+    func serve(_ stored: StoredResponse, _ body: any StoredBody, besides newer: AnswerMarks? = nil) -> CachedExchange {
         var headers = stored.headers
         // RFC 9111 §5.1: in place of what others have said of its age.
         let age = min(stored.knownRules.age(cache.now()), Double(CacheControl.mostSeconds))
         headers[.age] = "\(Int64(max(0, age)))"
+        func exchange(_ head: HTTPHead, _ body: any StoredBody, _ part: Range<Int64>) -> CachedExchange {
+            CachedExchange(head, body, of: stored, besides: newer, part: part, hop.request, load)
+        }
         if query.isHead { return exchange(HTTPHead(stored, headers), EmptyBody.shared, 0..<0) }
         guard hop.request.headers.contains(.range), let part = stored.part(hop.request.headers) else {
             return exchange(HTTPHead(stored, headers), body, 0..<body.length)
@@ -243,10 +259,6 @@ struct CacheLine: Sendable {
         headers[.contentRange] = "\(ContentRange.part(part, of: body.length))"
         headers[.contentLength] = "\(part.count)"
         return exchange(HTTPHead(status: .partialContent, version: stored.version, headers: headers), body, part)
-    }
-
-    private func exchange(_ head: HTTPHead, _ body: any StoredBody, _ part: Range<Int64>) -> CachedExchange {
-        CachedExchange(head, body, part: part, hop.request, load)
     }
 }
 

@@ -1,40 +1,43 @@
-// Whose a stored response is, where its request does not show it: a login of the session's, a client certificate, cookies
-// of a store; and by which checks its server was believed. Kept among what tells variants apart, under names that no
-// field can have, and as digests: a cache's file proves nobody's identity.
+// Whose a stored response is beyond what Vary says: credentials and cookies of the caller, a login of the session, a
+// client certificate, cookies of a store; by which checks its server was believed, and by which way it was reached.
+// Kept among what tells variants apart, under names that no field can have, and as digests: a cache's file is no proof
+// of an identity.
 
 import URLLoadingIO
 import URLLoadingWire
 
 enum CacheOwner {
-    /// What a request showed besides what its caller wrote into it.
-    struct Shown: Sendable {
-        var login: Login?
-        var hasCookies = false
-        var hasCertificate = false
-        /// The server that answered is trusted by a decision alone.
-        var isForced = false
-        /// The certificate by which the server was believed.
-        var server: String?
-    }
-
     /// The store whose cookies were sent: what they opened is for those alone who have them.
     static let cookies = "(cookies)"
+    /// The Cookie field that the caller wrote, as a digest: it names a user as Authorization does.
+    static let ownCookie = "(cookie)"
+    /// The host that the caller's Host field named in place of the URL's: another site of the same server.
+    static let host = "(host)"
+    /// The session whose own resolver or proxies led to the server.
+    static let route = "(route)"
+    /// Why an address policy keeps a session from a stored response. No mark: where a response came from tells no
+    /// variants apart.
+    static let address = "(address)"
     /// Other checks than the usual: whoever believes a server by these has nothing for those who would not.
     static let trust = "(trust)"
     /// The certificate of the server that answered: who decides himself whom to trust is given nothing of servers that he has
     /// not let pass.
     static let server = "(server)"
-    static let names: Set<String> = [Varying.identity, cookies, trust, server]
+    /// In the place of a certificate: several servers.
+    static let servers = "several"
+    static let names: Set<String> = [Varying.identity, cookies, ownCookie, host, trust, server, route]
 
     /// Whether nobody can have the marks after this session and its stores.
     static func isPassing(_ varying: [String: String?]) -> Bool {
         if let owner = varying[Varying.identity] ?? nil, owner.hasPrefix(prefix) { return true }
         if let store = varying[cookies] ?? nil, store.hasPrefix("memory ") { return true }
-        return false
+        return (varying[route] ?? nil) != nil
     }
 
     /// Whether it is somebody's by what no request shows.
-    static func isHidden(_ varying: [String: String?]) -> Bool { (varying[cookies] ?? nil) != nil || (varying[trust] ?? nil) != nil }
+    static func isHidden(_ varying: [String: String?]) -> Bool {
+        [cookies, trust, route].contains { (varying[$0] ?? nil) != nil }
+    }
 
     fileprivate static let prefix = "session:"
 
@@ -49,32 +52,79 @@ enum CacheOwner {
         if tls.stapledStatus != .ignored { words.append("status \(tls.stapledStatus)") }
         if tls.unsafelySkipsVerification { words.append("none") }
         if configuration.addressOverrides != [] { words.append("at \(configuration.addressOverrides)") }
+        if let own = configuration.networkInterface { words.append("from \(own)") }
         return words.isEmpty ? nil : Digest.hex(words.joined(separator: "\u{0}").utf8)
     }
 }
 
 extension CacheQuery {
-    /// Marks what is to be stored as its owner's; `false` if it is for nobody but this load.
-    func mark(_ varying: inout [String: String?], _ shown: CacheOwner.Shown) -> Bool {
+    /// Adds the marks of what the caller's own fields and URL say.
+    func markOwn(_ varying: inout [String: String?]) {
+        if let identity { varying[Varying.identity] = .some(identity) }
+        if let ownCookie { varying[CacheOwner.ownCookie] = .some(ownCookie) }
+        if let host { varying[CacheOwner.host] = .some(host) }
+    }
+
+    /// Adds the marks of what the request carried besides, and of its server and way.
+    /// - Returns: false if the answer is for this load alone.
+    func mark(_ varying: inout [String: String?], _ provenance: Provenance) -> Bool {
         if let trust { varying[CacheOwner.trust] = .some(trust) }
-        if let server = shown.server { varying[CacheOwner.server] = .some(server) }
-        if shown.hasCookies {
+        if let server = provenance.server, isSecure { varying[CacheOwner.server] = .some(server) }
+        if provenance.isPrivatelyRouted {
+            guard let load else { return false }
+            varying[CacheOwner.route] = .some(load.core.cacheMark)
+        }
+        if provenance.carried.hasCookies {
             guard let cookies else { return false }
             varying[CacheOwner.cookies] = .some(cookies)
         }
-        guard shown.login != nil || shown.hasCertificate else { return true }
-        if let login = shown.login, login.isAnswer, login.credential.persistence == .none { return false }
-        guard identity == nil || shown.hasCertificate else { return true }
-        guard let mark = mark(identity ?? (shown.login?.credential).map(Self.words), isCertified: shown.hasCertificate) else { return false }
+        let login = provenance.carried.login, isCertified = provenance.hasCertificate
+        guard login != nil || isCertified else { return true }
+        if let login, login.isAnswer, login.credential.persistence == .none { return false }
+        if let login, isOther(login.credential) { return false }
+        guard identity == nil || isCertified else { return true }
+        let who = identity ?? (login?.credential).map(Self.words)
+        guard let mark = mark(who, isCertified: isCertified) else { return false }
         varying[Varying.identity] = .some(mark)
         return true
     }
 
+    /// Whether a credential is not the one that the URL says: netrc or a decision may know another for its user, and
+    /// another caller of the same URL may know none.
+    private func isOther(_ credential: Credential) -> Bool {
+        guard identity != nil, case .success(let destination) = request.destination, let user = destination.target.user
+        else { return false }
+        return credential.user != user || credential.password != destination.target.password ?? ""
+    }
+
+    private var isSecure: Bool {
+        if case .success(let destination) = request.destination { destination.target.origin.isSecure } else { false }
+    }
+
+    /// Whether an answer that was got in this way says nothing to or of others than a stored response is for.
+    func isForOwner(of stored: StoredResponse, _ provenance: Provenance) -> Bool {
+        var marks: [String: String?] = [:]
+        guard !provenance.isForced, mark(&marks, provenance) else { return false }
+        // Of certificates `CacheLine.isServer` knows more.
+        return marks.allSatisfy { $0.key == CacheOwner.server || (stored.varying[$0.key] ?? nil) == $0.value }
+    }
+
+    /// Whether the session's address policy would let this request go where a stored response came from.
+    func allows(_ source: AnswerSource) -> Bool {
+        guard let load, !load.core.configuration.addressPolicy.isOpen, case .success(let destination) = request.destination
+        else { return true }
+        let host = load.core.configuration.addressOverrides.target(of: destination.target.origin).host
+        return source.isAllowed(by: load.core.configuration.addressPolicy, to: host)
+    }
+
     /// By what it is somebody else's; `nil` if it is not.
     func stranger(to kept: [String: String?]) -> String? {
+        if (kept[CacheOwner.ownCookie] ?? nil) != ownCookie { return CacheOwner.ownCookie }
+        if (kept[CacheOwner.host] ?? nil) != host { return CacheOwner.host }
         if !isPartial {
             if (kept[CacheOwner.trust] ?? nil) != trust { return CacheOwner.trust }
             if let store = kept[CacheOwner.cookies] ?? nil, store != cookies { return CacheOwner.cookies }
+            if let session = kept[CacheOwner.route] ?? nil, session != load?.core.cacheMark { return CacheOwner.route }
             if let believed, let server = kept[CacheOwner.server] ?? nil, !believed.contains(server) { return CacheOwner.server }
         }
         let owner = kept[Varying.identity] ?? nil

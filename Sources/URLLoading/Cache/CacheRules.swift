@@ -13,8 +13,8 @@ struct CacheRules: Sendable {
     let initialAge: Double
     let responseTime: Double
     let hasValidator: Bool
-    /// It has a content coding, undone or not.
-    let isCoded: Bool
+    /// It has a content coding that can be undone, and perhaps was.
+    let isDecodable: Bool
 
     enum Source: Sendable, Hashable {
         case maxAge, expires, heuristic, nothing
@@ -35,7 +35,7 @@ struct CacheRules: Sendable {
         self.responseTime = responseTime
         let date = headers.date(.date) ?? responseTime
         let lastModified = headers.date(.lastModified)
-        isCoded = headers.contains(.contentEncoding)
+        isDecodable = headers[.contentEncoding].map { ContentDecoder.decodes($0) } ?? false
         hasValidator = lastModified != nil || headers.contains(.etag)
         // §4.2.3. A Date in our future makes no negative age.
         let apparent = max(0, responseTime - date)

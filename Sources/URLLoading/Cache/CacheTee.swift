@@ -16,6 +16,9 @@ final class CacheTee: Exchange, @unchecked Sendable {
     private var collected: [UInt8] = []
     /// Who waits for it.
     private let shared: SharedFetch?
+    /// Asked before it is stored: false if a handler was given answers meanwhile that belong to others; `nil` for what
+    /// no handler made.
+    private let isStillMarked: (@Sendable () -> Bool)?
     /// What was read ahead of the caller.
     private var ahead: [Chunk] = []
     private var pending = PendingChunk()
@@ -25,8 +28,10 @@ final class CacheTee: Exchange, @unchecked Sendable {
 
     init(
         _ inner: any Exchange, _ load: Load, _ stored: StoredResponse, _ cache: SessionCache, writer: (any CacheWriting)?,
-        decision: Decision<CachedResponse, CacheDecision>?, shared: SharedFetch?
+        decision: Decision<CachedResponse, CacheDecision>?, shared: SharedFetch?,
+        isStillMarked: (@Sendable () -> Bool)? = nil
     ) {
+        self.isStillMarked = isStillMarked
         (self.inner, owner, self.stored, self.cache) = (inner, load, stored, cache)
         (self.writer, self.decision, self.shared) = (writer, decision, shared)
     }
@@ -41,6 +46,8 @@ final class CacheTee: Exchange, @unchecked Sendable {
     var redirect: Request? { inner.redirect }
     var network: (any NetworkExchange)? { inner.network }
     var hasOwnRecord: Bool { inner.hasOwnRecord }
+    /// As it is stored: the exchange with the server may have been released already.
+    func marks(for query: CacheQuery) -> AnswerMarks { AnswerMarks(stored) }
 
     func buffered(atMost most: Int) throws(LoadError) -> BodyPiece? {
         while pending.chunk == nil {
@@ -115,6 +122,11 @@ final class CacheTee: Exchange, @unchecked Sendable {
             return
         }
         self.writer = nil
+        guard mayStore else {
+            writer.abandon(isResumable: false)
+            shared?.settle(.unstorable)
+            return
+        }
         // A part that is a beginning stays one, if it is not all.
         if case .beginning(let before, let whole) = stored.extent, before + count != whole {
             // More than it said: who counts like that is not believed.
@@ -127,9 +139,11 @@ final class CacheTee: Exchange, @unchecked Sendable {
         }
     }
 
+    private var mayStore: Bool { isStillMarked?() ?? true }
+
     /// Of what only a policy would take, not the protocol, nobody is told.
     private func tell() {
-        if stored.knownRules.isOfUse { owner.hasStored = true }
+        if stored.knownRules.isOfUse { owner.noteStored() }
     }
 
     private func decide() async throws(LoadError) {
@@ -149,8 +163,11 @@ final class CacheTee: Exchange, @unchecked Sendable {
     }
 
     private func store(_ entry: CachedResponse) -> Bool {
-        guard entry.storagePolicy != .notAllowed, entry.data.count <= cache.maximumEntrySize else { return false }
-        return cache.storage.store(stored.altered(by: entry), body: [UInt8](entry.data))
+        guard mayStore, entry.storagePolicy != .notAllowed, entry.data.count <= cache.maximumEntrySize
+        else { return false }
+        let isStored = cache.storage.store(stored.altered(by: entry), body: [UInt8](entry.data))
+        if !isStored { owner.noteRefusal(of: stored, by: cache.storage) }
+        return isStored
     }
 
     func release() {
@@ -160,7 +177,7 @@ final class CacheTee: Exchange, @unchecked Sendable {
         inner.release()
         if let writer {
             self.writer = nil
-            writer.abandon(isResumable: count > 0 && isResumable)
+            writer.abandon(isResumable: count > 0 && isResumable && mayStore)
         }
         (decision, collected, ahead, pending.chunk) = (nil, [], [], nil)
         shared?.settle(.failed)

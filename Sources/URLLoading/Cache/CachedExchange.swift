@@ -13,10 +13,18 @@ final class CachedExchange: Exchange, @unchecked Sendable {
     private var pending = PendingChunk()
     private var record: TransactionRecord?
     private let answer: HTTPHead
+    private let stored: StoredResponse
+    private let newer: AnswerMarks?
     let expectedLength: Int64?
 
-    /// - Parameter part: of its body; all of it if there is none.
-    init(_ head: HTTPHead, _ body: any StoredBody, part: Range<Int64>, _ request: Request, _ load: Load, length: Int64? = nil) {
+    /// - Parameters:
+    ///   - newer: whose an answer is that has changed the fields of the stored response.
+    ///   - part: of its body; all of it if there is none.
+    init(
+        _ head: HTTPHead, _ body: any StoredBody, of stored: StoredResponse, besides newer: AnswerMarks? = nil,
+        part: Range<Int64>, _ request: Request, _ load: Load, length: Int64? = nil
+    ) {
+        (self.stored, self.newer) = (stored, newer)
         owner = load
         url = request.url
         self.body = body
@@ -47,6 +55,12 @@ final class CachedExchange: Exchange, @unchecked Sendable {
     var trailers: Headers { Headers() }
     var response: Response { Response(url: url, expectedLength: expectedLength, http: answer) }
     var hasOwnRecord: Bool { true }
+
+    func marks(for query: CacheQuery) -> AnswerMarks {
+        var marks = AnswerMarks(stored)
+        if let newer { marks.unite(newer) }
+        return marks
+    }
 
     func buffered(atMost most: Int) throws(LoadError) -> BodyPiece? {
         guard pending.chunk != nil else {
@@ -111,6 +125,12 @@ final class JoinedExchange: Exchange, @unchecked Sendable {
     var trailers: Headers { second.trailers }
     var response: Response { Response(url: first.response.url, expectedLength: expectedLength, http: answer) }
     var hasOwnRecord: Bool { true }
+
+    func marks(for query: CacheQuery) -> AnswerMarks {
+        var marks = first.marks(for: query)
+        marks.unite(second.marks(for: query))
+        return marks
+    }
 
     func buffered(atMost most: Int) throws(LoadError) -> BodyPiece? {
         if !hasBegunSecond {

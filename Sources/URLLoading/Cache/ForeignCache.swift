@@ -108,3 +108,8 @@ enum StoredTimes: PropertyKey {
 enum StoredOwner: PropertyKey {
     typealias Value = [String: String]
 }
+
+/// Where a stored response came from, as long as callers hold it.
+enum StoredSource: PropertyKey {
+    typealias Value = AnswerSource
+}

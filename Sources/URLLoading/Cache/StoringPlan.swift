@@ -11,8 +11,8 @@ enum StoringPlan {
         var responseTime: Double
         /// The content coding is undone.
         var isDecoded = false
-        /// Who asked, as far as the request itself does not show it.
-        var shown = CacheOwner.Shown()
+        /// Whose it is, as far as the request itself does not show it, and where it came from.
+        var provenance = Provenance()
     }
 
     /// - Returns: what to keep, without its body; `nil` if nothing may or need be.
@@ -21,11 +21,11 @@ enum StoringPlan {
         let control = CacheControl(head.headers)
         guard isPermitted(head, control, query) else { return nil }
         guard var varying = Varying.make(head.headers, query) else { return nil }
-        guard query.mark(&varying, facts.shown) else { return nil }
+        guard query.mark(&varying, facts.provenance) else { return nil }
         var stored = StoredResponse(
             key: key, url: key.text, status: head.status, version: head.version, headers: head.headers.kept(control),
             varying: varying, requestTime: facts.requestTime, responseTime: facts.responseTime)
-        stored.isDecoded = facts.isDecoded
+        (stored.isDecoded, stored.source) = (facts.isDecoded, facts.provenance.source)
         if head.status == .partialContent, !stored.becomeBeginning() { return nil }
         // What is kept may be without it: then it says nothing later either.
         let isKept = !control.isPresent || stored.headers.contains(.cacheControl)
@@ -54,19 +54,29 @@ enum StoringPlan {
     }
 
     /// The keys that a request has made worthless (RFC 9111 §4.4): what it was about, and what its answer names, if
-    /// that is of the same origin.
-    static func invalidated(_ request: Request, _ head: HTTPHead) -> [CacheKey] {
+    /// that is of the same origin. A key stands for all that was stored under it, whatever Host field it was sent with.
+    /// - Parameter host: by which a Host field made the server speak, in place of the URL's.
+    static func invalidated(_ request: Request, _ head: HTTPHead, host: String? = nil) -> [CacheKey] {
         guard !request.method.isSafeToCaches, [.successful, .redirection].contains(head.status.kind),
             case .success(let destination) = request.destination, let base = try? URIReference(request.url.absoluteString)
         else { return [] }
         var keys = [CacheKey(destination.target)]
         for name in [FieldName.location, .contentLocation] {
             guard let text = head.headers[name], let reference = try? URIReference(text, repairing: true),
-                let named = try? base.resolve(reference), let target = try? Target(named), target.origin == destination.target.origin
+                let named = try? base.resolve(reference), let target = try? Target(named),
+                let key = namedKey(target, at: destination.target, host)
             else { continue }
-            keys.append(CacheKey(target))
+            keys.append(key)
         }
         return keys
+    }
+
+    /// The key of what a server names; `nil` for another origin's.
+    private static func namedKey(_ named: Target, at own: Target, _ host: String?) -> CacheKey? {
+        if named.origin == own.origin { return CacheKey(named) }
+        guard let host, named.origin.scheme == own.origin.scheme, named.hostField.elementsEqual(host.utf8)
+        else { return nil }
+        return CacheKey(own.origin.scheme, own.hostField, named.originForm)
     }
 }
 
@@ -96,8 +106,12 @@ extension StoredResponse {
 
     /// With the fields of a newer answer about the same state (§3.2): all but those that say how the stored bytes are
     /// to be read.
-    func updated(by head: HTTPHead, requestTime: Double, responseTime: Double) -> StoredResponse {
+    /// - Parameter source: where the newer answer came from: the fields are of both.
+    func updated(
+        by head: HTTPHead, from source: AnswerSource, requestTime: Double, responseTime: Double
+    ) -> StoredResponse {
         var updated = self
+        if source != self.source { updated.source = self.source.united(with: source) }
         var changed: Set<FieldName> = []
         for field in head.headers.kept where !Self.ofBody.contains(field.name) {
             if changed.insert(field.name).inserted { updated.headers.remove(field.name) }

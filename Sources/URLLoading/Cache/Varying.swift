@@ -16,10 +16,13 @@ enum Varying {
         return name == "cookie" || name == identity ? "sha256:" + Digest.hex(value.utf8) : value
     }
 
+    /// The mark of a Cookie field among fields that a caller wrote; `nil` without one.
+    static func ownCookie(_ fields: Headers) -> String? { fields.isEmpty ? nil : value(of: "cookie", in: fields) }
+
     /// What a response must be kept with; `nil` if nothing that can be said of a request would find it again.
     static func make(_ response: Headers, _ query: CacheQuery) -> [String: String?]? {
         var varying: [String: String?] = [:]
-        if let asked = query.identity { varying[identity] = .some(asked) }
+        query.markOwn(&varying)
         switch VaryField(response) {
         case .everything?: return nil
         case .names(let names)?:
@@ -37,8 +40,11 @@ enum Varying {
     static func mismatch(_ stored: StoredResponse, _ query: CacheQuery) -> String? {
         let kept = stored.varying
         if let name = query.stranger(to: kept) { return name }
-        // Whoever asks for a coding himself gets the bytes as they came, and nobody else does.
-        if !query.isPartial, stored.knownRules.isCoded, stored.isDecoded != query.decodes { return "accept-encoding" }
+        // A request that names codings itself gets the bytes as they came, and no other request does.
+        if !query.isPartial, stored.knownRules.isDecodable, stored.isDecoded != query.decodes {
+            return "accept-encoding"
+        }
+        if !query.allows(stored.source) { return CacheOwner.address }
         guard !kept.isEmpty, kept.contains(where: { !CacheOwner.names.contains($0.key) }) else { return nil }
         let fields = query.fields
         for (name, wanted) in kept where !CacheOwner.names.contains(name) {
@@ -57,6 +63,10 @@ struct CacheQuery: Sendable {
     let policy: Request.CachePolicy
     /// Who says so himself who he is: in the request, its URL, or the session's fields. A digest.
     var identity: String?
+    /// The Cookie field of the request or of the session's fields, as a digest; `nil` without one.
+    var ownCookie: String?
+    /// The host that is sent, in small letters, if a Host field names another than the URL.
+    var host: String?
     /// The store whose cookies may go with it, and by which checks its server will be believed.
     var cookies: String?
     var trust: String?
@@ -78,6 +88,8 @@ struct CacheQuery: Sendable {
         (self.request, isPartial, defaults, isForeign, load) = (request, true, nil, false, nil)
         policy = request.cachePolicy ?? .useProtocol
         identity = Self.identity(request, nil)
+        ownCookie = Varying.ownCookie(request.headers)
+        host = Self.host(request, nil)
     }
 
     init(_ hop: Load.Hop, _ load: Load) {
@@ -87,9 +99,11 @@ struct CacheQuery: Sendable {
         policy = hop.request.cachePolicy ?? core.configuration.cachePolicy
         trust = core.cache?.trust
         identity = Self.identity(hop.request, hop.isForeign ? nil : core.configuration.headers)
+        ownCookie = Varying.ownCookie(hop.request.headers) ?? (hop.isForeign ? nil : core.defaultFields.ownCookie)
+        host = Self.host(hop.request, hop.isForeign ? nil : core.defaultFields.host)
         if policy != .storedOnly, !control.flags.contains(.onlyIfCached) { believed = Self.believed(hop, load) }
         // What the store of cookies will add is known when the request is sent, and may be another's by then.
-        guard let jar = core.cookies, jar.mayAttach(to: hop.request) else { return }
+        guard ownCookie == nil, let jar = core.cookies, jar.mayAttach(to: hop.request) else { return }
         (knowsCookies, cookies) = (false, jar.store.mark)
     }
 
@@ -105,6 +119,13 @@ struct CacheQuery: Sendable {
         if let configured, configured.contains(.authorization) { return Varying.value(of: Varying.identity, in: configured) }
         guard case .success(let destination) = request.destination, let user = destination.target.user else { return nil }
         return "url:" + Digest.hex("\(user):\(destination.target.password ?? "")".utf8)
+    }
+
+    private static func host(_ request: Request, _ configured: String?) -> String? {
+        let own = request.headers.isEmpty ? nil : request.headers[.host]
+        guard let said = own ?? configured, case .success(let destination) = request.destination else { return nil }
+        let host = said.lowercased()
+        return destination.target.hostField.elementsEqual(host.utf8) ? nil : host
     }
 
     /// What will be sent, as far as it is known before.

@@ -12,6 +12,8 @@ struct HTTP1Sending {
     var outputSent = 0
     /// Bytes of the body in `output`, told of when all of it is out.
     var unreported = 0
+    /// Bytes that the body will have; `nil` if that is not known.
+    var length: Int64?
     /// A large piece, sent from where it is.
     var piece: Chunk?
     var pieceSent = 0
@@ -91,6 +93,7 @@ extension HTTP1Connection {
         phase = .waiting
         answer = nil
         sending.end()
+        sending.length = request.body.map(\.length) ?? 0
         traffic = HTTP1Traffic()
         try write { codec, output throws(WireViolation) in
             if exchanges > 1 { try codec.startNextExchange() }
@@ -377,7 +380,7 @@ extension HTTP1Connection {
         sending.outputSent = 0
         if sending.unreported > 0 {
             traffic.content += Int64(sending.unreported)
-            control.sent(sending.unreported)
+            control.sent(ByteCount(count: sending.unreported, total: traffic.content, expected: sending.length))
         }
         sending.unreported = 0
         return nil
@@ -400,9 +403,9 @@ extension HTTP1Connection {
         case .success(.moved(let moved)):
             note(&sending, moved)
             traffic.sent += Int64(moved)
-            if isBody {
+            if isBody, moved > 0 {
                 traffic.content += Int64(moved)
-                control.sent(moved)
+                control.sent(ByteCount(count: moved, total: traffic.content, expected: sending.length))
             }
             return true
         case .success(.blocked(let interest)):

@@ -56,6 +56,8 @@ final class FTPExchange: Exchange, @unchecked Sendable {
     var head: HTTPHead? { nil }
     var expectedLength: Int64? { response.expectedLength }
     var trailers: Headers { Headers() }
+    /// The mark of a login is made for http.
+    func marks(for query: CacheQuery) -> AnswerMarks { .unstorable }
 
     // MARK: The body
 

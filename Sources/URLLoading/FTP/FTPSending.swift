@@ -10,6 +10,7 @@ final class FTPSending {
     private let data: any Transport
     private let connection: FTPConnection
     private let load: Load
+    private let length: Int64?
     private let isText: Bool
     private var endsInCR = false
     /// Bytes of the body that have gone out.
@@ -17,7 +18,12 @@ final class FTPSending {
 
     private static let pieceSize = 256 * 1024
 
-    init(_ socket: any Transport, _ data: any Transport, _ connection: FTPConnection, _ load: Load, isText: Bool) {
+    /// - Parameter length: bytes that the body has; `nil` if that is not known.
+    init(
+        _ socket: any Transport, _ data: any Transport, _ connection: FTPConnection, _ load: Load, length: Int64?,
+        isText: Bool
+    ) {
+        self.length = length
         self.socket = socket
         self.data = data
         self.connection = connection
@@ -121,7 +127,7 @@ final class FTPSending {
 
     private func count(_ moved: Int) {
         sent += Int64(moved)
-        load.sent(moved)
+        if moved > 0 { load.sent(ByteCount(count: moved, total: sent, expected: length)) }
     }
 
     /// Who closes the data connection says why on the other.

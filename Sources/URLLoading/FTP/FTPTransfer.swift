@@ -152,8 +152,7 @@ final class FTPTransfer: @unchecked Sendable {
         }
         if case .demanded = body.content { body = try await load.demandBody(Load.Hop(request: request), isReused ? nil : .first) }
         let opened = try await OutgoingBody.open(body, load)
-        load.emission?.begin(bodyLength: opened.length)
-        let sending = FTPSending(socket, data, connection, load, isText: plan.target.path.isText)
+        let sending = FTPSending(socket, data, connection, load, length: opened.length, isText: plan.target.path.isText)
         defer { record?.traffic.content = sending.sent }
         try await sending.send(opened)
         record?.mark(.requestEnd)

@@ -51,6 +51,7 @@ final class WholeExchange: Exchange, @unchecked Sendable {
     var head: HTTPHead? { nil }
     var expectedLength: Int64? { response.expectedLength }
     var trailers: Headers { Headers() }
+    func marks(for query: CacheQuery) -> AnswerMarks { AnswerMarks() }
 
     func buffered(atMost most: Int) -> BodyPiece? {
         rest.chunk == nil ? .end : rest.take(atMost: most)

@@ -21,6 +21,9 @@ protocol Exchange: AnyObject, Sendable {
     var network: (any NetworkExchange)? { get }
     /// It tells the metrics of itself.
     var hasOwnRecord: Bool { get }
+    /// Whose its answer is, and where it came from, as a stored response would keep it. Asked while it is not released.
+    /// - Parameter query: what it answers.
+    func marks(for query: CacheQuery) -> AnswerMarks
 
     /// The next piece of the body as far as it is here, decoded; `nil` if more must be read.
     /// - Parameter most: a piece has no more bytes than this; 0 only asks for the end.

@@ -152,6 +152,7 @@ private final class FileExchange: Exchange, @unchecked Sendable {
     var head: HTTPHead? { nil }
     var expectedLength: Int64? { response.expectedLength }
     var trailers: Headers { Headers() }
+    func marks(for query: CacheQuery) -> AnswerMarks { AnswerMarks() }
 
     func buffered(atMost most: Int) -> BodyPiece? {
         if pending.chunk == nil, range.isEmpty || reader == nil { return .end }

@@ -7,6 +7,8 @@ import URLLoadingWire
 
 struct HTTP2Sending {
     var body: OutgoingBody?
+    /// Bytes that the body will have; `nil` if that is not known.
+    var length: Int64?
     var part = 0
     var partSent: Int64 = 0
     var pull: PiecePull?

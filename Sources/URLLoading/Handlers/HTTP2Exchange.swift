@@ -65,6 +65,10 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         return owner.core.pool.speakHTTP1(route)
     }
     var isShared: Bool { true }
+    /// Set by its request, and by no other of its load.
+    private(set) var carried = CarriedIdentity()
+    var source: AnswerSource { AnswerSource(connection.transport, connection.route) }
+    var isPrivatelyRouted: Bool { owner.core.routesPrivately(route) }
     var isForced: Bool { (connection.transport as? TLSTransport)?.isForced ?? false }
     var isIdentified: Bool { (connection.transport as? TLSTransport)?.isIdentified ?? false }
     var serverDigest: String? { (connection.transport as? TLSTransport)?.peerDigest }
@@ -73,6 +77,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
 
     /// Sends the request and waits for the head of the answer.
     func start(_ request: PreparedRequest) async throws(LoadError) {
+        carried = request.carried
         var request = request
         if let legs = request.legs {
             // A single message: what takes more is said in HTTP/1.1.
@@ -96,7 +101,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         }
         owner.hasStream(stream, on: connection)
         tell("\(opensTunnel ? Method.connect.rawValue : message.method.rawValue) \(String(decoding: message.path, as: UTF8.self)) HTTP/2", message.headers, isSent: true)
-        if let body = request.body { sending.body = body } else { record?.mark(.requestEnd) }
+        if let body = request.body { (sending.body, sending.length) = (body, body.length) } else { record?.mark(.requestEnd) }
         if request.expectsContinue, try await !mayContinue() { cut() }
         while true {
             if let answer { return try receive(answer, request) }
@@ -150,7 +155,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
             sending.queued -= inbox.sent
             traffic.sent += Int64(inbox.sent)
             traffic.content += Int64(inbox.sent)
-            owner.sent(inbox.sent)
+            owner.sent(ByteCount(count: inbox.sent, total: traffic.content, expected: sending.length))
         }
         if inbox.hasSentAll {
             sending.hasEnded = true

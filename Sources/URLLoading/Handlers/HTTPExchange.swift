@@ -44,6 +44,10 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     func fallsBack() -> Bool { false }
     var isShared: Bool { false }
     func leaveConnection() {}
+    /// Set by its request, and by no other of its load.
+    private(set) var carried = CarriedIdentity()
+    var source: AnswerSource { AnswerSource(connection.transport, connection.route) }
+    var isPrivatelyRouted: Bool { owner.core.routesPrivately(connection.route) }
     var isForced: Bool { (connection.transport as? TLSTransport)?.isForced ?? false }
     var isIdentified: Bool { (connection.transport as? TLSTransport)?.isIdentified ?? false }
     var serverDigest: String? { (connection.transport as? TLSTransport)?.peerDigest }
@@ -51,6 +55,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
 
     /// Sends the request and waits for the head of the answer.
     func start(_ request: PreparedRequest) async throws(LoadError) {
+        carried = request.carried
         if request.legs != nil || connection.forwarder?.login?.opensConnections == true {
             try await open(request)
         } else {

@@ -31,12 +31,12 @@ extension HTTPHandler {
     /// A connection, after a wait for a network if there is none.
     @inline(never)
     static func leaseWaiting(
-        _ route: Route, for load: Load, fresh: Bool, over access: NetworkAccess,
+        _ route: Route, for load: Load, since first: Int?, over access: NetworkAccess,
         _ record: TransactionRecord?, inHTTP1: Bool
     ) async throws(LoadError) -> LeasedConnection {
         while true {
             do throws(LoadError) {
-                return try await load.core.pool.lease(route, load, fresh: fresh, over: access, record, inHTTP1: inHTTP1)
+                return try await load.core.pool.lease(route, load, since: first, over: access, record, inHTTP1: inHTTP1)
             } catch {
                 guard try await load.waitForConnectivity(after: error, access) else { throw error }
             }

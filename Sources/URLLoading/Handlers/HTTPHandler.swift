@@ -24,18 +24,18 @@ struct HTTPHandler: DirectHandler {
             var retries = RetryPlan(hop.request, isRepeated: attempt > 1)
             var prepared = try await prepare(hop, for: load, retries)
             var talk = load.core.authenticator.isInUse ? try await talk(hop, for: load, prepared) : nil
+            // The least number of a connection made since this request had its last.
+            var firstFresh = Int.min
             while true {
-                if let talk {
-                    try await talk.authorize(&prepared, load)
-                    load.shown.login = talk.origin.login
-                }
+                if let talk { try await talk.authorize(&prepared, load) }
                 if let cookies = load.core.cookies {
                     if !cookies.store.isReady { await cookies.store.load(for: load) }
                     cookies.attach(to: &prepared)
-                    load.shown.hasCookies = prepared.hasStoredCookies
                 }
                 record = load.emission?.begin(prepared)
-                let exchange = try await lease(prepared, for: load, fresh: retries.wantsFresh, record, hop, &talk)
+                let least = retries.wantsFresh ? firstFresh : nil
+                let exchange = try await lease(prepared, for: load, since: least, record, hop, &talk)
+                if !retries.wantsFresh { firstFresh = Connector.next }
                 record = nil
                 if let error = await failure(of: exchange, prepared) {
                     let isStale = exchange.failedStale, isUnprocessed = exchange.failedUnprocessed || exchange.fallsBack()
@@ -44,7 +44,6 @@ struct HTTPHandler: DirectHandler {
                     guard retries.retry(after: error, isStale: isStale, isUnprocessed: isUnprocessed) else { throw error }
                 } else {
                     let status = exchange.head?.status
-                    (load.shown.hasCertificate, load.shown.isForced) = (exchange.isIdentified, exchange.isForced)
                     if let head = exchange.head { remember(head, of: exchange, to: prepared, for: load) }
                     if !retries.retry(after: status, prepared, isShared: exchange.isShared) {
                         guard talk != nil || exchange.isChallenge,
@@ -105,24 +104,25 @@ struct HTTPHandler: DirectHandler {
         request.body = nil
         let prepared = try PreparedRequest(request, load.core.defaultFields, isForeign: hop.isForeign)
         var talk = load.core.authenticator.isInUse ? try await talk(hop, for: load, prepared) : nil
-        try await lease(prepared, for: load, fresh: false, nil, hop, &talk).release()
+        try await lease(prepared, for: load, since: nil, nil, hop, &talk).release()
     }
 
+    /// - Parameter first: the least number that the connection may have, after an idle one turned out to be stale.
     @inline(never)
     private static func lease(
-        _ request: PreparedRequest, for load: Load, fresh: Bool, _ record: TransactionRecord?, _ hop: Load.Hop,
+        _ request: PreparedRequest, for load: Load, since first: Int?, _ record: TransactionRecord?, _ hop: Load.Hop,
         _ talk: inout AuthenticationTalk?
     ) async throws(LoadError) -> any NetworkExchange {
         let proxies = load.core.proxies, route = request.destination.route
-        guard !proxies.isDirect else { return try await lease(request, over: route, for: load, fresh: fresh, record) }
+        guard !proxies.isDirect else { return try await lease(request, over: route, for: load, since: first, record) }
         return try await proxies.first(to: route.origin, request.request.url, for: load) { (way) throws(LoadError) in
             let way = way.authorized(by: request.proxyAuthorization)
-            return try await lease(request, route.origin, through: way, for: load, fresh: fresh, record, hop, &talk)
+            return try await lease(request, route.origin, through: way, for: load, since: first, record, hop, &talk)
         }
     }
 
     private static func lease(
-        _ request: PreparedRequest, over route: Route, for load: Load, fresh: Bool, _ record: TransactionRecord?
+        _ request: PreparedRequest, over route: Route, for load: Load, since first: Int?, _ record: TransactionRecord?
     ) async throws(LoadError) -> any NetworkExchange {
         let pool = load.core.pool, configuration = load.core.configuration
         var route = route
@@ -135,12 +135,12 @@ struct HTTPHandler: DirectHandler {
         let access = NetworkAccess(request.request, configuration)
         route.traffic = access.traffic
         let leased: LeasedConnection
-        if load.takesUpgrade, !fresh, let tunnel = pool.leaseForTunnel(route) {
+        if load.takesUpgrade, first == nil, let tunnel = pool.leaseForTunnel(route) {
             leased = tunnel
         } else if access.needsPath {
-            leased = try await leaseWaiting(route, for: load, fresh: fresh, over: access, record, inHTTP1: request.asksUpgrade)
+            leased = try await leaseWaiting(route, for: load, since: first, over: access, record, inHTTP1: request.asksUpgrade)
         } else {
-            leased = try await pool.lease(route, load, fresh: fresh, over: access, record, inHTTP1: request.asksUpgrade)
+            leased = try await pool.lease(route, load, since: first, over: access, record, inHTTP1: request.asksUpgrade)
         }
         // One that was kept is judged by what holds now; a new one was, when it was made.
         switch leased {
@@ -149,21 +149,19 @@ struct HTTPHandler: DirectHandler {
                 pool.giveBack(connection, reusable: connection.isReusable)
                 throw refusal
             }
-            load.emission?.begin(bodyLength: request.body.map(\.length) ?? 0)
             return HTTPExchange(connection, load, request.request.url, record)
         case .shared(let connection):
             if connection.streamsBegun > 0, let refusal = access.refusal(of: connection.transport, configuration.networkMonitor) {
                 pool.leave(connection)
                 throw refusal
             }
-            load.emission?.begin(bodyLength: request.body.map(\.length) ?? 0)
             return HTTP2Exchange(connection, load, request, over: route, record)
         }
     }
 
     /// One that a caller's decision may open goes on from there; see `HTTPHandler+Authentication`.
     static func lease(
-        _ request: PreparedRequest, _ origin: Origin, through way: ProxyChain, for load: Load, fresh: Bool,
+        _ request: PreparedRequest, _ origin: Origin, through way: ProxyChain, for load: Load, since first: Int?,
         _ record: TransactionRecord?, _ hop: Load.Hop, _ talk: inout AuthenticationTalk?
     ) async throws(LoadError) -> any NetworkExchange {
         defer { load.forgetRefusedTunnel() }
@@ -171,7 +169,7 @@ struct HTTPHandler: DirectHandler {
         while true {
             let way = talk?.opened(way) ?? way
             do throws(LoadError) {
-                return try await lease(request, over: Route(origin: origin, way: way, isMoved: isMoved), for: load, fresh: fresh, record)
+                return try await lease(request, over: Route(origin: origin, way: way, isMoved: isMoved), for: load, since: first, record)
             } catch {
                 guard try await answers(error, way, request, hop, for: load, &talk) else { throw error }
             }

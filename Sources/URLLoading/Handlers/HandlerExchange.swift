@@ -35,6 +35,9 @@ final class HandlerExchange: Exchange, @unchecked Sendable {
     var trailers: Headers { makeTrailers?() ?? Headers() }
     var load: Load? { taker.withLock { $0 } }
 
+    /// What its handler was given says whose it is: see `GatheredMarks`.
+    func marks(for query: CacheQuery) -> AnswerMarks { AnswerMarks() }
+
     func taken(by load: Load) { taker.withLock { $0 = load } }
 
     func buffered(atMost most: Int) -> BodyPiece? {
@@ -76,6 +79,8 @@ final class Insiders: Sendable {
     fileprivate struct Opened: Sendable { weak var exchange: (any Exchange)? }
     fileprivate struct State: Sendable {
         var count = 0
+        /// Two were inside at once.
+        var haveOverlapped = false
         var isClosed = false
         var opened: [Opened] = []
         var waiting: PollSlot?
@@ -87,9 +92,12 @@ final class Insiders: Sendable {
         state.withLock { state in
             guard !state.isClosed else { return false }
             state.count += 1
+            if state.count > 1 { state.haveOverlapped = true }
             return true
         }
     }
+
+    var haveOverlapped: Bool { state.withLock { $0.haveOverlapped } }
 
     func leave(with exchange: (any Exchange)? = nil) {
         let (left, waiting) = state.withLock { state in

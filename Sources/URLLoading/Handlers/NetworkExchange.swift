@@ -15,6 +15,12 @@ protocol NetworkExchange: Exchange {
     /// Others use its connection. If the server says that it is none for this request, another is made.
     var isShared: Bool { get }
     func leaveConnection()
+    /// The identity that its request carried beyond the caller's fields.
+    var carried: CarriedIdentity { get }
+    /// The address of its server.
+    var source: AnswerSource { get }
+    /// A resolver or a proxy of the configuration's own led to its server.
+    var isPrivatelyRouted: Bool { get }
     /// A decision trusts the server, and the checks do not.
     var isForced: Bool { get }
     /// The server knows by a certificate who asks.
@@ -41,4 +47,5 @@ extension NetworkExchange {
     var hasLostProof: Bool { false }
     var network: (any NetworkExchange)? { self }
     var hasOwnRecord: Bool { true }
+    func marks(for query: CacheQuery) -> AnswerMarks { AnswerMarks(provenance, to: query) }
 }

@@ -69,6 +69,8 @@ public struct ProtocolClient: Sendable {
     let position: Int
     /// No other handler waits for its answer.
     let isOutermost: Bool
+    /// Notes whose the answers are that this handler, and those behind it, are given.
+    let gathered: GatheredMarks
 
     /// The handlers behind this one.
     public var next: Next { Next(client: self) }
@@ -94,7 +96,13 @@ public struct ProtocolClient: Sendable {
     public func decide(_ challenge: Challenge) async throws(LoadError) -> ChallengeDecision {
         try enter()
         defer { load.insiders?.leave() }
-        return try await load.decide(challenge)
+        let decision = try await load.decide(challenge)
+        // What the handler makes of an identity is not seen here.
+        switch decision {
+        case .use, .present: gathered.add(.unstorable)
+        case .performDefaultHandling, .rejectProtectionSpace, .goOnWithout, .cancel, .accept: break
+        }
+        return decision
     }
 
     private func forward(_ request: Request) async throws(LoadError) -> ProtocolAnswer {
@@ -104,8 +112,9 @@ public struct ProtocolClient: Sendable {
         try enter()
         var exchange: (any Exchange)?
         defer { load.insiders?.leave(with: exchange) }
-        let answered = try await load.answer(hop, from: line, after: position)
+        let answered = try await load.answer(hop, from: line, after: position, gathered)
         exchange = answered
+        note(answered, hop)
         return ProtocolAnswer(answered)
     }
 
@@ -117,7 +126,12 @@ public struct ProtocolClient: Sendable {
         defer { load.insiders?.leave(with: exchange) }
         let answered = try await handler.exchange(hop, for: load)
         exchange = answered
+        note(answered, hop)
         return ProtocolAnswer(answered)
+    }
+
+    private func note(_ exchange: any Exchange, _ hop: Load.Hop) {
+        if load.core.cache != nil { gathered.add(exchange.marks(for: CacheQuery(hop, load))) }
     }
 
     private func enter() throws(LoadError) {

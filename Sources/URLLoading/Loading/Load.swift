@@ -15,10 +15,8 @@ class Load: LoadControl, @unchecked Sendable {
     final let emission: Emission?
     /// Our own code in the tasks of handlers; `nil` until one is asked.
     final private(set) var insiders: Insiders?
-    /// What it has loaded was stored. Its owner's.
-    final var hasStored = false
-    /// What the request sent last showed of who asks, that the caller's does not show: whose its answer is.
-    final var shown = CacheOwner.Shown()
+    /// What became of what it has loaded, in the cache. Bodies of a handler's requests may end at once.
+    private final let storing = Atomic(Storing.nothing.rawValue)
     /// The library itself reads its body, to the end, and waits for nobody meanwhile.
     var readsToEnd: Bool { isCollecting }
     /// Nobody is given a byte of its body before the last is here.
@@ -108,11 +106,13 @@ class Load: LoadControl, @unchecked Sendable {
             hop.request = canonical
         }
         emission?.beginLocal(hop.request)
+        let gathered = GatheredMarks()
         do throws(LoadError) {
-            let exchange = try await answer(hop, from: line, after: -1)
+            let exchange = try await answer(hop, from: line, after: -1, gathered)
             (exchange as? HandlerExchange)?.isOutermost = true
             emission?.answeredLocally(exchange)
-            return exchange is HandlerExchange && core.cache != nil ? CacheLine.keepHandled(exchange, hop, for: self) : exchange
+            guard exchange is HandlerExchange, core.cache != nil else { return exchange }
+            return CacheLine.keepHandled(exchange, hop, for: self, gathered)
         } catch {
             emission?.failedLocally(error)
             throw error
@@ -120,19 +120,24 @@ class Load: LoadControl, @unchecked Sendable {
     }
 
     /// The first behind a place in the line that can handle the request.
-    final func answer(_ hop: Hop, from line: [any ProtocolHandler], after place: Int) async throws(LoadError) -> any Exchange {
+    /// - Parameter gathered: notes whose the answers are that handlers are given.
+    final func answer(
+        _ hop: Hop, from line: [any ProtocolHandler], after place: Int, _ gathered: GatheredMarks
+    ) async throws(LoadError) -> any Exchange {
         guard let next = line.indices.dropFirst(place + 1).first(where: { line[$0].canHandle(hop.request) }) else {
             throw LoadError(.unsupportedScheme, phase: .preparing, party: .local, url: hop.request.url)
         }
         if let direct = line[next] as? any DirectHandler { return try await direct.exchange(hop, for: self) }
         return try await handled(
             by: line[next],
-            ProtocolClient(load: self, hop: hop, line: line, position: next, isOutermost: place < 0))
+            ProtocolClient(
+                load: self, hop: hop, line: line, position: next, isOutermost: place < 0, gathered: gathered))
     }
 
     private func handled(by handler: any ProtocolHandler, _ client: ProtocolClient) async throws(LoadError) -> any Exchange {
         let request = client.hop.request
-        insiders = insiders ?? Insiders()
+        // Those behind others are called by several tasks, perhaps at once.
+        if client.isOutermost, insiders == nil { insiders = Insiders() }
         let ending = await Interruption.run(self) { () -> Result<ProtocolAnswer, any Error> in
             do { return .success(try await handler.load(request, client: client)) } catch { return .failure(error) }
         }
@@ -316,9 +321,32 @@ class Load: LoadControl, @unchecked Sendable {
     /// Leaves the session: nothing of the load is left.
     final func end(_ error: LoadError?) {
         insiders?.end()
-        if hasStored, error == nil { emission?.emit(.stored, self) }
-        emission?.complete(error, self)
+        if let emission {
+            if error == nil { tell(of: storing.load(ordering: .relaxed), emission) }
+            emission.complete(error, self)
+        }
         core.registry.leave(self)
+    }
+
+    // MARK: What becomes of it in the cache
+
+    /// In this order the last one counts.
+    private enum Storing: UInt8 { case nothing, refused, stored }
+
+    final func noteStored() { _ = storing.max(Storing.stored.rawValue, ordering: .relaxed) }
+
+    /// A storage has not taken what it would take of others.
+    final func noteRefusal(of response: StoredResponse, by storage: any CacheStorage) {
+        guard response.knownRules.isOfUse, storage.refusal(of: response) != nil else { return }
+        _ = storing.max(Storing.refused.rawValue, ordering: .relaxed)
+    }
+
+    private func tell(of storing: UInt8, _ emission: Emission) {
+        switch Storing(rawValue: storing) {
+        case .stored?: emission.emit(.stored, self)
+        case .refused?: emission.emit(.notStored(.notHeldInMemory), self)
+        case .nothing?, nil: break
+        }
     }
 
     // MARK: What is heard of it
@@ -326,7 +354,7 @@ class Load: LoadControl, @unchecked Sendable {
     /// So many bytes of the body have reached their reader.
     final func received(_ count: Int) { emission?.received(count, self) }
 
-    final override func sent(_ count: Int) { emission?.sent(count, self) }
+    final override func sent(_ bytes: ByteCount) { emission?.emit(.bodySent(bytes), self) }
 
     final override func challenged(_ challenge: Challenge) { emission?.emit(.challenged(challenge), self) }
 

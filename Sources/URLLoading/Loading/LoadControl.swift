@@ -9,8 +9,6 @@ class LoadControl: StopToken, @unchecked Sendable {
     /// The moment the whole load must have ended; `.max` for none, or while it has not begun.
     let deadline = Atomic<Int64>(.max)
     private let resourceLimit: Int64
-    /// The least number of a connection made since the load had its last. Its own task's alone.
-    var firstFresh = Int.min
     /// Where the registry keeps it. Reached only under the registry's lock.
     var registryIndex = -1
 
@@ -31,8 +29,8 @@ class LoadControl: StopToken, @unchecked Sendable {
     /// Whether a session that finishes its tasks waits for this one: not for a handle nobody resumed.
     var isGoingOn: Bool { true }
 
-    /// So many bytes of the request's body have gone out.
-    func sent(_ count: Int) {}
+    /// A piece of the body of one of its requests has gone out.
+    func sent(_ bytes: ByteCount) {}
 
     /// Who decides about the peers of the connections it makes; `nil` for nobody.
     var handshakeDecision: HandshakeDecision? { nil }
@@ -64,8 +62,9 @@ class LoadControl: StopToken, @unchecked Sendable {
     /// Its connection moves no byte for now, or does again.
     func setResting(_ isResting: Bool, _ route: Route) {}
 
-    /// Where a proxy may be asked again; see `RefusedTunnel`. Used by the load's own task.
-    final var refusedTunnel: RefusedTunnel?
+    /// Where a proxy may be asked again; see `RefusedTunnel`. Requests of a load that run at once take turns: the
+    /// connection is that of the one that takes it.
+    final let refusedTunnel = Lock<RefusedTunnel?>(nil)
 
     /// Where closures are counted that go on although the load no longer waits for them.
     var abandoned: AbandonedCount { Self.abandoned }
@@ -82,8 +81,6 @@ class LoadControl: StopToken, @unchecked Sendable {
     // MARK: Suspension
 
     private let suspended = Atomic<Bool>(false)
-    /// Where the load waits to be let go: slots are immortal, so a late word is harmless.
-    private let gate = Atomic<UInt>(0)
 
     /// While true no byte is read or written, and the peer's silence does not count.
     final var isSuspended: Bool { suspended.load(ordering: .relaxed) }
@@ -91,12 +88,10 @@ class LoadControl: StopToken, @unchecked Sendable {
     final func setSuspended(_ isSuspended: Bool) {
         let wasSuspended = suspended.exchange(isSuspended, ordering: .sequentiallyConsistent)
         guard wasSuspended != isSuspended else { return }
-        // Whoever waits for the peer looks again, and waits for us instead.
-        guard !isSuspended else { return wake() }
-        restartIdle()
-        if let pointer = UnsafeRawPointer(bitPattern: gate.load(ordering: .sequentiallyConsistent)) {
-            Unmanaged<PollSlot>.fromOpaque(pointer)._withUnsafeGuaranteedRef { $0.wake() }
-        }
+        if !isSuspended { restartIdle() }
+        // What waits for the peer looks again, and waits to be resumed; what waited for that, however many of it, goes
+        // on.
+        wake()
     }
 
     /// What was not heard while we did not listen is not held against the peer.
@@ -111,11 +106,9 @@ class LoadControl: StopToken, @unchecked Sendable {
         guard isSuspended else { return }
         let slot = Poller.shared.borrowSlot()
         attach(slot)
-        gate.store(UInt(bitPattern: Unmanaged.passUnretained(slot).toOpaque()), ordering: .sequentiallyConsistent)
         while suspended.load(ordering: .sequentiallyConsistent), stopReason == nil {
             await Poller.shared.park(slot, until: self)
         }
-        gate.store(0, ordering: .sequentiallyConsistent)
         detach(slot)
         Poller.shared.returnSlot(slot)
     }

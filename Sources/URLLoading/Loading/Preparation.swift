@@ -26,6 +26,8 @@ struct PreparedRequest: Sendable {
     var legs: ProofLegs?
     /// Said to a proxy, with the whole URL.
     private(set) var isForwarded = false
+    /// The login that goes with it, in its fields or with its connection.
+    var login: Login?
     /// What opens its connection, in place of what it gets with every request.
     var proxyWords: String?
     /// What it got with Digest: its answer may prove it.
@@ -106,6 +108,7 @@ struct PreparedRequest: Sendable {
 
     /// Its Cookie field is the store's, not the caller's.
     private(set) var hasStoredCookies = false
+    var carried: CarriedIdentity { CarriedIdentity(login: login, hasCookies: hasStoredCookies) }
     var hasOwnCookies: Bool { !hasStoredCookies && headers.contains(.cookie) }
 
     /// Cookies of a store; `nil` takes back those it has.
@@ -197,6 +200,9 @@ final class DefaultFields: Sendable {
     let offersCoding: Bool
     /// Of the session, for its proxy.
     let proxyAuthorization: String?
+    /// What stored responses are told apart by: a Host of the session's, and its Cookie as a digest.
+    let host: String?
+    let ownCookie: String?
 
     private struct Set: Sendable {
         let headers: Headers
@@ -211,6 +217,7 @@ final class DefaultFields: Sendable {
     init(_ configuration: Configuration) {
         var fields = configuration.headers
         proxyAuthorization = fields.takeProxyFields()
+        (host, ownCookie) = (fields[.host], Varying.ownCookie(fields))
         func add(_ name: FieldName, _ value: String?) {
             if let value, !fields.contains(name) { fields.append(name, value) }
         }

@@ -43,6 +43,9 @@ public enum LoadEvent: Sendable {
     /// What was loaded is in the cache now, whole, and will answer again or be asked about. Not told of what was
     /// there before.
     case stored
+    /// What was loaded may be stored, and the cache cannot keep it: ``ResponseCache/problem`` is this from now on,
+    /// unless it was another before.
+    case notStored(ResponseCache.Problem)
     /// What the load did with its time and bytes: the last but one event of every load, exactly once.
     case metrics(LoadMetrics)
     /// The load is over; `nil` if nothing went wrong. The last event of every load, exactly once.
@@ -84,6 +87,7 @@ extension LoadEvent: CustomStringConvertible {
         case .resumed(let offset, let expected): "resumed \(offset)/\(expected.map(String.init) ?? "?")"
         case .received(let bytes): "received \(bytes)"
         case .stored: "stored"
+        case .notStored(let problem): "notStored \(problem.reason)"
         case .metrics(let metrics): "metrics \(metrics)"
         case .completed(nil): "completed"
         case .completed(let error?): "failed \(error)"

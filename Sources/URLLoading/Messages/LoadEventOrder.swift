@@ -5,7 +5,7 @@
 ///
 /// ```
 /// canonicalized* (request (redirected | retrying))* request responded
-///     (becameStream | becameDownload? resumed? received*) stored? metrics completed
+///     (becameStream | becameDownload? resumed? received*) (stored | notStored)? metrics completed
 ///     where request = (waitingForConnectivity | challenged)* bodySent* informational* challenged*
 /// ```
 /// A server that answers while it still reads has `bodySent` among those that follow `responded`. A download that goes
@@ -76,7 +76,7 @@ public struct LoadEventOrder: Sendable, CustomStringConvertible {
             received = bytes.total
             let isBody = stage == .responded || stage == .receiving
             return move(event, if: isBody && bytes.count > 0 && grows, to: .receiving)
-        case .stored:
+        case .stored, .notStored:
             // Of a redirect, too, that was not followed to its end.
             let isFirst = !hasStored
             hasStored = true
@@ -117,6 +117,7 @@ extension LoadEvent {
         case .resumed: "resumed"
         case .received: "received"
         case .stored: "stored"
+        case .notStored: "notStored"
         case .metrics: "metrics"
         case .completed: "completed"
         }

@@ -33,7 +33,7 @@ public final class LoadLog: LoadObserver {
         case .responded(let response): going.withLock { $0[load.id] = Account(status: response.http?.status.code) }
         case .received(let bytes): going.withLock { $0[load.id]?.received = bytes.total }
         case .completed(let error): finish(load, error)
-        case .canonicalized, .bodySent, .informational, .challenged, .redirected, .retrying, .waitingForConnectivity, .stored, .becameDownload,
+        case .canonicalized, .bodySent, .informational, .challenged, .redirected, .retrying, .waitingForConnectivity, .stored, .notStored, .becameDownload,
             .becameStream, .resumed, .metrics: break
         }
     }

@@ -20,7 +20,8 @@ public protocol LoadObserver: Sendable {
     /// be added here, such as `traceparent`; the URL is not to be changed (handlers do that).
     func willSend(_ request: inout Request, of load: LoadIdentity)
     /// Something happened. Events of one load come one after the other, in the order of
-    /// ``LoadEventOrder``.
+    /// ``LoadEventOrder``. Where a ``ProtocolHandler`` has two requests under way at once, events of the two may mix,
+    /// and come at once.
     func observe(_ event: LoadEvent, of load: LoadIdentity)
 }
 

@@ -100,7 +100,7 @@ public final class LoadTracer: LoadObserver {
             guard let span = open.withLock({ $0.removeValue(forKey: load.id) }) else { return }
             finish(Span(
                 context: span.context, parent: span.parent, load: load, ended: .now, status: span.status, error: error))
-        case .canonicalized, .bodySent, .informational, .challenged, .redirected, .retrying, .waitingForConnectivity, .stored, .becameDownload,
+        case .canonicalized, .bodySent, .informational, .challenged, .redirected, .retrying, .waitingForConnectivity, .stored, .notStored, .becameDownload,
             .becameStream, .resumed, .received, .metrics: break
         }
     }

@@ -12,8 +12,10 @@
 /// address, so that it can be shown to whoever gave the URL.
 ///
 /// It is asked when a connection is made; a connection kept for later loads of the session was asked about then.
-/// Requests that a ``ProtocolHandler`` answers by itself, `file` URLs among them, connect to nothing and are not
-/// asked about: refuse their schemes yourself.
+/// Before a stored response answers it is asked about the address that the response came from. A response whose address
+/// is not known, because it came through a proxy or a program stored it, does not answer a session with a policy.
+/// Requests that a ``ProtocolHandler`` answers by itself, `file` URLs among them, connect to nothing and are not asked
+/// about: refuse their schemes yourself.
 public struct AddressPolicy: Sendable {
     /// Every address; asks nobody. The default.
     public static let any = AddressPolicy(judge: nil)

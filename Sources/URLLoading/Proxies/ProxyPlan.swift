@@ -16,6 +16,8 @@ final class ProxyPlan: Sendable {
     private let source: Source
     /// Nobody need be asked: the usual case, which costs a load nothing.
     let isDirect: Bool
+    /// The configuration itself names the proxies, or decides about them.
+    let isConfigured: Bool
 
     private let overrides: AddressOverrides
 
@@ -40,6 +42,10 @@ final class ProxyPlan: Sendable {
         case .automatic(let ways): Self.source(environment(), else: DesktopProxies.isAvailable ? .desktop(otherwise: ways) : .direct)
         }
         if case .direct = source { isDirect = true } else { isDirect = false }
+        isConfigured = switch source {
+        case .fixed, .schemes, .decided: true
+        case .direct, .environment, .desktop: false
+        }
     }
 
     private static func source(_ environment: ProxyEnvironment, else other: Source) -> Source {

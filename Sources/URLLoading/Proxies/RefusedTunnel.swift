@@ -5,10 +5,11 @@
 // Rule 1: it is the load's that was refused, and nobody else's: what the proxy knows of it was said for that load.
 // Rule 2: it has one use. What came of it is a tunnel, or another of these.
 
+import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-struct RefusedTunnel {
+struct RefusedTunnel: Sendable {
     let transport: any Transport
     /// The proxies that are passed already.
     let passed: ArraySlice<Proxy>
@@ -30,14 +31,17 @@ struct RefusedTunnel {
 extension LoadControl {
     /// Keeps a connection for the next try of this load.
     final func keep(_ tunnel: RefusedTunnel) {
-        forgetRefusedTunnel()
-        refusedTunnel = tunnel
+        let last = refusedTunnel.withLock { kept in
+            defer { kept = tunnel }
+            return kept
+        }
+        last?.close()
     }
 
-    final func takeRefusedTunnel() -> RefusedTunnel? {
-        defer { refusedTunnel = nil }
-        return refusedTunnel
-    }
+    final func takeRefusedTunnel() -> RefusedTunnel? { refusedTunnel.withLock { $0.take() } }
+
+    /// What names the kept connection to a proof.
+    final var refusedBinding: [UInt8]? { refusedTunnel.withLock { $0?.binding } }
 
     /// No other try follows, or it went another way.
     final func forgetRefusedTunnel() { takeRefusedTunnel()?.close() }

@@ -16,6 +16,8 @@ final class Core: Sendable {
     let abandoned = AbandonedCount()
     let handlers: HandlerLine
     let proxies: ProxyPlan
+    /// Names are looked up by other means than the system's.
+    let hasOwnResolver: Bool
     let authenticator: Authenticator
     let cookies: CookieJar?
     let strictTransport: StrictTransportRules?
@@ -38,6 +40,7 @@ final class Core: Sendable {
         proxies = ProxyPlan(
             configuration.proxies, configuration.addressOverrides,
             waitsForQuestions: configuration.authentication.methods(isProxy: true)?.contains(.basic) == false)
+        hasOwnResolver = !(configuration.resolver is SystemResolver)
         authenticator = Authenticator(configuration)
         cache = SessionCache.make(configuration)
         let cookies = CookieJar(configuration), strictTransport = StrictTransportRules(configuration)
@@ -55,6 +58,14 @@ final class Core: Sendable {
         anchor = Anchor(pool, registry)
         pool.anchor.set(anchor)
         registry.anchor.set(anchor)
+    }
+
+    /// Whether a resolver or a proxy of the configuration's own leads to an origin. The environment's proxies are
+    /// everybody's.
+    func routesPrivately(_ route: Route) -> Bool {
+        guard route.way.isDirect else { return proxies.isConfigured || hasOwnResolver }
+        guard hasOwnResolver, case .name = route.origin.host.kind else { return false }
+        return !route.origin.host.isThisMachine
     }
 
     func finishTasksAndInvalidate() {

@@ -33,11 +33,19 @@ protocol CacheStorage: Sendable, AnyObject {
     func remove(_ key: CacheKey)
     func removeAll(since moment: Double?)
 
+    /// Why a response is kept nowhere, although others as large are, and what to do about it; `nil` for no such reason.
+    /// Says so in the cache's problem from then on.
+    func refusal(of response: StoredResponse) -> ResponseCache.Problem?
+
     /// Counts removals, so that who began to load before one does not store after it.
     var removals: CacheRemovals { get }
 
     /// Returns when all that was stored before is where it belongs. Blocks.
     func flush()
+}
+
+extension CacheStorage {
+    func refusal(of response: StoredResponse) -> ResponseCache.Problem? { nil }
 }
 
 /// The body of a response while it comes in. One owner; dropped without a word it stores nothing.

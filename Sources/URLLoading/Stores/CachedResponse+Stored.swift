@@ -19,6 +19,7 @@ extension CachedResponse {
         stored.varying = varying
         stored.extent = .whole(Int64(data.count))
         stored.isDecoded = true
+        stored.source = response.properties[StoredSource.self] ?? .unknown
         stored.isMemoryOnly = storagePolicy == .allowedInMemoryOnly || CacheOwner.isPassing(varying)
         stored.userInfo = userInfo.map { Array($0) }
         return stored
@@ -35,6 +36,7 @@ extension CachedResponse {
         response.properties[StoredTimes.self] = StoredTimes.Value(request: stored.requestTime, response: stored.responseTime)
         let owner = stored.varying.filter { CacheOwner.names.contains($0.key) }.compactMapValues { $0 }
         if !owner.isEmpty { response.properties[StoredOwner.self] = owner }
+        if stored.source != .unknown { response.properties[StoredSource.self] = stored.source }
     }
 }
 

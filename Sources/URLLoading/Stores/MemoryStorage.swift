@@ -35,6 +35,9 @@ final class MemoryStorage: CacheStorage {
         state.withLock { $0.table.capacity > 0 && (length ?? 0) <= Int64(min($0.maximumEntry, $0.table.capacity)) }
     }
 
+    /// Its capacity is 0.
+    var takesNothing: Bool { state.withLock { $0.table.capacity == 0 } }
+
     // MARK: Reading
 
     func variantsNow(_ key: CacheKey) -> [StoredResponse]? { variants(key) }

@@ -14,6 +14,10 @@ extension ResponseCache {
             /// The store was damaged. What could still be read was taken over into a new one, and the old one kept as
             /// `cache.sqlite.damaged`.
             case damaged
+            /// A response belongs to one session, or to cookies that are in memory alone, so it must not be in a file;
+            /// and the cache holds nothing in memory. A ``ResponseCache/memoryCapacity`` keeps it, or a ``CookieStore``
+            /// with a file.
+            case notHeldInMemory
             /// Anything else.
             case other
         }
@@ -21,6 +25,10 @@ extension ResponseCache {
         public let reason: Reason
         /// For people: what the system said.
         public let detail: String
+
+        static let notHeldInMemory = Problem(
+            .notHeldInMemory,
+            "what belongs to one session or to cookies in memory is never written to disk, and memoryCapacity is 0")
 
         init(_ reason: Reason, _ detail: String) {
             self.reason = reason

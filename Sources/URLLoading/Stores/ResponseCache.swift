@@ -85,8 +85,10 @@ public final class ResponseCache: Sendable, CustomStringConvertible {
     /// Bytes it holds on disk, with what is about to go not counted any more. May wait for the disk.
     public var diskUsage: Int64 { disk?.usage ?? 0 }
 
-    /// What went wrong with the disk first, if anything did. No load fails for it, and nothing else tells of it.
-    public var problem: Problem? { disk?.problem }
+    /// What went wrong with the disk first, if anything did; else that responses were not kept which must not be in a
+    /// file, for want of ``memoryCapacity``. No load fails for it. Of the latter ``LoadEvent/notStored(_:)`` tells,
+    /// too.
+    public var problem: Problem? { disk?.problem ?? (storage as? TieredStorage)?.problem }
 
     // MARK: By request
 

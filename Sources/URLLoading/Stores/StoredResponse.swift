@@ -63,6 +63,11 @@ struct StoredResponse: Sendable {
         get { head.isDecoded }
         set { changed.isDecoded = newValue }
     }
+    /// The addresses it came from.
+    var source: AnswerSource {
+        get { head.source }
+        set { changed.source = newValue }
+    }
     /// The caller's, returned as it was.
     var userInfo: [UInt8]? {
         get { head.userInfo }
@@ -108,6 +113,7 @@ struct StoredResponse: Sendable {
         var requestTime: Double
         var responseTime: Double
         var isDecoded = false
+        var source = AnswerSource.unknown
         var userInfo: [UInt8]?
         var rules: CacheRules?
 
@@ -123,7 +129,7 @@ struct StoredResponse: Sendable {
         init(copying other: Head) {
             (key, keyHash, url, status, version, headers) = (other.key, other.keyHash, other.url, other.status, other.version, other.headers)
             (varying, requestTime, responseTime) = (other.varying, other.requestTime, other.responseTime)
-            (isDecoded, userInfo, rules) = (other.isDecoded, other.userInfo, other.rules)
+            (isDecoded, source, userInfo, rules) = (other.isDecoded, other.source, other.userInfo, other.rules)
         }
     }
 }

@@ -9,6 +9,16 @@ final class TieredStorage: CacheStorage {
     let memory: MemoryStorage
     let disk: DiskStorage
     private let known = Lock(KnownHeads())
+    private let hasRefused = Atomic<Bool>(false)
+
+    /// What keeps it from holding what it was given; the disk's own problems are another matter.
+    var problem: ResponseCache.Problem? { hasRefused.load(ordering: .relaxed) ? .notHeldInMemory : nil }
+
+    func refusal(of response: StoredResponse) -> ResponseCache.Problem? {
+        guard CacheOwner.isPassing(response.varying), memory.takesNothing else { return nil }
+        hasRefused.store(true, ordering: .relaxed)
+        return .notHeldInMemory
+    }
 
     init(_ memory: MemoryStorage, _ disk: DiskStorage) {
         self.memory = memory

@@ -275,7 +275,7 @@ extension LoadTaskState.Counts {
         case .responded(let response): expectedToReceive = response.expectedLength
         case .received(let bytes): received = bytes.total
         case .resumed(let offset, let expected): (received, expectedToReceive) = (offset, expected)
-        case .canonicalized, .informational, .challenged, .redirected, .retrying, .waitingForConnectivity, .stored, .becameDownload, .becameStream,
+        case .canonicalized, .informational, .challenged, .redirected, .retrying, .waitingForConnectivity, .stored, .notStored, .becameDownload, .becameStream,
             .metrics, .completed: break
         }
     }

@@ -41,6 +41,15 @@ package struct ContentDecoder: ~Copyable, Sendable {
         links = layers.dropFirst().map { _ in LayerLink() }
     }
 
+    /// Whether the codings of a Content-Encoding field can be taken off, and are any.
+    package static func decodes(_ contentEncoding: String) -> Bool {
+        let codings = names(in: contentEncoding).filter { $0 != "identity" }
+        return !codings.isEmpty && codings.allSatisfy { known.contains($0) }
+    }
+
+    /// Those that `layer` makes something for.
+    private static let known: Set<String> = ["gzip", "x-gzip", "deflate", "br", "zstd"]
+
     private static func names(in value: String) -> [String] {
         let bytes = Array(value.utf8)
         var names: [String] = []

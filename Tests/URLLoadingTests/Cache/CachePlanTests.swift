@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Testing
+import URLLoadingIO
 import URLLoadingWire
 
 @testable import URLLoading
@@ -189,7 +190,7 @@ import URLLoadingWire
         let cookie = variant([.cookie: "id=secret"], "Cookie")
         expect(that: cookie.varying["cookie"]??.contains("secret") == false)
         expect(that: plan(request([.cookie: "id=secret"]), cookie).hasPrefix("stored"))
-        expect("network (vary: cookie differs)", request([.cookie: "id=other"]), cookie)
+        expect("network (stored for somebody else)", request([.cookie: "id=other"]), cookie)
     }
 
     @Test("RFC 9110 13, 14: a caller's own condition goes past; a part of what is whole is given")
@@ -280,7 +281,7 @@ import URLLoadingWire
         let head = HTTPHead(status: .notModified, headers: [
             .etag: "\"a\"", .contentLength: "0", .contentEncoding: "gzip", "X-A": "2", .cacheControl: "max-age=9", .connection: "close",
         ])
-        let new = old.updated(by: head, requestTime: Self.now, responseTime: Self.now)
+        let new = old.updated(by: head, from: .unknown, requestTime: Self.now, responseTime: Self.now)
         expect(that: new.headers == [.etag: "\"a\"", .contentLength: "3", "X-A": "2", "X-B": "1", .cacheControl: "max-age=9"])
         expect(that: new.knownRules.age(Self.now) == 0 && new.knownRules.lifetime == 9)
         func isMeant(_ headers: Headers, _ own: Headers = [.etag: "\"a\""]) -> Bool {
@@ -289,8 +290,16 @@ import URLLoadingWire
         expect(that: isMeant([:]) && isMeant([.etag: "\"a\""]) && isMeant([.etag: "W/\"a\""]))
         expect(that: !isMeant([.etag: "\"b\""]) && !isMeant([.etag: "W/\"b\""]) && !isMeant([.etag: "\"a\""], [.lastModified: Self.date(0)]))
         expect(that: !isMeant([.lastModified: Self.date(-5)], [.lastModified: Self.date(0)]))
-        let strong = old.updated(by: HTTPHead(status: .notModified, headers: [.etag: "W/\"a\""]), requestTime: 0, responseTime: 0)
+        let strong = old.updated(by: HTTPHead(status: .notModified, headers: [.etag: "W/\"a\""]), from: .unknown, requestTime: 0, responseTime: 0)
         expect(that: strong.headers[.etag] == "\"a\"")
+        // Head and body have come from two places: both are judged.
+        var located = old
+        let (first, second) = (SocketAddress.ipv4((192, 0, 2, 1), port: 80), SocketAddress.ipv4((192, 0, 2, 2), port: 80))
+        located.source = .one(first)
+        func source(_ newer: AnswerSource) -> AnswerSource {
+            located.updated(by: head, from: newer, requestTime: Self.now, responseTime: Self.now).source
+        }
+        expect(that: source(.one(first)) == .one(first) && source(.one(second)) == .several([first, second]) && source(.unknown) == .unknown)
     }
 
     @Test("RFC 9111 4.4: what an unsafe method makes worthless")

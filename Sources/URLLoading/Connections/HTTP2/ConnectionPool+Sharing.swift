@@ -29,24 +29,25 @@ extension ConnectionPool {
     }
 
     /// A connection for one exchange, whichever version of HTTP its server chooses.
-    /// - Parameter inHTTP1: it has no choice, unless it is HTTP/2 that was chosen by the configuration.
+    /// - Parameters:
+    ///   - first: the least number that the connection may have: one that was idle before may be as stale as the last
+    ///     one was. `nil` for any.
+    ///   - inHTTP1: it has no choice, unless it is HTTP/2 that was chosen by the configuration.
     func lease(
-        _ route: Route, _ control: LoadControl, fresh: Bool, over access: NetworkAccess = .open,
+        _ route: Route, _ control: LoadControl, since first: Int? = nil, over access: NetworkAccess = .open,
         _ record: TransactionRecord? = nil, inHTTP1: Bool = false
     ) async throws(LoadError) -> LeasedConnection {
         var waiter: Sharing.Waiter?
-        // One that was kept may be as stale as the one that was: it is to be made since.
-        let first = fresh ? control.firstFresh : Int.min
+        let fresh = first != nil, least = first ?? .min
         while true {
             guard mayShare(route), !inHTTP1 || versions == .http2PriorKnowledge else {
                 let own = try await leaseOwn(route, control, fresh: fresh, over: access, record, offersHTTP2: false)
                 if let own { return own }
                 continue
             }
-            if !fresh { control.firstFresh = Connector.next }
             let (lease, woken) = withSharing { sharing in
                 let lease = sharing.lease(
-                    route, after: waiter, suits: { $0.identifier >= first }, enter: { $0.enter() },
+                    route, after: waiter, suits: { $0.identifier >= least }, enter: { $0.enter() },
                     makeWaiter: Self.makeSharingWaiter)
                 if waiter != nil, case .use = lease { return (lease, sharing.passOn(route)) }
                 return (lease, [])

@@ -11,13 +11,14 @@ struct DiskHead: Sendable {
     /// Of its blocks.
     var sums: [UInt32]
 
-    private static let format: UInt8 = 1
+    /// Heads of format 1 do not say where the response came from.
+    private static let formats: ClosedRange<UInt8> = 1...2
 
     // MARK: Writing
 
     var bytes: [UInt8] {
         var writer = ByteWriter()
-        writer.put(Self.format)
+        writer.put(Self.formats.upperBound)
         put(&writer)
         let sum = writer.bytes.withUnsafeBytes { BlockSums.sum($0) }
         writer.put(sum)
@@ -49,6 +50,12 @@ struct DiskHead: Sendable {
         writer.put(file ?? "")
         writer.put(UInt32(sums.count))
         for sum in sums { writer.put(sum) }
+        let addresses = response.source.addresses
+        writer.put(UInt8(addresses.count))
+        for address in addresses {
+            address.octets.withUnsafeBytes { writer.put($0) }
+            writer.put(address.port)
+        }
     }
 
     private func putFields(_ writer: inout ByteWriter) {
@@ -74,13 +81,17 @@ struct DiskHead: Sendable {
         var end = ByteReader(UnsafeRawBufferPointer(rebasing: bytes.suffix(4)))
         guard end.number(UInt32.self) == BlockSums.sum(content) else { return nil }
         var reader = ByteReader(content)
-        guard reader.number(UInt8.self) == Self.format, let response = Self.response(&reader), let file = reader.text(),
-            let count = reader.number(UInt32.self)
+        guard let format = reader.number(UInt8.self), Self.formats.contains(format),
+            var response = Self.response(&reader), let file = reader.text(), let count = reader.number(UInt32.self)
         else { return nil }
         var sums: [UInt32] = []
         for _ in 0..<count {
             guard let sum = reader.number(UInt32.self) else { return nil }
             sums.append(sum)
+        }
+        if format > 1 {
+            guard let source = Self.source(&reader) else { return nil }
+            response.source = source
         }
         // What is said to be there can be judged, to the last byte.
         guard reader.isAtEnd, BlockSums.count(response.storedLength) == Int64(sums.count), Self.isName(file) else { return nil }
@@ -116,6 +127,18 @@ struct DiskHead: Sendable {
         response.isDecoded = isDecoded
         response.userInfo = hasUserInfo ? Array(userInfo) : nil
         return response
+    }
+
+    private static func source(_ reader: inout ByteReader) -> AnswerSource? {
+        guard let count = reader.number(UInt8.self), Int(count) <= AnswerSource.most else { return nil }
+        var addresses: [SocketAddress] = []
+        for _ in 0..<count {
+            guard let octets = reader.raw(), let port = reader.number(UInt16.self),
+                let address = SocketAddress(octets: Array(octets), port: port)
+            else { return nil }
+            addresses.append(address)
+        }
+        return AnswerSource(addresses)
     }
 
     private static func extent(_ reader: inout ByteReader) -> StoredResponse.Extent? {

@@ -1,0 +1,165 @@
+// Whose an answer is and where it came from, as a value that the answer's exchange brings along. Requests of a load
+// that run at once share nothing of it.
+
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+/// The identity that a request carried beyond the fields of its caller.
+struct CarriedIdentity: Sendable {
+    /// The login of the Authorization field, or of the connection; `nil` without one.
+    var login: Login?
+    /// The Cookie field holds cookies of the session's store.
+    var hasCookies = false
+}
+
+/// What an exchange with a server says to the cache besides its head.
+struct Provenance: Sendable {
+    var carried = CarriedIdentity()
+    /// The server knows the client by a certificate.
+    var hasCertificate = false
+    /// A decision alone trusts the server.
+    var isForced = false
+    /// The certificate of the server; `nil` without TLS.
+    var server: String?
+    var source = AnswerSource.unknown
+    /// A resolver or a proxy of the configuration's own led to the server.
+    var isPrivatelyRouted = false
+}
+
+extension NetworkExchange {
+    var provenance: Provenance {
+        Provenance(
+            carried: carried, hasCertificate: isIdentified, isForced: isForced, server: serverDigest, source: source,
+            isPrivatelyRouted: isPrivatelyRouted)
+    }
+}
+
+/// The addresses of the servers that a stored response came from: its body, and the fields that later answers gave it.
+enum AnswerSource: Sendable, Hashable {
+    /// Behind a proxy or a Unix socket, stored by a program, or stored before addresses were kept.
+    case unknown
+    case one(SocketAddress)
+    /// At most ``most``.
+    case several([SocketAddress])
+
+    /// More addresses than this count as unknown.
+    static let most = 8
+
+    /// The address of a connection's peer, if the peer is the server itself.
+    init(_ transport: any Transport, _ route: Route) {
+        guard route.way.isDirect, let peer = transport.remoteAddress, peer.family != .unix else {
+            self = .unknown
+            return
+        }
+        self = .one(peer)
+    }
+
+    init(_ addresses: [SocketAddress]) {
+        switch addresses.count {
+        case 1: self = .one(addresses[0])
+        case 2...Self.most: self = .several(addresses)
+        default: self = .unknown
+        }
+    }
+
+    var addresses: [SocketAddress] {
+        switch self {
+        case .unknown: []
+        case .one(let address): [address]
+        case .several(let addresses): addresses
+        }
+    }
+
+    /// The source of what was made of two answers.
+    func united(with other: AnswerSource) -> AnswerSource {
+        guard self != other else { return self }
+        guard self != .unknown, other != .unknown else { return .unknown }
+        let own = addresses
+        return AnswerSource(own + other.addresses.filter { !own.contains($0) })
+    }
+
+    /// Whether a policy allows to connect to every one of the addresses; false if they are unknown.
+    func isAllowed(by policy: AddressPolicy, to host: Origin.Host) -> Bool {
+        self != .unknown && addresses.allSatisfy { policy.allows(ResolvedAddress($0, of: host)) }
+    }
+}
+
+/// Whose an answer is, in the marks that a stored response keeps (`CacheOwner`), and where it came from.
+struct AnswerMarks: Sendable, Equatable {
+    /// By the names of `CacheOwner`. Without one of them the answer is not restricted in that respect.
+    private(set) var owner: [String: String] = [:]
+    /// `nil` while no server has answered.
+    private(set) var source: AnswerSource?
+    /// False if no marks say whose it is.
+    private(set) var isStorable = true
+
+    /// Of an answer that is nobody's, and came from no server.
+    init() {}
+
+    /// Of an answer that is for the load alone that got it.
+    static var unstorable: AnswerMarks {
+        var marks = AnswerMarks()
+        marks.isStorable = false
+        return marks
+    }
+
+    /// Of an answer from a server.
+    init(_ provenance: Provenance, to query: CacheQuery) {
+        var varying: [String: String?] = [:]
+        query.markOwn(&varying)
+        isStorable = !provenance.isForced && query.mark(&varying, provenance)
+        owner = varying.compactMapValues { $0 }
+        source = provenance.source
+    }
+
+    /// Of a stored response.
+    init(_ stored: StoredResponse) {
+        owner = stored.varying.filter { CacheOwner.names.contains($0.key) }.compactMapValues { $0 }
+        source = stored.source
+    }
+
+    /// Of a response that a handler took out of a cache itself; nobody's, if it did not.
+    init(_ response: Response) {
+        owner = response.properties[StoredOwner.self] ?? [:]
+        source = response.properties[StoredSource.self]
+    }
+
+    /// The marks of what was made of two answers: those of both. Where they name two owners, no mark says whose it is;
+    /// two servers are a mark that no decision about servers has let pass.
+    mutating func unite(_ other: AnswerMarks) {
+        isStorable = isStorable && other.isStorable
+        for (name, its) in other.owner {
+            guard let own = owner[name], own != its else {
+                owner[name] = its
+                continue
+            }
+            if name == CacheOwner.server { owner[name] = CacheOwner.servers } else { isStorable = false }
+        }
+        source = if let source, let its = other.source { source.united(with: its) } else { source ?? other.source }
+    }
+}
+
+/// The marks of every answer that the handlers of one request were given, however many at once and whatever became of
+/// them.
+final class GatheredMarks: Sendable {
+    private let united = Lock(AnswerMarks())
+
+    var marks: AnswerMarks { united.withLock { $0 } }
+    func add(_ marks: AnswerMarks) { united.withLock { $0.unite(marks) } }
+}
+
+extension StoredResponse {
+    /// Marks what a handler made of answers as their owner's.
+    /// - Returns: false if no marks say whose it is.
+    mutating func bear(_ marks: AnswerMarks) -> Bool {
+        guard marks.isStorable else { return false }
+        for (name, mark) in marks.owner {
+            if let own = varying[name] ?? nil, own != mark { return false }
+            varying[name] = .some(mark)
+        }
+        source = marks.source ?? .unknown
+        if CacheOwner.isPassing(varying) { isMemoryOnly = true }
+        return true
+    }
+}

@@ -1,0 +1,121 @@
+import FoundationEssentials
+import Testing
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+@testable import URLLoading
+
+/// Where a stored response came from: no session is given what it would not have loaded itself.
+@Suite(.timeLimit(.minutes(4)))
+struct CacheAddressRows {
+    private func with(_ cache: ResponseCache, _ policy: AddressPolicy = .any) -> Configuration {
+        var configuration = Configuration.ephemeral
+        (configuration.cache, configuration.addressPolicy) = (cache, policy)
+        return configuration
+    }
+
+    private func withPage(_ use: (TestOrigin, ResponseCache, URL) async throws -> Void) async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "address-rows-\(UInt64.random(in: 0 ... .max))")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try await withTestOrigin { origin in
+            origin.route("/*") { _ in .ok("intern", headers: [.cacheControl: "max-age=60"]) }
+            try await use(origin, ResponseCache(directory: folder), folder)
+        }
+    }
+
+    /// What a session finds without a network; `nil` for nothing.
+    private func found(_ url: URL, _ configuration: Configuration) async throws -> String? {
+        try await withSession(configuration) { session in
+            var request = Request(url: url)
+            request.cachePolicy = .storedOnly
+            return try? await session.text(request)
+        }
+    }
+
+    @Test("a session with an address policy is given nothing of an address that it refuses, from memory and from disk")
+    func policies() async throws {
+        try await withPage { origin, cache, folder in
+            try await withSession(with(cache)) { try await $0.expect(origin.url(), "intern") }
+            cache.flush()
+            for cache in [cache, ResponseCache(memoryCapacity: 0, directory: folder)] {
+                try await withSession(with(cache, .publicOnly)) { session in
+                    await expectFailure(.addressRefused) { try await session.text(origin.url()) }
+                }
+                let offline = try await found(origin.url(), with(cache, .publicOnly))
+                #expect(offline == nil)
+                // What it allows, it is given.
+                let port = origin.port
+                let own = AddressPolicy { $0.isLoopback && $0.port == port && $0.host == "127.0.0.1" }
+                let allowed = try await found(origin.url(), with(cache, own))
+                #expect(allowed == "intern")
+            }
+            #expect(origin.counts.requests == 1)
+        }
+    }
+
+    @Test("what a program has stored has no address, and is not for a session with a policy")
+    func stored() async throws {
+        try await withPage { origin, cache, _ in
+            let response = Response(url: origin.url(), http: HTTPHead(status: .ok, headers: [.cacheControl: "max-age=60"]))
+            let isStored = cache.store(CachedResponse(response: response, data: Data("own".utf8)), for: Request(url: origin.url()))
+            #expect(isStored)
+            let open = try await found(origin.url(), with(cache)), judged = try await found(origin.url(), with(cache, AddressPolicy { _ in true }))
+            #expect(open == "own" && judged == nil)
+        }
+    }
+
+    @Test("what an own resolver led to is that session's, and in memory alone")
+    func resolvers() async throws {
+        try await withPage { origin, cache, folder in
+            var own = with(cache)
+            own.nameResolver = NameResolver { _ in ["127.0.0.1"] }
+            let page = try url("http://name.test:\(origin.port)/"), address = origin.url()
+            try await withSession(own) { session in
+                for _ in 0..<2 { try await session.expect(page, "intern") }
+                try await session.expect(address, "intern")
+            }
+            #expect(origin.counts.requests == 2)
+            cache.flush()
+            let memory = try await found(page, with(cache)), disk = try await found(page, with(ResponseCache(directory: folder)))
+            #expect(memory == nil && disk == nil)
+            // No resolver was asked for this one.
+            let plain = try await found(address, with(cache))
+            #expect(plain == "intern")
+        }
+    }
+
+    @Test("what came through a configuration's own proxies is that session's, and in memory alone", arguments: [true, false])
+    func proxies(_ isDecided: Bool) async throws {
+        try await withPage { origin, cache, folder in
+            try await withTestProxy { proxy in
+                let way: ProxyChain = [try proxy.address()]
+                var own = with(cache)
+                own.proxies = isDecided ? .decided { _ in [way] } : .fixed(way)
+                let page = origin.url()
+                try await withSession(own) { session in
+                    for _ in 0..<2 { try await session.expect(page, "intern") }
+                }
+                #expect(origin.counts.requests == 1 && proxy.asked.count == 1)
+                cache.flush()
+                let memory = try await found(page, with(cache)), disk = try await found(page, with(ResponseCache(directory: folder)))
+                #expect(memory == nil && disk == nil)
+            }
+        }
+    }
+
+    @Test("what came through the environment's proxies is for everyone without an address policy")
+    func environment() async throws {
+        try await withPage { origin, cache, _ in
+            try await withTestProxy { proxy in
+                let address = "http://127.0.0.1:\(proxy.port)"
+                var own = with(cache)
+                own.proxies = ProxyPolicy(choice: .given(ProxyEnvironment { $0 == "http_proxy" ? address : nil }))
+                let page = try url("http://origin.test:\(origin.port)/")
+                try await withSession(own) { try await $0.expect(page, "intern") }
+                let open = try await found(page, with(cache)), judged = try await found(page, with(cache, AddressPolicy { _ in true }))
+                #expect(open == "intern" && judged == nil && proxy.asked.count == 1)
+            }
+        }
+    }
+}

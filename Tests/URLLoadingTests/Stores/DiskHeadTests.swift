@@ -1,0 +1,62 @@
+import Testing
+import URLLoadingIO
+import URLLoadingWire
+
+@testable import URLLoading
+
+/// What lies in a row, and what of it another version reads.
+@Suite struct DiskHeadTests {
+    private func read(_ bytes: [UInt8]) -> StoredResponse? { bytes.withUnsafeBytes { DiskHead($0) }?.response }
+
+    /// With a checksum of its own.
+    private func summed(_ content: [UInt8]) -> [UInt8] {
+        var writer = ByteWriter()
+        writer.put(content.withUnsafeBytes { BlockSums.sum($0) })
+        return content + writer.bytes
+    }
+
+    @Test("the addresses a response came from are read as they were written", arguments: 0...3)
+    func addresses(_ count: Int) {
+        let all: [SocketAddress] = [
+            .ipv4((192, 0, 2, 1), port: 80), .ipv6([0x20, 1] + [UInt8](repeating: 7, count: 14), port: 443), .ipv4((192, 0, 2, 1), port: 81),
+        ]
+        var stored = StoredResponse.of("a", headers: ["X": "y"])
+        stored.source = AnswerSource(Array(all.prefix(count)))
+        let found = read(DiskHead(stored, file: nil, sums: []).bytes)
+        #expect(found?.source == stored.source && found?.source.addresses.count == count)
+        #expect(found?.headers == stored.headers)
+    }
+
+    @Test("a head that an earlier version wrote says nothing of addresses, and is read; one of a later version is not")
+    func formats() {
+        let bytes = DiskHead(.of("a", headers: ["X": "y"]), file: nil, sums: []).bytes
+        // Without the count of addresses.
+        var content = Array(bytes.dropLast(5))
+        content[0] = 1
+        let old = read(summed(content))
+        #expect(old?.headers == ["X": "y"] && old?.source == .unknown)
+        content = Array(bytes.dropLast(4))
+        content[0] = 3
+        #expect(read(summed(content)) == nil)
+        content[0] = 2
+        #expect(read(summed(content)) != nil)
+    }
+
+    @Test("the source of what two answers made is that of both, up to a number of addresses")
+    func united() {
+        let addresses = (0..<12).map { SocketAddress.ipv4((192, 0, 2, UInt8($0)), port: 80) }
+        var source = AnswerSource.one(addresses[0])
+        for (index, address) in addresses.enumerated() {
+            source = source.united(with: .one(address))
+            let isKnown = index < AnswerSource.most
+            #expect(source.addresses.count == (isKnown ? index + 1 : 0))
+        }
+        #expect(AnswerSource.one(addresses[0]).united(with: .unknown) == .unknown)
+        let host = Origin.Host(address: [192, 0, 2, 0])
+        let policy = AddressPolicy { $0.text != "192.0.2.1" }
+        let allowed = host.map { host in
+            [AnswerSource.one(addresses[0]), .several([addresses[0], addresses[1]]), .unknown].map { $0.isAllowed(by: policy, to: host) }
+        }
+        #expect(allowed == [true, false, false])
+    }
+}
