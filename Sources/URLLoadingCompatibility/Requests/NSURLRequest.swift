@@ -1,4 +1,5 @@
 public import Foundation
+import URLLoading
 
 /// A request as an object that does not change; see ``URLRequest``, which it holds.
 open class NSURLRequest: NSObject, NSSecureCoding, NSCopying, NSMutableCopying {

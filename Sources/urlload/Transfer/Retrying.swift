@@ -1,6 +1,7 @@
 // `--retry` and its companions: what curl understands by them, as a policy. Any method is sent again, since whoever
 // asks for it has seen what he sends.
 
+import FoundationEssentials
 import URLLoading
 
 extension RetryPolicy {

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Synchronization
 import Testing
 @testable import URLLoading
 import URLLoadingIO
