@@ -55,7 +55,7 @@ enum ExitCode: Int32, CaseIterable, Sendable {
         case .upload: "an ftp server refused to store the file"
         case .read: "the data to send cannot be read"
         case .range: "there are no such bytes"
-        case .timeout: "--timeout or --max-time"
+        case .timeout: "--timeout, --connect-timeout or --max-time"
         case .file: "the file of a file: URL cannot be read"
         case .handshake: "no secure connection"
         case .interface: "the interface or address of --interface cannot be had"
@@ -108,7 +108,7 @@ extension ExitCode {
     private static let ofReason: [LoadError.Reason: ExitCode] = [
         .cancelled: .interrupted, .sessionInvalidated: .interrupted,
         .unsupportedScheme: .unsupportedScheme, .badURL: .badURL, .badRequest: .usage,
-        .idleTimeout: .timeout, .resourceTimeout: .timeout,
+        .idleTimeout: .timeout, .connectTimeout: .timeout, .resourceTimeout: .timeout,
         .hostNotFound: .name, .lookupFailed: .name, .proxyNotFound: .proxyName, .badProxy: .usage,
         .proxyRefused: .connectionLost, .proxyAuthenticationRequired: .connectionLost, .interfaceUnavailable: .interface,
         .connectionRefused: .connect, .unreachable: .connect, .cannotConnect: .connect,

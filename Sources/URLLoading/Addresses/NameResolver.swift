@@ -31,10 +31,16 @@ private struct CallersResolver: Resolver {
     func addresses(of name: String, _ token: StopToken) async throws(IOFailure) -> [SocketAddress] {
         guard let load = token as? LoadControl else { throw IOFailure(.lookupFailed("nobody to ask for"), .resolve) }
         let lookUp = lookUp
-        let answer = await Interruption<Result<[String], any Error>>.run(load) {
+        let timeLeft = load.attemptTimeLeft.map { Duration.nanoseconds($0) }
+        let answer = await Interruption<Result<[String], any Error>>.run(load, within: timeLeft) {
             do { return .success(try await lookUp(name)) } catch { return .failure(error) }
         }
-        guard case .answered(let result) = answer else { throw IOFailure(.stopped(load.stopReason ?? .cancelled), .resolve) }
+        let result: Result<[String], any Error>
+        switch answer {
+        case .answered(let answered): result = answered
+        case .late: throw IOFailure(.attemptTimedOut, .resolve)
+        case .stopped: throw IOFailure(.stopped(load.stopReason ?? .cancelled), .resolve)
+        }
         let texts: [String]
         do { texts = try result.get() } catch { throw IOFailure(.lookupFailed("\(error)"), .resolve) }
         guard !texts.isEmpty else { throw IOFailure(.hostNotFound(name), .resolve) }

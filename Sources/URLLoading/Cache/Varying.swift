@@ -116,10 +116,10 @@ struct CacheQuery: Sendable {
         }
     }
 
-    /// The session undoes the coding of what is answered.
+    /// The session undoes the coding of what is answered. A range is one of the coded representation.
     var decodes: Bool {
-        guard let defaults, defaults.offersCoding else { return false }
-        return request.headers.isEmpty || !request.headers.choosesCoding
+        guard let defaults, defaults.decodesContent(of: request) else { return false }
+        return request.headers.isEmpty || !request.headers.contains(.range)
     }
 
     var isHead: Bool { request.method == .head }

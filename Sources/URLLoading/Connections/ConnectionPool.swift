@@ -48,7 +48,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     /// - Returns: `nil` if its server turned out to speak HTTP/2 while the load waited: it is to ask again.
     func leaseOwn(
         _ route: Route, _ control: LoadControl, fresh: Bool, over access: NetworkAccess = .open,
-        _ record: TransactionRecord? = nil, isFirst: Bool = false, at addresses: [SocketAddress]? = nil,
+        _ record: TransactionRecord? = nil, isFirst: Bool = false, at addresses: FoundAddresses? = nil,
         offersHTTP2: Bool = true
     ) async throws(LoadError) -> LeasedConnection? {
         while true {
@@ -212,7 +212,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
 
     private func connect(
         _ route: Route, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord?, _ isFirst: Bool,
-        _ addresses: [SocketAddress]?, _ offersHTTP2: Bool
+        _ addresses: FoundAddresses?, _ offersHTTP2: Bool
     ) async throws(LoadError) -> LeasedConnection {
         do {
             let offersHTTP2 = offersHTTP2 && route.identity?.speaksHTTP1 != true

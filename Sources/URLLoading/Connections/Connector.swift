@@ -4,6 +4,12 @@ import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
+/// What the look-up of a host gave, and what it has left of the connect timeout.
+struct FoundAddresses: Sendable {
+    let addresses: [SocketAddress]
+    let time: ConnectTime
+}
+
 struct Connector: Sendable {
     let configuration: Configuration
     let secure: SecureContext
@@ -19,13 +25,13 @@ struct Connector: Sendable {
 
     func connect(
         _ route: Route, _ control: LoadControl, over access: NetworkAccess = .open, _ record: TransactionRecord? = nil,
-        at addresses: [SocketAddress]? = nil, offersHTTP2: Bool = true
+        at found: FoundAddresses? = nil, offersHTTP2: Bool = true
     ) async throws(LoadError) -> LeasedConnection {
         let identifier = Self.makeIdentifier()
         let transport = try await transport(
             to: route.origin, through: route.way, forwarded: route.forwarder != nil, keepsRefused: true, isSecure: route.origin.isSecure,
             offering: offersHTTP2 ? configuration.httpVersions.offered : Configuration.HTTPVersions.http1Only.offered,
-            control, access, record, tap: configuration.wireTap.map { ProxyTap(tell: $0, connection: identifier) }, at: addresses)
+            control, access, record, tap: configuration.wireTap.map { ProxyTap(tell: $0, connection: identifier) }, at: found)
         let chosen = (transport as? TLSTransport)?.negotiated?.applicationProtocol
         record?.mark(.connectEnd)
         configuration.wireTap?(.connected(transport.description + (chosen == "h2" ? ", h2" : ""), connection: identifier))
@@ -37,7 +43,7 @@ struct Connector: Sendable {
         case .http2PriorKnowledge where chosen == nil || chosen == "h2": break
         case .http2PriorKnowledge:
             transport.close()
-            throw LoadError(.notHTTP2, phase: .securing, party: .peer, detail: chosen ?? "")
+            throw LoadError(.notHTTP2, phase: .securing, party: .peer, detail: "the server chose \(chosen ?? "no protocol")")
         case .automatic, .http1Only: return .own(HTTP1Connection(transport, route, identifier, configuration))
         }
         do throws(WireViolation) {
@@ -67,13 +73,28 @@ struct Connector: Sendable {
         _ transport: any Transport, to origin: Origin, _ control: LoadControl
     ) async throws(LoadError) -> any Transport {
         guard configuration.dial == nil else { return transport }
-        return try await secure.handshake(over: transport, with: origin, offering: [], control)
+        return try await control.connecting { () throws(LoadError) in
+            try await secure.handshake(over: transport, with: origin, offering: [], control)
+        }
     }
 
+    /// An open connection, secure if it is to be, made within the connect timeout.
     func transport(
         to origin: Origin, through way: ProxyChain = .direct, forwarded: Bool = false, keepsRefused: Bool = false, isSecure: Bool,
         offering protocols: [String]? = nil, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord? = nil,
-        tap: ProxyTap? = nil, at known: [SocketAddress]? = nil
+        tap: ProxyTap? = nil, at found: FoundAddresses? = nil
+    ) async throws(LoadError) -> any Transport {
+        var time = found?.time ?? ConnectTime(control)
+        return try await control.connecting(&time) { () throws(LoadError) in
+            try await open(
+                to: origin, through: way, forwarded: forwarded, keepsRefused: keepsRefused, isSecure: isSecure, offering: protocols, control,
+                access, record, tap: tap, at: found?.addresses)
+        }
+    }
+
+    private func open(
+        to origin: Origin, through way: ProxyChain, forwarded: Bool, keepsRefused: Bool, isSecure: Bool, offering protocols: [String]?,
+        _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord?, tap: ProxyTap?, at known: [SocketAddress]?
     ) async throws(LoadError) -> any Transport {
         let (host, port) = configuration.addressOverrides.target(of: origin)
         let open = way.isDirect

@@ -26,12 +26,15 @@ enum DecisionIdentity {
 }
 
 extension LoadControl {
-    /// Puts a question to the caller, and waits for his answer, its deadline, or the end of the load.
+    /// Puts a question to the caller, and waits for the answer, its deadline, or the end of the load. The connect timeout
+    /// stands still meanwhile.
     @inline(never)
     final func ask<Question: Sendable, Answer: Sendable>(
         _ decision: Decision<Question, Answer>, _ question: Question
     ) async throws(LoadError) -> Answer {
         let asker = self.asker
+        let timeLeft = endAttempt()
+        defer { beginAttempt(within: timeLeft) }
         let ending = await Interruption.run(self, within: decision.deadline) { () -> Result<Answer, any Error> in
             do {
                 guard let asker else { return .success(try await decision.decide(question)) }

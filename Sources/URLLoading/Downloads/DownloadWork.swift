@@ -41,11 +41,13 @@ final class DownloadWork: Sendable {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// The request with content as it is kept.
+    /// The request as a download sends it: for content without a coding, since a coded body cannot be resumed. A server
+    /// that codes it all the same has it decoded.
     static func request(_ request: Request) -> Request {
         var request = request
-        // What is compressed on the way could not be resumed.
         if !request.headers.contains(.acceptEncoding) { request.headers[.acceptEncoding] = "identity" }
+        let wantsNoCoding = request.headers[.acceptEncoding]?.lowercased() == "identity"
+        if wantsNoCoding, request.contentDecoding == .ifOffered { request.contentDecoding = .always }
         return request
     }
 

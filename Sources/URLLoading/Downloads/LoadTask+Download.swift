@@ -11,6 +11,7 @@ extension LoadTask where Output == DownloadedFile {
     ///   ``LoadError/Reason/cancelled`` also if the calling task is cancelled, which leaves the load as it is.
     public var value: DownloadedFile {
         get async throws(LoadError) {
+            defer { withExtendedLifetime(self) {} }
             try await load.finished()
             guard let file = load.download?.result else { throw .bodyUnavailable }
             return file
@@ -28,6 +29,7 @@ extension LoadTask where Output == DownloadedFile {
     ///   the load is over, cancelled or not.
     public func cancelProducingResumeToken() async -> ResumeToken? {
         cancel()
+        defer { withExtendedLifetime(self) {} }
         while true {
             do throws(LoadError) { try await load.finished() } catch {
                 // Not our own cancellation, which ends only the wait.

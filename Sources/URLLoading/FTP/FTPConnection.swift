@@ -27,7 +27,14 @@ final class FTPConnection: @unchecked Sendable {
     private(set) var sent: Int64 = 0
     private(set) var received: Int64 = 0
 
-    init(_ transport: any Transport, _ route: Route, _ identifier: Int, _ security: FTPConversation.Security, _ configuration: Configuration) {
+    /// What connecting has left of the connect timeout, for the login.
+    let timeForLogin: ConnectTime
+
+    init(
+        _ transport: any Transport, _ route: Route, _ identifier: Int, _ security: FTPConversation.Security, _ configuration: Configuration,
+        _ timeForLogin: ConnectTime
+    ) {
+        self.timeForLogin = timeForLogin
         self.transport = transport
         self.route = route
         self.identifier = identifier
@@ -164,7 +171,7 @@ extension Load {
     /// Before every wait: held up while suspended, over when stopped.
     func goesOn(_ phase: LoadError.Phase) async throws(LoadError) {
         if isSuspended { await untilResumed() }
-        if let reason = stopReason { throw LoadError(reason, phase: phase) }
+        do throws(IOFailure) { try check(.connect) } catch { throw LoadError(error, phase) }
     }
 }
 

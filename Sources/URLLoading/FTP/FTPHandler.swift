@@ -76,13 +76,16 @@ struct FTPDialling {
     func control(_ record: TransactionRecord?) async throws(LoadError) -> FTPConnection {
         let configuration = load.core.configuration, identifier = Connector.makeIdentifier()
         let isImplicit = route.origin.scheme == "ftps"
-        let transport = try await connector.transport(
-            to: route.origin, through: route.way, keepsRefused: true, isSecure: isImplicit, offering: [], load, access, record,
-            tap: configuration.wireTap.map { ProxyTap(tell: $0, connection: identifier) })
+        var time = ConnectTime(load)
+        let transport = try await load.connecting(&time) { () throws(LoadError) in
+            try await connector.transport(
+                to: route.origin, through: route.way, keepsRefused: true, isSecure: isImplicit, offering: [], load, access, record,
+                tap: configuration.wireTap.map { ProxyTap(tell: $0, connection: identifier) })
+        }
         record?.mark(.connectEnd)
         configuration.wireTap?(.connected(transport.description, connection: identifier))
         let security: FTPConversation.Security = isImplicit ? .implicit : configuration.ftp.security == .explicit ? .explicit : .none
-        return FTPConnection(transport, route, identifier, security, configuration)
+        return FTPConnection(transport, route, identifier, security, configuration, time)
     }
 
     /// A data connection: to the very address of the control connection's peer (security 60), or by the same way.

@@ -15,6 +15,8 @@ final class FTPTransfer: @unchecked Sendable {
     private let record: TransactionRecord?
     private var socket: (any Transport)?
     private var data: (any Transport)?
+    /// For the data connection and its TLS: the server's reply comes between them.
+    private var timeForData: ConnectTime
     private var part = FTPPlan.Part(offset: 0)
     private let isReused: Bool
     private var hasMoved = false
@@ -30,6 +32,7 @@ final class FTPTransfer: @unchecked Sendable {
         self.load = load
         self.dialling = dialling
         self.record = record
+        timeForData = ConnectTime(load)
         isReused = connection.transfers > 0
         connection.begin()
         load.attach(connection.transport.slot)
@@ -83,7 +86,11 @@ final class FTPTransfer: @unchecked Sendable {
     func run(_ login: FTPLogin) async throws(LoadError) -> FTPExchange {
         record?.mark(.requestStart)
         do { try connection.conversation.begin(plan.job) } catch { throw LoadError(ftp: error, .preparing) }
-        let isMoving = try await converse(login)
+        if !connection.conversation.isLoggedIn {
+            var time = connection.timeForLogin
+            _ = try await load.connecting(&time) { () throws(LoadError) in try await converse(login) { $0.isLoggedIn } }
+        }
+        let isMoving = try await converse(login) { _ in false }
         hasMoved = true
         if plan.operation == .store {
             try await store()
@@ -95,10 +102,11 @@ final class FTPTransfer: @unchecked Sendable {
     }
 
     /// Returns whether there is something to move.
-    private func converse(_ login: FTPLogin) async throws(LoadError) -> Bool {
+    /// - Parameter isDone: ends the conversation early.
+    private func converse(_ login: FTPLogin, until isDone: (FTPConversation) -> Bool) async throws(LoadError) -> Bool {
         // A server that only ever says "wait" is not waited for.
         var preliminaries = 0
-        while true {
+        while !isDone(connection.conversation) {
             switch connection.conversation.step {
             case .reply:
                 let reply = try await connection.reply(load)
@@ -125,12 +133,17 @@ final class FTPTransfer: @unchecked Sendable {
             case .idle: return false
             }
         }
+        return false
     }
 
     private func connect(_ port: UInt16) async throws(LoadError) {
         let conversation = connection.conversation
         part = try plan.part(size: conversation.size, modification: conversation.modification)
-        let opened = try await dialling.data(beside: connection.transport, port)
+        var time = timeForData
+        let opened = try await load.connecting(&time) { () throws(LoadError) in
+            try await dialling.data(beside: connection.transport, port)
+        }
+        timeForData = time
         (socket, data) = (opened, opened)
         load.attach(opened.slot)
         do { try connection.conversation.connected(beginningAt: part.offset) } catch { throw LoadError(ftp: error, .waiting) }
@@ -141,7 +154,11 @@ final class FTPTransfer: @unchecked Sendable {
         let began = connection.conversation.offset
         if began != part.offset { part = FTPPlan.Part(offset: began, end: connection.conversation.size) }
         guard connection.conversation.protectsData, let socket else { return }
-        data = try await dialling.secure(socket, beside: connection.transport)
+        var time = timeForData
+        data = try await load.connecting(&time) { () throws(LoadError) in
+            try await dialling.secure(socket, beside: connection.transport)
+        }
+        timeForData = time
     }
 
     // MARK: Its result

@@ -39,6 +39,7 @@ class Load: LoadControl, @unchecked Sendable {
         super.init(
             idle: request.idleTimeout ?? configuration.idleTimeout,
             resource: request.resourceTimeout ?? configuration.resourceTimeout,
+            connect: request.connectTimeout ?? configuration.connectTimeout,
             clock: configuration.clock)
     }
 

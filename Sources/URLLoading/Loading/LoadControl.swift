@@ -9,6 +9,8 @@ class LoadControl: StopToken, @unchecked Sendable {
     /// The moment the whole load must have ended; `.max` for none, or while it has not begun.
     let deadline = Atomic<Int64>(.max)
     private let resourceLimit: Int64
+    /// How long an attempt to connect may take, in nanoseconds; `.max` for no limit.
+    let connectLimit: Int64
     /// The least number of a connection made since the load had its last. Its own task's alone.
     var firstFresh = Int.min
     /// Where the registry keeps it. Reached only under the registry's lock.
@@ -17,8 +19,9 @@ class LoadControl: StopToken, @unchecked Sendable {
     /// Who calls its decisions, if that matters to them.
     var asker: (any LoadSink)? { nil }
 
-    init(idle: Duration?, resource: Duration?, clock: LoopClock = .system) {
+    init(idle: Duration?, resource: Duration?, connect: Duration? = nil, clock: LoopClock = .system) {
         resourceLimit = resource.map(Self.nanoseconds) ?? .max
+        connectLimit = connect.map(Self.nanoseconds) ?? .max
         super.init(idleLimit: idle.map(Self.nanoseconds) ?? .max, clock: clock)
     }
 

@@ -31,8 +31,13 @@ struct PreparedRequest: Sendable {
     /// What it got with Digest: its answer may prove it.
     private(set) var proxyProof: DigestProof?
 
-    /// The response's content coding was our idea, so it is ours to undo.
-    let decodesContent: Bool
+    /// Whether the content coding of a whole response is undone.
+    private let decodesContent: Bool
+    private let asksForRange: Bool
+
+    /// Whether the content coding of a response with this status is undone. A part of a coded representation cannot be
+    /// decoded (RFC 9110 §14.2).
+    func decodesContent(of status: Status) -> Bool { decodesContent && !(asksForRange && status == .partialContent) }
 
     /// - Parameter isForeign: a redirect has led to another origin than the one the caller named.
     /// - Parameter contentType: what the body is, unless the request says so.
@@ -46,7 +51,8 @@ struct PreparedRequest: Sendable {
         self.request = request
         var own = request.headers
         if let contentType, !own.contains(.contentType) { own.append(.contentType, contentType) }
-        decodesContent = defaults.offersCoding && (own.isEmpty || !own.choosesCoding)
+        decodesContent = defaults.decodesContent(of: request)
+        asksForRange = !own.isEmpty && own.contains(.range)
         proxyAuthorization = own.takeProxyFields() ?? (isForeign ? nil : defaults.proxyAuthorization)
         fields = defaults.completing(own, isForeign: isForeign)
     }
@@ -194,7 +200,7 @@ final class DefaultFields: Sendable {
     private let own: Set
     /// For origins that a redirect led to: session-wide credentials are not theirs either.
     private let foreign: Set
-    let offersCoding: Bool
+    private let offersCoding: Bool
     /// Of the session, for its proxy.
     let proxyAuthorization: String?
 
@@ -222,6 +228,15 @@ final class DefaultFields: Sendable {
         // Nor is another origin told where the caller came from.
         for name in FieldName.personal + [.referer] { fields.remove(name) }
         foreign = Set(fields)
+    }
+
+    /// Whether the content coding of a whole response to a request is undone.
+    func decodesContent(of request: Request) -> Bool {
+        switch request.contentDecoding {
+        case .ifOffered: offersCoding && (request.headers.isEmpty || !request.headers.choosesCoding)
+        case .always: true
+        case .never: false
+        }
     }
 
     func completing(_ given: Headers, isForeign: Bool) -> PreparedRequest.Fields {

@@ -13,15 +13,16 @@ extension LoadError {
         self.init(why, phase: phase, party: party)
     }
 
-    /// The reason the load was stopped for, or else another error.
+    /// The reason the load was stopped for, or else another error. Either names the URL that the error names.
     init(_ reason: StopReason?, or error: LoadError) {
-        if let reason { self.init(reason, phase: error.phase) } else { self = error }
+        if let reason { self = LoadError(reason, phase: error.phase).at(error.url) } else { self = error }
     }
 
     init(_ failure: IOFailure, _ phase: Phase? = nil) {
         let phase = phase ?? Phase(failure.operation)
         switch failure.code {
         case .stopped(let reason): self.init(reason, phase: phase)
+        case .attemptTimedOut: self.init(.connectTimeout, phase: phase, party: .system)
         case .system(let number): self.init(number, phase)
         case .hostNotFound(let name): self.init(.hostNotFound, phase: phase, party: .system, detail: name)
         case .lookupFailed(let words): self.init(.lookupFailed, phase: phase, party: .system, detail: words)

@@ -1,5 +1,6 @@
 // A body taken apart, for one reader at a time: who asks for the next part moves on from the one before.
 
+import FoundationEssentials
 import Synchronization
 import URLLoadingWire
 
@@ -133,10 +134,12 @@ private final class PartSource: BodySource {
 
     var trailers: Headers { Headers() }
     var limits: Configuration.Limits { reader.limits }
+    var url: URL? { reader.url }
 }
 
 extension PartReader {
     fileprivate var limits: Configuration.Limits { source.limits }
+    fileprivate var url: URL? { source.url }
 }
 
 extension MultipartLimits {

@@ -43,6 +43,11 @@ public struct Request: Sendable {
         get { storage.resourceTimeout }
         set { mutable.resourceTimeout = newValue }
     }
+    /// Overrides ``Configuration/connectTimeout``; more than zero.
+    public var connectTimeout: Duration? {
+        get { storage.connectTimeout }
+        set { mutable.connectTimeout = newValue }
+    }
     /// Overrides ``Configuration/allowsCellularAccess``.
     public var allowsCellularAccess: Bool? {
         get { storage.allowsCellular }
@@ -91,6 +96,23 @@ public struct Request: Sendable {
     public var cachePolicy: CachePolicy? {
         get { storage.cachePolicy }
         set { mutable.cachePolicy = newValue }
+    }
+
+    /// What becomes of the content coding (RFC 9110 §8.4) of the response.
+    package enum ContentDecoding: Sendable, Hashable {
+        /// It is undone if the session's own Accept-Encoding was sent.
+        case ifOffered
+        /// A known coding is undone, whatever was asked for. A 206 that answers a Range is part of the coded representation,
+        /// and stays as it is.
+        case always
+        /// The body stays as it was sent.
+        case never
+    }
+
+    /// What becomes of the content coding of the response.
+    package var contentDecoding: ContentDecoding {
+        get { storage.contentDecoding }
+        set { mutable.contentDecoding = newValue }
     }
 
     /// What the caller or a handler attached to it. Kept when a redirect leads to another request.
@@ -152,6 +174,7 @@ public struct Request: Sendable {
         var body: RequestBody?
         var idleTimeout: Duration?
         var resourceTimeout: Duration?
+        var connectTimeout: Duration?
         var allowsCellular: Bool?
         var allowsExpensive: Bool?
         var allowsConstrained: Bool?
@@ -162,6 +185,7 @@ public struct Request: Sendable {
         var handlesCookies = true
         var mainDocumentURL: URL?
         var cachePolicy: CachePolicy?
+        var contentDecoding = ContentDecoding.ifOffered
         var properties = Properties()
         var destination: Result<Destination, WireViolation>
 
@@ -180,6 +204,7 @@ public struct Request: Sendable {
             body = other.body
             idleTimeout = other.idleTimeout
             resourceTimeout = other.resourceTimeout
+            connectTimeout = other.connectTimeout
             allowsCellular = other.allowsCellular
             allowsExpensive = other.allowsExpensive
             allowsConstrained = other.allowsConstrained
@@ -187,6 +212,7 @@ public struct Request: Sendable {
             waitsForConnectivity = other.waitsForConnectivity
             trafficClass = other.trafficClass
             cachePolicy = other.cachePolicy
+            contentDecoding = other.contentDecoding
             handlesCookies = other.handlesCookies
             mainDocumentURL = other.mainDocumentURL
             properties = other.properties

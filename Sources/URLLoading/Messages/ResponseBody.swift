@@ -76,6 +76,8 @@ protocol BodySource: AnyObject, Sendable {
     var trailers: Headers { get }
     /// What its parts and events may cost.
     var limits: Configuration.Limits { get }
+    /// What was loaded; `nil` for a body by itself.
+    var url: URL? { get }
 }
 
 extension LoadError {
@@ -99,6 +101,7 @@ final class ScopedBody: BodySource {
     }
 
     var response: Response { exchange.response }
+    var url: URL? { response.url }
 
     func claim() -> Bool { !isClaimed.exchange(true, ordering: .acquiringAndReleasing) }
 

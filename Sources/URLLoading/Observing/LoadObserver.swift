@@ -54,13 +54,22 @@ extension URL {
         (try? URIReference(absoluteString)).flatMap { URL(string: $0.removingUserinfo.absoluteString) } ?? self
     }
 
+    /// The host as DNS and TLS know it; `nil` without one. An internationalised name is its A-label (RFC 5890 §2.3.2.1),
+    /// such as `xn--bcher-kva.example`: it is readable in every log, and two names that look alike stay apart (security
+    /// considerations of RFC 3986 §7.6 and UTS 36).
+    package var hostInNormalForm: String? {
+        guard let host = host() else { return nil }
+        let isPlain = host.utf8.allSatisfy { $0 < 0x80 && $0 != UInt8(ascii: "%") }
+        return isPlain ? host : (try? Origin.Host(host))?.description ?? host
+    }
+
     /// The URL as it may be shown: userinfo, query and fragment often carry secrets.
     var withoutSecrets: String {
         let scheme = scheme?.lowercased() ?? ""
         // The whole of it is content.
         guard scheme != "data" else { return "data:…" }
         var text = "\(scheme):"
-        if let host = host() { text += "//\(host)" }
+        if let host = hostInNormalForm { text += host.contains(":") ? "//[\(host)]" : "//\(host)" }
         if let port { text += ":\(port)" }
         return text + path()
     }

@@ -95,7 +95,7 @@ struct ProxyOpening {
                 return refusal
             }
             guard await finish(&refusal) else {
-                if let reason = control.stopReason { throw LoadError(reason, phase: .connecting) }
+                try check()
                 throw .proofBroken("the proxy's connection ends before the proof does")
             }
             said = try await legs.next(words, binding, control)
@@ -248,9 +248,13 @@ struct ProxyOpening {
     }
 
     private func wait(_ interest: PollSlot.Interest) async throws(LoadError) {
-        if let reason = control.stopReason { throw LoadError(reason, phase: .connecting) }
+        try check()
         await Poller.shared.park(transport.slot, interest, control)
-        if let reason = control.stopReason { throw LoadError(reason, phase: .connecting) }
+        try check()
+    }
+
+    private func check() throws(LoadError) {
+        do throws(IOFailure) { try control.check(.connect) } catch { throw LoadError(error, .connecting) }
     }
 }
 

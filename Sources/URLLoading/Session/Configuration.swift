@@ -33,6 +33,20 @@ public struct Configuration: Sendable {
     /// ``LoadError/Reason/resourceTimeout``. More than zero; `nil` for no limit. Seven days by default.
     public var resourceTimeout: Duration? = .seconds(7 * 24 * 60 * 60)
 
+    /// How long one attempt to connect may take, from the look-up of the name to the end of the TLS handshake, before it ends
+    /// with ``LoadError/Reason/connectTimeout``. More than zero; `nil`, the default, for no limit but ``idleTimeout`` and
+    /// ``resourceTimeout``. A request may set its own.
+    ///
+    /// ```swift
+    /// configuration.connectTimeout = .seconds(5)
+    /// ```
+    /// It covers the look-up, all addresses of the host together, the tunnels through proxies and the TLS handshakes; of
+    /// ftp also the login, and once more each data connection. It does not cover a wait for one of the connections that
+    /// ``maximumConnectionsPerHost`` allows, a wait for another load that connects to the same server, or the time a
+    /// decision takes. A connection that is already open has no such limit. Each try of a ``retryPolicy`` and each of
+    /// several ways through proxies has the whole time.
+    public var connectTimeout: Duration?
+
     // MARK: Connections
 
     /// The most connections to one origin at a time, at least 1. Loads beyond it wait: those
@@ -193,9 +207,10 @@ public struct Configuration: Sendable {
         public var trailerSize = 16 * 1024
         /// Number of informational (1xx) responses before the final one.
         public var informationalCount = 16
-        /// Bytes that ``Session/data(for:decisions:)`` collects at most; larger bodies are for
-        /// ``Session/load(_:decisions:_:)``.
-        public var collectedBodySize = 1 << 30
+        /// Bytes that ``Session/data(for:decisions:)`` and ``LoadTask/value`` collect at most, counted after decoding;
+        /// 256 MiB by default. Larger bodies are for ``Session/load(_:decisions:_:)`` and
+        /// ``Session/download(_:to:synchronizing:decisions:)``.
+        public var collectedBodySize = 256 << 20
         /// How many times its size compressed content may expand to, judged once 4 MiB came out. One
         /// layer of deflate cannot exceed 1032, so of gzip and deflate by default only layered bombs are
         /// refused. br and zstd have no such bound: content of almost nothing but zeros can exceed it.

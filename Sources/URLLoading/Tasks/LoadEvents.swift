@@ -18,18 +18,33 @@ public struct LoadEvents: AsyncSequence, Sendable {
     public typealias Element = LoadEvent
     public typealias Failure = Never
 
-    let queue: EventQueue
+    private let listening: EventListening
 
-    public func makeAsyncIterator() -> Iterator { Iterator(queue: queue) }
+    init(_ queue: EventQueue, _ load: TaskLoad) { listening = EventListening(queue, load) }
+
+    public func makeAsyncIterator() -> Iterator { Iterator(listening: listening) }
 
     public struct Iterator: AsyncIteratorProtocol {
-        let queue: EventQueue
+        fileprivate let listening: EventListening
 
         /// The next event; `nil` after the last, or when the calling task is cancelled.
-        public mutating func next(isolation actor: isolated (any Actor)?) async -> LoadEvent? { await queue.next() }
+        public mutating func next(isolation actor: isolated (any Actor)?) async -> LoadEvent? { await listening.queue.next() }
         /// The next event; `nil` after the last, or when the calling task is cancelled.
-        public mutating func next() async -> LoadEvent? { await queue.next() }
+        public mutating func next() async -> LoadEvent? { await listening.queue.next() }
     }
+}
+
+/// A place among the readers of a load's events, given up with the last reference to it.
+private final class EventListening: Sendable {
+    let queue: EventQueue
+    private weak let load: TaskLoad?
+
+    init(_ queue: EventQueue, _ load: TaskLoad) {
+        self.queue = queue
+        self.load = load
+    }
+
+    deinit { load?.forget(queue) }
 }
 
 /// Events on their way to one reader.

@@ -20,8 +20,14 @@ import URLLoadingWire
 /// socket before, and the connection stays with the task.
 ///
 /// Waiting for a task does not own it: cancelling the waiting task ends the waiting. The load is ended by
-/// ``cancel()``, by its timeouts, by its session; by the task that iterates ``body`` when that is
-/// cancelled; and when nobody holds the handle, its body or a wait for it any more.
+/// ``cancel()``, by its timeouts, by its session, and by the cancellation of the task that iterates ``body``.
+///
+/// It is also ended when its last handle is gone, whatever the kind of task and however far it has come: a request that
+/// waits for a connection is not sent, an upload breaks off, a partial download is removed. A call of ``response``,
+/// ``value`` or ``body`` holds the handle while it waits, and so does a body while there is a reference to it. While ``events``
+/// are read and no handle is left, the load goes on as far as it can without one: a download with a
+/// ``DownloadOptions/destination`` to its end, other downloads not at all, a data task or an upload until more of the answer has
+/// come than ``Configuration/readAhead`` allows.
 public final class LoadTask<Output: Sendable>: Sendable, Identifiable, CustomStringConvertible {
     let load: TaskLoad
     /// Who holds a task that was not resumed yet holds its session.
@@ -30,9 +36,10 @@ public final class LoadTask<Output: Sendable>: Sendable, Identifiable, CustomStr
     init(_ load: TaskLoad, _ session: Session?) {
         self.load = load
         self.session = session
+        load.addHandle()
     }
 
-    deinit { if !isOver { load.drop() } }
+    deinit { load.removeHandle() }
 
     /// What was this task's is another's: it became a download.
     private var isOver: Bool { Output.self != DownloadedFile.self && load.state.withLock { $0.hasBecomeDownload } }
@@ -80,11 +87,14 @@ public final class LoadTask<Output: Sendable>: Sendable, Identifiable, CustomStr
     /// - Throws: ``LoadError`` of the load if it failed before. ``LoadError/Reason/cancelled`` also if the
     ///   calling task is cancelled, which leaves the load as it is.
     public var response: Response {
-        get async throws(LoadError) { try await load.response() }
+        get async throws(LoadError) {
+            defer { withExtendedLifetime(self) {} }
+            return try await load.response()
+        }
     }
 
     /// What happens to the load from now on. Each call gives a sequence of its own.
-    public var events: LoadEvents { LoadEvents(queue: load.listen()) }
+    public var events: LoadEvents { LoadEvents(load.listen(), load) }
 
     /// One line: `task 7 running 2048/4096 https://example.org/`.
     public var description: String { "task \(id) \(snapshot) \(request.url.withoutSecrets)" }
@@ -98,7 +108,10 @@ extension LoadTask where Output == Data {
     ///   taken as a sequence; ``LoadError/Reason/cancelled`` also if the calling task is cancelled, which
     ///   leaves the load as it is.
     public var value: Data {
-        get async throws(LoadError) { try await load.whole() }
+        get async throws(LoadError) {
+            defer { withExtendedLifetime(self) {} }
+            return try await load.whole()
+        }
     }
 
     /// The body, for one consumer, as soon as the response is known. Waits for ever if nobody resumes the
@@ -126,6 +139,7 @@ private final class TaskBody: BodySource {
     func next() async throws(LoadError) -> Chunk? { try await task.load.next() }
     var trailers: Headers { task.load.state.withLock { $0.trailers } }
     var limits: Configuration.Limits { task.load.core.configuration.limits }
+    var url: URL? { task.load.state.withLock { $0.response?.url } ?? task.request.url }
 }
 
 /// A ``LoadTask`` at one moment.

@@ -38,8 +38,8 @@ struct LoadTaskState: Sendable {
     /// The driver waits to send the rest of the request.
     private(set) var isSending = false
     private var whole: Data?
-    /// Nobody holds the handle any more.
-    private var isDropped = false
+    /// How many handles there are. A data task that becomes a download has two.
+    private var handles = 0
     /// A download goes on with what a data task began: whoever held that has nothing to say any more.
     private(set) var hasBecomeDownload = false
     /// Its connection belongs to a stream.
@@ -164,7 +164,7 @@ struct LoadTaskState: Sendable {
     /// The driver wants to leave the exchange to a reader.
     mutating func leave(_ exchange: any Exchange) -> Leaving {
         if isWhole { return .stay }
-        if isDropped { return .pointless }
+        if handles == 0 { return .pointless }
         self.exchange = exchange
         owner = .nobody
         return .left
@@ -278,10 +278,24 @@ struct LoadTaskState: Sendable {
         return waiting.take { _ in true }
     }
 
-    /// Nobody holds the handle any more. Returns true if the load has no reason to go on.
-    mutating func drop() -> Bool {
-        isDropped = true
-        return outcome == nil && owner == .nobody
+    /// Whether nothing can come of the load: there is no handle, and no reader of events that the load still has. What waits
+    /// for a reader of its body waits for a handle.
+    private var isAbandoned: Bool { handles == 0 && outcome == nil && (owner == .nobody || listeners.isEmpty) }
+
+    mutating func addHandle() { handles += 1 }
+
+    /// A handle is gone.
+    /// - Parameter needsHandle: readers of events are no reason to go on.
+    /// - Returns: whether the load has no reason to go on.
+    mutating func removeHandle(needsHandle: Bool) -> Bool {
+        handles -= 1
+        return isAbandoned || (needsHandle && handles == 0)
+    }
+
+    /// A reader of events is gone. Returns whether the load has no reason to go on.
+    mutating func forget(_ listener: EventQueue) -> Bool {
+        listeners.removeAll { $0 === listener }
+        return isAbandoned
     }
 
     /// Returns whom to wake: nobody gets the body any more; `nil` if somebody has taken it as a sequence.

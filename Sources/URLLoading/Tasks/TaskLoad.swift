@@ -131,12 +131,20 @@ final class TaskLoad: Load, @unchecked Sendable {
         complete(.failed(LoadError(why, phase: phase).at(seized.exchange?.response.url ?? original.url)))
     }
 
-    /// Nobody holds the handle any more. What was sent was sent; an answer nobody can read is not read.
-    func drop() {
-        guard sink == nil else { return }
-        // A file without a name goes with its last reference: nobody could ever have it.
-        let isPointless = download.map { $0.options.destination == nil } ?? false
-        if state.withLock({ $0.drop() }) || isPointless { stop(.cancelled) }
+    func addHandle() { state.withLock { $0.addHandle() } }
+
+    /// A handle is gone. With the last one the load ends, wherever it is, unless its events are read.
+    func removeHandle() {
+        // A file without a name goes with its last reference: no reader of events can have it.
+        let needsHandle = download.map { $0.options.destination == nil } ?? false
+        let isAbandoned = state.withLock { $0.removeHandle(needsHandle: needsHandle) }
+        if isAbandoned, sink == nil { stop(.cancelled) }
+    }
+
+    /// A reader of events is gone.
+    func forget(_ listener: EventQueue) {
+        let isAbandoned = state.withLock { $0.forget(listener) }
+        if isAbandoned, sink == nil { stop(.cancelled) }
     }
 
     // MARK: The driver

@@ -31,6 +31,7 @@ package struct UploadTicket: Sendable {
         var kept = Request(url: request.url.withoutUserinfo, method: request.method)
         for field in request.headers where Self.harmless.contains(field.name) { kept.headers.append(field.name, field.value) }
         (kept.idleTimeout, kept.handlesCookies, kept.trafficClass) = (request.idleTimeout, request.handlesCookies, request.trafficClass)
+        kept.contentDecoding = request.contentDecoding
         kept.allowsCellularAccess = request.allowsCellularAccess
         kept.allowsExpensiveNetworkAccess = request.allowsExpensiveNetworkAccess
         kept.allowsConstrainedNetworkAccess = request.allowsConstrainedNetworkAccess
@@ -121,6 +122,7 @@ package struct UploadTicket: Sendable {
         guard Request(url: place).goes(where: request), record.fields.allSatisfy({ $0.count == 2 }), record.length ?? 0 >= 0 else { return nil }
         for field in record.fields { request.headers.append(FieldName(field[0]), field[1]) }
         record.manner.apply(to: &request)
+        request.contentDecoding = .always
         let (source, identity): (Source, UploadIdentity?)
         if record.hasContent {
             guard record.length == Int64(content.count) else { return nil }

@@ -40,5 +40,5 @@ public struct UploadToken: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Without the URL, which is as good as a key: `upload of 1024 bytes at example.org`.
-    public var description: String { "upload of \(length) bytes at \(url.host() ?? "")" }
+    public var description: String { "upload of \(length) bytes at \(url.hostInNormalForm ?? "")" }
 }

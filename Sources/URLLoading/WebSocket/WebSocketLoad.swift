@@ -111,7 +111,7 @@ final class WebSocketLoad: Load, @unchecked Sendable {
             let exchange = try await run()
             do throws(LoadError) { try takeOver(exchange) } catch { throw exchange.failed(error) }
         } catch {
-            state.withLock { $0.failedToOpen(LoadError(stopReason, or: error)) }
+            state.withLock { $0.failedToOpen(LoadError(stopReason, or: error).at(url)) }
         }
         keep(within: Self.rest)
         beginPinging()

@@ -1,3 +1,4 @@
+package import FoundationEssentials
 import Synchronization
 import URLLoadingIO
 public import URLLoadingWire
@@ -34,6 +35,9 @@ public final class WebSocketTask: Sendable, CustomStringConvertible {
     }
 
     deinit { load.stop(.cancelled) }
+
+    /// What was asked for.
+    package var url: URL { load.url }
 
     // MARK: Controls
 

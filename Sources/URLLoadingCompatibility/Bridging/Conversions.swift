@@ -15,6 +15,7 @@ extension Request {
     private static func convert(_ request: URLRequest, _ policy: URLRequest.CachePolicy) -> Result<Request, LoadError> {
         guard let url = request.url else { return .failure(LoadError(.badURL, phase: .preparing, party: .local)) }
         var made = Request(url: url)
+        made.contentDecoding = .always
         if let method = request.httpMethod, method != "GET" { made.method = Method(method) }
         if let fields = request.allHTTPHeaderFields, !fields.isEmpty { made.headers = Headers(fields) }
         if request.httpBodyStream != nil {

@@ -31,6 +31,10 @@ open class StopToken: @unchecked Sendable {
         var others: [PollSlot] = []
     }
 
+    /// When the attempt under way must have succeeded: a moment, `.max` without an attempt or a limit, `.min` once the limit
+    /// is over.
+    private let attemptDeadline = Atomic<Int64>(.max)
+
     /// Whose time its limits are taken from.
     package let clock: LoopClock
 
@@ -48,6 +52,7 @@ open class StopToken: @unchecked Sendable {
 
     package final func check(_ operation: IOFailure.Operation) throws(IOFailure) {
         if let reason = stopReason { throw IOFailure(.stopped(reason), operation) }
+        if attemptDeadline.load(ordering: .relaxed) == .min { throw IOFailure(.attemptTimedOut, operation) }
     }
 
     /// The first reason wins; returns whether it was this one.
@@ -110,6 +115,49 @@ open class StopToken: @unchecked Sendable {
         attached.withLock { $0.first?.awaitsPeer == true || $0.others.contains { $0.awaitsPeer } }
     }
 
+    // MARK: Attempts
+
+    /// Begins an attempt that fails once its limit, in nanoseconds, is over: the waits of this token are woken then, and
+    /// `check` throws. A token has one attempt at a time, which its own task begins and ends.
+    package final func beginAttempt(within limit: Int64) {
+        let (moment, overflows) = clock.now().addingReportingOverflow(limit)
+        guard limit != .max, !overflows else { return }
+        attemptDeadline.store(moment, ordering: .releasing)
+        clock.schedule(AttemptTimer(self, moment), at: moment)
+    }
+
+    /// Ends the attempt.
+    /// - Returns: what is left of its limit, in nanoseconds: 0 if the limit is over, `.max` without one.
+    @discardableResult
+    package final func endAttempt() -> Int64 {
+        switch attemptDeadline.exchange(.max, ordering: .acquiringAndReleasing) {
+        case .max: .max
+        case .min: 0
+        case let moment: max(0, moment - clock.now())
+        }
+    }
+
+    /// Whether an attempt with a limit is under way.
+    package final var isInAttempt: Bool { attemptDeadline.load(ordering: .relaxed) != .max }
+
+    /// What is left of the attempt's limit, in nanoseconds; `nil` without one.
+    package final var attemptTimeLeft: Int64? {
+        switch attemptDeadline.load(ordering: .relaxed) {
+        case .max: nil
+        case .min: 0
+        case let moment: max(0, moment - clock.now())
+        }
+    }
+
+    /// A timer stays in its queue until its moment: the attempt may have ended, or another may have begun.
+    fileprivate final func attemptTimerFired(_ moment: Int64) {
+        guard attemptDeadline.compareExchange(expected: moment, desired: .min, ordering: .acquiringAndReleasing).exchanged
+        else { return }
+        wake()
+    }
+
+    // MARK: Idle time
+
     /// The idle clock runs only while we wait for the peer.
     package final func beginIdle() {
         clock.manual?.beganWaiting(self)
@@ -129,4 +177,17 @@ open class StopToken: @unchecked Sendable {
         guard idleLimit != .max else { return }
         idleDeadline.store(.max, ordering: .relaxed)
     }
+}
+
+/// Ends an attempt at the moment its limit is over. It keeps no token alive.
+private final class AttemptTimer: TimerTarget {
+    private weak let token: StopToken?
+    private let moment: Int64
+
+    init(_ token: StopToken, _ moment: Int64) {
+        self.token = token
+        self.moment = moment
+    }
+
+    func timerFired(now: Int64) { token?.attemptTimerFired(moment) }
 }

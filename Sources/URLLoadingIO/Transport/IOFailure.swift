@@ -9,6 +9,8 @@ package struct IOFailure: Error, Sendable {
     package enum Code: Sendable {
         /// Ended from outside, by the one whose work it was.
         case stopped(StopReason)
+        /// The attempt under way took longer than its limit (`StopToken.beginAttempt`).
+        case attemptTimedOut
         /// The system said no: an errno.
         case system(Int32)
         /// No such host, by an authoritative answer.

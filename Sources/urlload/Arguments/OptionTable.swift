@@ -50,8 +50,8 @@ enum OptionTable {
         },
         OptionRule(.request, "A", "user-agent", "TEXT", "send this User-Agent; empty for none") { $0.userAgent = $1 },
         OptionRule(.request, "I", flag: "head", "ask for the head only, and write it") { $0.asksForHead = true },
-        OptionRule(.request, nil, flag: "compressed", "accept gzip and deflate, write it expanded (default)") { $0.acceptsCompressed = true },
-        OptionRule(.request, nil, flag: "no-compressed", "ask for the body as it is") { $0.acceptsCompressed = false },
+        OptionRule(.request, nil, flag: "compressed", "ask for a compressed body and write it expanded; the default without -o and -O") { $0.acceptsCompressed = true },
+        OptionRule(.request, nil, flag: "no-compressed", "write the body as it was sent; the default with -o and -O") { $0.acceptsCompressed = false },
     ]
 
     private static let redirects: [OptionRule] = [
@@ -79,6 +79,9 @@ enum OptionTable {
     private static let limits: [OptionRule] = [
         OptionRule(.limits, nil, "timeout", "SECONDS", "give up when the server is silent that long, default 60") { (options, text) throws(UsageError) in
             options.idleTimeout = try OptionValue.seconds(text, "--timeout")
+        },
+        OptionRule(.limits, nil, "connect-timeout", "SECONDS", "give up when connecting takes longer: name, proxies and TLS included") { (options, text) throws(UsageError) in
+            options.connectTimeout = try OptionValue.seconds(text, "--connect-timeout")
         },
         OptionRule(.limits, nil, "expect100-timeout", "SECONDS", "how long a body waits for the server's 100") { (options, text) throws(UsageError) in
             options.continueTimeout = try OptionValue.seconds(text, "--expect100-timeout")

@@ -35,12 +35,20 @@ struct Options: Sendable {
     var formFields: [FormField] = []
     var asksForHead = false
     var userAgent: String?
-    var acceptsCompressed = true
+    /// `nil` for what the destination says.
+    var acceptsCompressed: Bool?
+    /// What goes to a terminal or a pipe is read at once; a file keeps the bytes as they were sent.
+    var decodes: Bool {
+        if let acceptsCompressed { return acceptsCompressed }
+        if case .standardOutput = destination { return true }
+        return false
+    }
 
     // The way.
     var followsRedirects = true
     var maximumRedirects: Int?
     var idleTimeout: Duration?
+    var connectTimeout: Duration?
     /// Of a request with `Expect: 100-continue`.
     var continueTimeout: Duration?
     var totalTimeout: Duration?

@@ -20,13 +20,22 @@ enum AddressText {
         return isLocal ? "http" : "https"
     }
 
-    /// The URL without its userinfo: for messages and reports, which end up in logs.
+    /// The URL without its userinfo, its host in normal form: for messages and reports, which end up in logs.
     static func shown(_ url: URL) -> String {
-        let text = url.absoluteString
+        let text = withHostInNormalForm(url)
         guard let colon = text.firstIndex(of: ":"), text[colon...].hasPrefix("://") else { return text }
         let start = text.index(colon, offsetBy: 3)
         let end = text[start...].firstIndex { "/?#".contains($0) } ?? text.endIndex
         guard let at = text[start..<end].lastIndex(of: "@") else { return text }
         return String(text[..<start] + text[text.index(after: at)...])
+    }
+
+    /// An internationalised name as its A-label, and not as the percent escapes that `URL` makes of it.
+    private static func withHostInNormalForm(_ url: URL) -> String {
+        guard let host = url.host(percentEncoded: true), let shown = url.hostInNormalForm, shown != host,
+            var parts = URLComponents(url: url, resolvingAgainstBaseURL: false)
+        else { return url.absoluteString }
+        parts.percentEncodedHost = shown
+        return parts.string ?? url.absoluteString
     }
 }

@@ -7,6 +7,7 @@ extension Configuration {
     init(_ options: Options, _ screen: Screen, _ archiver: HTTPArchiver? = nil) {
         self = .ephemeral
         if let limit = options.idleTimeout { idleTimeout = limit }
+        connectTimeout = options.connectTimeout
         if let limit = options.continueTimeout { continueTimeout = limit }
         if let limit = options.totalTimeout { resourceTimeout = limit }
         if let count = options.maximumConnections { maximumConnectionsPerHost = count }
@@ -14,7 +15,7 @@ extension Configuration {
         ftp = options.ftp
         if let count = options.maximumRedirects { maximumRedirects = count }
         if let agent = options.userAgent { userAgent = agent.isEmpty ? nil : agent } else { userAgent = "urlload/0.1" }
-        if !options.acceptsCompressed { acceptEncoding = nil }
+        if !options.decodes { acceptEncoding = nil }
         if let text = options.rootsText { tls.roots = .pem(text) }
         if let path = options.rootsFile { tls.roots = .file(path) }
         if let version = options.minimumTLS { tls.minimumVersion = version }
@@ -47,6 +48,7 @@ extension Request {
         self.init(
             url: url, method: options.method ?? (options.asksForHead ? .head : options.upload != nil ? .put : body == nil ? .get : .post),
             headers: options.fields, body: body)
+        contentDecoding = options.acceptsCompressed == true ? .always : options.decodes ? .ifOffered : .never
         if form == nil, body != nil, options.upload == nil, !headers.contains(.contentType) {
             headers[.contentType] = "application/x-www-form-urlencoded"
         }

@@ -8,7 +8,7 @@ extension RetryPolicy {
     init?(_ options: Options) {
         guard options.retries > 0 else { return nil }
         self.init(maximumAttempts: options.retries < .max ? options.retries + 1 : .max)
-        reasons = [.idleTimeout, .lookupFailed, .hostNotFound]
+        reasons = [.idleTimeout, .connectTimeout, .lookupFailed, .hostNotFound]
         if options.retriesRefused { reasons.insert(.connectionRefused) }
         statuses = Self.transientStatuses
         includesNonIdempotent = true

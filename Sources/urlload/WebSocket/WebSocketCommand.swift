@@ -39,7 +39,7 @@ enum WebSocketCommand {
         var configuration = Configuration(options, screen)
         do throws(LoadError) {
             try options.trust.apply(try await options.trust.identity(), to: &configuration.tls)
-        } catch { return tell(error) }
+        } catch { return tell(error, url) }
         return await talk(Request(url: url, headers: options.fields), own, Session(configuration))
     }
 
@@ -89,16 +89,17 @@ enum WebSocketCommand {
             return error.code
         } catch {
             guard Signals.exitCode == nil, let error = error as? LoadError else { return .interrupted }
-            return tell(error)
+            return tell(error, socket.url)
         }
         // Its close is waited for.
         let ending = await socket.ended()
-        return ending.error.map(tell) ?? .done
+        return ending.error.map { tell($0, socket.url) } ?? .done
     }
 
-    private static func tell(_ error: LoadError) -> ExitCode {
-        let words = ErrorWords.sentence(error.reason).map { "\($0): \(error.detail ?? "")" } ?? "\(error)"
-        try? FileDescriptor.standardError.write("urlload: \(words)\n")
+    private static func tell(_ error: LoadError, _ url: URL) -> ExitCode {
+        let sentence = ErrorWords.sentence(error.reason)
+        let words = sentence.map { [$0, error.detail].compactMap { $0 }.joined(separator: ": ") } ?? "\(error)"
+        try? FileDescriptor.standardError.write("urlload: \(AddressText.shown(url)): \(words)\n")
         return ExitCode(error)
     }
 

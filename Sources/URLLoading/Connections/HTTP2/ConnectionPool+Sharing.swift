@@ -77,11 +77,14 @@ extension ConnectionPool {
         _ route: Route, _ control: LoadControl, fresh: Bool, over access: NetworkAccess, _ record: TransactionRecord?
     ) async throws(LoadError) -> LeasedConnection? {
         do throws(LoadError) {
-            var addresses: [SocketAddress]?
+            var addresses: FoundAddresses?
             if !fresh, mayCoalesce(route) {
-                let found = try await connector.allowedAddresses(of: route.origin, control, access, record)
+                var time = ConnectTime(control)
+                let found = try await control.connecting(&time) { () throws(LoadError) in
+                    try await connector.allowedAddresses(of: route.origin, control, access, record)
+                }
                 if let other = coalesce(route, found) { return .shared(other) }
-                addresses = found
+                addresses = FoundAddresses(addresses: found, time: time)
             }
             let leased = try await leaseOwn(route, control, fresh: fresh, over: access, record, isFirst: true, at: addresses)
             switch leased {
