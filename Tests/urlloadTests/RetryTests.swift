@@ -20,7 +20,7 @@ struct RetryTests {
         let policy = try #require(try policy("--retry", "3"))
         #expect(policy.maximumAttempts == 4)
         #expect(policy.statuses == RetryPolicy.transientStatuses)
-        #expect(policy.reasons == [.idleTimeout, .lookupFailed, .hostNotFound])
+        #expect(policy.reasons == [.idleTimeout, .connectTimeout, .lookupFailed, .hostNotFound])
         #expect(policy.includesNonIdempotent)
         #expect(policy.backOff == .exponential(base: .seconds(1), cap: .seconds(600)))
         #expect(policy.maximumDuration == nil && policy.maximumRetryAfter == .seconds(600))

@@ -33,8 +33,8 @@ extension LoadControl {
         _ decision: Decision<Question, Answer>, _ question: Question
     ) async throws(LoadError) -> Answer {
         let asker = self.asker
-        let timeLeft = endAttempt()
-        defer { beginAttempt(within: timeLeft) }
+        let paused = pauseAttempt()
+        defer { continueAttempt(paused) }
         let ending = await Interruption.run(self, within: decision.deadline) { () -> Result<Answer, any Error> in
             do {
                 guard let asker else { return .success(try await decision.decide(question)) }

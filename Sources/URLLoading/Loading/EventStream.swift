@@ -52,7 +52,7 @@ struct EventStream: Sendable {
         return nil
     }
 
-    /// Ends its load when it goes. A handle alone would not: what is read ahead may be silence, for ever.
+    /// Ends its load with the iteration, whatever else holds the body.
     private final class Connection: Sendable {
         private let task: LoadTask<Data>
         init(_ task: LoadTask<Data>) { self.task = task }

@@ -32,7 +32,7 @@ open class StopToken: @unchecked Sendable {
     }
 
     /// When the attempt under way must have succeeded: a moment, `.max` without an attempt or a limit, `.min` once the limit
-    /// is over.
+    /// is over. While the limit stands still, what is left of it as a negative number.
     private let attemptDeadline = Atomic<Int64>(.max)
 
     /// Whose time its limits are taken from.
@@ -130,11 +130,33 @@ open class StopToken: @unchecked Sendable {
     /// - Returns: what is left of its limit, in nanoseconds: 0 if the limit is over, `.max` without one.
     @discardableResult
     package final func endAttempt() -> Int64 {
-        switch attemptDeadline.exchange(.max, ordering: .acquiringAndReleasing) {
+        timeLeft(attemptDeadline.exchange(.max, ordering: .acquiringAndReleasing))
+    }
+
+    private func timeLeft(_ deadline: Int64) -> Int64 {
+        switch deadline {
         case .max: .max
         case .min: 0
-        case let moment: max(0, moment - clock.now())
+        case ..<0: -deadline
+        default: max(0, deadline - clock.now())
         }
+    }
+
+    /// From now on the attempt's limit stands still.
+    /// - Returns: what ``continueAttempt(_:)`` goes on with; `nil` if no limit runs.
+    package final func pauseAttempt() -> Int64? {
+        let moment = attemptDeadline.load(ordering: .acquiring)
+        guard moment > 0, moment != .max else { return nil }
+        let paused = -max(1, moment - clock.now())
+        return attemptDeadline.compareExchange(expected: moment, desired: paused, ordering: .acquiringAndReleasing).exchanged ? paused : nil
+    }
+
+    /// The limit runs again, unless its attempt has ended meanwhile.
+    package final func continueAttempt(_ paused: Int64?) {
+        guard let paused else { return }
+        let moment = clock.now() - paused
+        guard attemptDeadline.compareExchange(expected: paused, desired: moment, ordering: .acquiringAndReleasing).exchanged else { return }
+        clock.schedule(AttemptTimer(self, moment), at: moment)
     }
 
     /// Whether an attempt with a limit is under way.
@@ -142,11 +164,8 @@ open class StopToken: @unchecked Sendable {
 
     /// What is left of the attempt's limit, in nanoseconds; `nil` without one.
     package final var attemptTimeLeft: Int64? {
-        switch attemptDeadline.load(ordering: .relaxed) {
-        case .max: nil
-        case .min: 0
-        case let moment: max(0, moment - clock.now())
-        }
+        let left = timeLeft(attemptDeadline.load(ordering: .relaxed))
+        return left == .max ? nil : left
     }
 
     /// A timer stays in its queue until its moment: the attempt may have ended, or another may have begun.

@@ -1,6 +1,7 @@
 // From what was typed to a URL.
 
 import FoundationEssentials
+import URLLoading
 
 enum AddressText {
     /// A URL without a scheme gets https; one of this machine, where certificates are rare, http.

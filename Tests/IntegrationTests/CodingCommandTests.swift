@@ -1,0 +1,57 @@
+import Foundation
+import Testing
+import URLLoading
+import URLLoadingTesting
+import URLLoadingWire
+
+/// What `urlload` keeps of a coded body, and how it ends when it cannot connect.
+@Suite(.timeLimit(.minutes(4)))
+struct CodingCommandTests {
+    /// `printf 'what is in it' | gzip -n`
+    private static let coded: [UInt8] = [
+        0x1F, 0x8B, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x03, 0x2B, 0xCF, 0x48, 0x2C, 0x51, 0xC8, 0x2C, 0x56, 0xC8, 0xCC, 0x53,
+        0xC8, 0x2C, 0x01, 0x00, 0x26, 0x0A, 0xED, 0x8B, 0x0D, 0x00, 0x00, 0x00,
+    ]
+    private static let text = Array("what is in it".utf8)
+
+    @Test("a file keeps the bytes as they were sent, unless --compressed")
+    func files() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/a") { _ in .ok(.bytes(Self.coded), headers: [.contentEncoding: "gzip"]) }
+            let target = origin.url("/a").absoluteString
+            for (options, decodes) in [(["-o", "a"], false), (["-O"], false), (["-C", "-o", "a"], false), (["--compressed", "-O"], true), (["-C", "--compressed", "-O"], true)] {
+                let folder = try TemporaryFolder()
+                let result = try await Running.urlload(options + [target], in: folder)
+                #expect(result.code == 0, "\(result.errors)")
+                let content = try folder.bytes("a")
+                #expect(content == (decodes ? Self.text : Self.coded), "\(options)")
+            }
+            let shown = try await Running.urlload([target])
+            #expect(shown.output == Self.text)
+            let raw = try await Running.urlload(["--no-compressed", target])
+            #expect(raw.output == Self.coded)
+        }
+    }
+
+    @Test("--connect-timeout ends an attempt with exit code 28 and a sentence")
+    func connectTimeout() async throws {
+        let authority = try TestCertificateAuthority(commonName: "Test root")
+        try await withTestOrigin(.init(tls: .init(try authority.issue()))) { origin in
+            origin.inject(.init(.handshake, .stall))
+            let result = try await Running.urlload(["--connect-timeout", "0.2", origin.url().absoluteString])
+            #expect(result.code == 28)
+            #expect(result.errors.contains("connecting took longer than --connect-timeout (connectTimeout, securing): no connection within 0.2 seconds"))
+            #expect(result.errors.contains(origin.url().absoluteString))
+        }
+    }
+
+    @Test("what ends a WebSocket is told with its URL")
+    func webSocket() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .status(.forbidden) }
+            let target = "ws://\(origin.url().host() ?? ""):\(origin.port)/"
+            let result = try await Running.urlload(["ws", target])
+            #expect(result.errors.contains("urlload: \(target): the server opened no WebSocket: 403"), "\(result.errors)")
+        }
+    }
+}

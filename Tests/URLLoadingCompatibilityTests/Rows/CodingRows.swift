@@ -1,0 +1,161 @@
+import Foundation
+import Testing
+import URLLoadingCompatibility
+import URLLoadingTesting
+import URLLoadingWire
+
+/// A known content coding is undone on every way by which a body reaches a program, whatever the program asked for.
+@Suite(.timeLimit(.minutes(4)))
+struct CodingRows {
+    /// `printf 'what is in it' | gzip -n`
+    private static let coded = OldDelegateTableRows.packed
+    private static let text = Data("what is in it".utf8)
+
+    enum Asking: CaseIterable, Sendable {
+        /// The session's default.
+        case byDefault
+        case inTheRequest, inTheConfiguration
+
+        var configuration: URLSessionConfiguration {
+            let configuration = URLSessionConfiguration.ephemeral
+            if self == .inTheConfiguration { configuration.httpAdditionalHeaders = ["Accept-Encoding": "br;q=1.0, gzip;q=0.9"] }
+            return configuration
+        }
+
+        func request(_ url: URL) -> URLRequest {
+            var request = URLRequest(url: url)
+            if self == .inTheRequest { request.setValue("gzip", forHTTPHeaderField: "Accept-Encoding") }
+            return request
+        }
+    }
+
+    enum Way: CaseIterable, Sendable {
+        case data, bytes, upload, download, handler, uploadHandler, downloadHandler, delegate, turned
+        case connection, oldDownload
+    }
+
+    private static func serve(_ origin: TestOrigin, _ fields: Headers = [:]) {
+        origin.route("/") { request in
+            var headers: Headers = [.contentEncoding: "gzip", .contentType: "text/plain"]
+            for field in fields { headers[field.name] = field.value }
+            guard request.headers[.range] == "bytes=2-5" else { return .ok(.bytes(coded), headers: headers) }
+            headers[.contentRange] = "bytes 2-5/\(coded.count)"
+            return .status(.partialContent, headers: headers, body: .bytes(Array(coded[2...5])))
+        }
+    }
+
+    private static func get(_ way: Way, _ request: URLRequest, _ configuration: URLSessionConfiguration) async throws -> Data {
+        let session = URLSession(configuration: configuration)
+        defer { session.finishTasksAndInvalidate() }
+        switch way {
+        case .data: return try await session.data(for: request).0
+        case .upload: return try await session.upload(for: request, from: Data()).0
+        case .bytes:
+            var all = Data()
+            for try await byte in try await session.bytes(for: request).0 { all.append(byte) }
+            return all
+        case .download:
+            let file = try await session.download(for: request).0
+            defer { try? FileManager.default.removeItem(at: file) }
+            return try Data(contentsOf: file)
+        case .handler:
+            return try await withCheckedThrowingContinuation { continuation in
+                session.dataTask(with: request) { data, _, error in continuation.resume(with: data.map { .success($0) } ?? .failure(error!)) }.resume()
+            }
+        case .uploadHandler:
+            return try await withCheckedThrowingContinuation { continuation in
+                session.uploadTask(with: request, from: Data()) { data, _, error in
+                    continuation.resume(with: data.map { .success($0) } ?? .failure(error!))
+                }.resume()
+            }
+        case .downloadHandler:
+            return try await withCheckedThrowingContinuation { continuation in
+                session.downloadTask(with: request) { file, _, error in
+                    continuation.resume(with: Result { if let error { throw error } else { try Data(contentsOf: file!) } })
+                }.resume()
+            }
+        case .delegate:
+            let recorder = Recorder()
+            let own = recorder.session { $0.httpAdditionalHeaders = configuration.httpAdditionalHeaders }
+            let task = own.dataTask(with: request)
+            task.resume()
+            await recorder.completed.reaches(1)
+            await recorder.expectOrder(own)
+            return recorder.record(task).data
+        case .turned:
+            let recorder = Recorder(), content = Box<Data>()
+            recorder.onResponse = { $2(.becomeDownload) }
+            recorder.onFile = { content.add((try? Data(contentsOf: $1)) ?? Data()) }
+            let own = recorder.session { $0.httpAdditionalHeaders = configuration.httpAdditionalHeaders }
+            own.dataTask(with: request).resume()
+            await recorder.completed.reaches(1)
+            await recorder.expectOrder(own)
+            return content.all.first ?? Data()
+        case .connection:
+            return try await withCheckedThrowingContinuation { continuation in
+                NSURLConnection.sendAsynchronousRequest(request, queue: OperationQueue()) { _, data, error in
+                    continuation.resume(with: data.map { .success($0) } ?? .failure(error!))
+                }
+            }
+        case .oldDownload:
+            let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            defer { try? FileManager.default.removeItem(at: folder) }
+            let delegate = ConnectionRows.Downloader(folder)
+            Thread.detachNewThread {
+                _ = NSURLDownload(request: request, delegate: delegate)
+                while delegate.done.value == 0 {
+                    if !RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 0.01)) { Thread.sleep(forTimeInterval: 0.001) }
+                }
+            }
+            await delegate.done.reaches(1)
+            let name = try FileManager.default.contentsOfDirectory(atPath: folder.path).first ?? ""
+            return try Data(contentsOf: folder.appendingPathComponent(name))
+        }
+    }
+
+    @Test("a coded body is decoded, whoever named Accept-Encoding", arguments: Way.allCases, Asking.allCases)
+    func decoded(_ way: Way, _ asking: Asking) async throws {
+        try await withTestOrigin { origin in
+            Self.serve(origin)
+            let data = try await Self.get(way, asking.request(origin.url()), asking.configuration)
+            #expect(data == Self.text)
+        }
+    }
+
+    @Test("a part that answers a Range stays as it is, and a whole that comes in its place is decoded", arguments: [Way.data, .bytes, .delegate, .download])
+    func ranges(_ way: Way) async throws {
+        try await withTestOrigin { origin in
+            Self.serve(origin)
+            var request = URLRequest(url: origin.url())
+            request.setValue("bytes=2-5", forHTTPHeaderField: "Range")
+            let part = try await Self.get(way, request, .ephemeral)
+            #expect(part == Data(Self.coded[2...5]))
+            request.setValue("bytes=900-", forHTTPHeaderField: "Range")
+            let whole = try await Self.get(way, request, .ephemeral)
+            #expect(whole == Self.text)
+        }
+    }
+
+    @Test("a coding that is not known is left on")
+    func unknown() async throws {
+        try await withTestOrigin { origin in
+            Self.serve(origin, [.contentEncoding: "aws-chunked"])
+            let data = try await Self.get(.data, Asking.inTheRequest.request(origin.url()), .ephemeral)
+            #expect(data == Data(Self.coded))
+        }
+    }
+
+    @Test("a stored response serves decoded, whoever named Accept-Encoding")
+    func stored() async throws {
+        try await withTestOrigin { origin in
+            Self.serve(origin, [.cacheControl: "max-age=60"])
+            let configuration = URLSessionConfiguration.ephemeral
+            for asking in [Asking.inTheRequest, .byDefault, .inTheRequest] {
+                let data = try await Self.get(.data, asking.request(origin.url()), configuration)
+                #expect(data == Self.text)
+            }
+            #expect(origin.counts.requests == 1)
+        }
+    }
+}

@@ -1,0 +1,202 @@
+import FoundationEssentials
+import Testing
+@testable import URLLoading
+import URLLoadingTesting
+import URLLoadingWire
+
+/// What becomes of content codings on each way by which a body reaches a program.
+@Suite(.timeLimit(.minutes(4)))
+struct CodingRows {
+    static let text = Array("data: one\ndata: two\n\n".utf8)
+    static let coded = Compressed.gzip(text)
+
+    /// An origin that codes every body, whatever was asked for.
+    static func with(
+        _ headers: Headers = [:], _ change: (inout Configuration) -> Void = { _ in },
+        _ use: (TestOrigin, Session) async throws -> Void
+    ) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { request in
+                var fields: Headers = [.contentEncoding: "gzip", .contentType: "text/event-stream", .etag: "\"1\"", "Accept-Ranges": "bytes"]
+                for field in headers { fields[field.name] = field.value }
+                guard request.headers[.range] == "bytes=2-5" else { return .ok(.bytes(coded), headers: fields) }
+                fields[.contentRange] = "bytes 2-5/\(coded.count)"
+                return .status(.partialContent, headers: fields, body: .bytes(Array(coded[2...5])))
+            }
+            var configuration = Configuration.ephemeral
+            change(&configuration)
+            let session = Session(configuration)
+            try await use(origin, session)
+            await expectEmpty(session)
+        }
+    }
+
+    enum Way: String, CaseIterable, Sendable {
+        case data, load, bytes, lines, value, body, upload, becomeDownload
+
+        func get(_ session: Session, _ request: Request) async throws -> [UInt8] {
+            switch self {
+            case .data: return [UInt8](try await session.data(for: request).0)
+            case .upload: return [UInt8](try await session.upload(request, from: .data(Data())).0)
+            case .load: return [UInt8](try await session.load(request) { _, body in try await body.collect(upTo: 1 << 20) })
+            case .bytes:
+                return try await session.load(request) { _, body in
+                    var all: [UInt8] = []
+                    for try await byte in body.bytes { all.append(byte) }
+                    return all
+                }
+            case .lines:
+                let lines = try await session.load(request) { _, body in
+                    var all: [String] = []
+                    for try await line in body.lines { all.append(line) }
+                    return all
+                }
+                return lines.flatMap { Array($0.utf8) + [10] }
+            case .value:
+                let task = session.dataTask(request)
+                task.resume()
+                return [UInt8](try await task.value)
+            case .body:
+                let task = session.dataTask(request)
+                task.resume()
+                var all: [UInt8] = []
+                for try await chunk in try await task.body { all += [UInt8](chunk) }
+                return all
+            case .becomeDownload:
+                var decisions = Decisions()
+                decisions.response = Decision { _ in .becomeDownload(DownloadOptions()) }
+                let task = session.dataTask(request, decisions: decisions)
+                let events = task.events
+                task.resume()
+                for await event in events {
+                    guard case .becameDownload(let download) = event else { continue }
+                    let file = try await download.value
+                    #expect(download.resumeToken == nil)
+                    return [UInt8](try file.content(upTo: 1 << 20))
+                }
+                return []
+            }
+        }
+    }
+
+    @Test("a body whose coding the session asked for is decoded on every way, and on every way raw if the caller asked", arguments: Way.allCases)
+    func ways(_ way: Way) async throws {
+        try await Self.with { origin, session in
+            try await expect({ try await way.get(session, Request(url: origin.url())) }, Self.text)
+            guard way != .lines else { return }
+            let own = Request(url: origin.url(), headers: [.acceptEncoding: "gzip"])
+            try await expect({ try await way.get(session, own) }, Self.coded)
+        }
+    }
+
+    @Test("server-sent events are read from a coded body")
+    func events() async throws {
+        try await Self.with { origin, session in
+            var reconnection = ServerSentEvents.Reconnection()
+            reconnection.attempts = 0
+            var heard: [String] = []
+            for try await event in session.events(for: Request(url: origin.url()), reconnection: reconnection) { heard.append(event.data) }
+            #expect(heard == ["one\ntwo"])
+        }
+    }
+
+    @Test("a download that is coded although it asked for no coding is decoded, and gives no token")
+    func downloads() async throws {
+        try await Self.with { origin, session in
+            try await session.download(Request(url: origin.url())) { file in
+                let content = try file.content(upTo: 1 << 20)
+                #expect([UInt8](content) == Self.text)
+            }
+            #expect(origin.requests.last?.headers[.acceptEncoding] == "identity")
+            let explicit = Request(url: origin.url(), headers: [.acceptEncoding: "identity"])
+            try await session.download(explicit) { file in
+                let content = try file.content(upTo: 1 << 20)
+                #expect([UInt8](content) == Self.text)
+            }
+            // Who asks for a coding gets it.
+            let coded = Request(url: origin.url(), headers: [.acceptEncoding: "gzip"])
+            try await session.download(coded) { file in
+                let content = try file.content(upTo: 1 << 20)
+                #expect([UInt8](content) == Self.coded)
+            }
+        }
+    }
+
+    @Test("an interrupted download whose body is decoded gives no token")
+    func noToken() async throws {
+        try await withTestOrigin { origin in
+            let long = Compressed.gzip([UInt8](repeating: 65, count: 500_000))
+            origin.route("/", faults: [.init(.responseBody(after: 200_000), .stall)]) { _ in
+                .ok(.bytes(long), headers: [.contentEncoding: "gzip", .etag: "\"1\""])
+            }
+            let session = Session(.ephemeral)
+            let task = session.downloadTask(Request(url: origin.url()))
+            task.resume()
+            while task.snapshot.received < 100_000 { await pause() }
+            #expect(task.resumeToken == nil)
+            #expect(await task.cancelProducingResumeToken() == nil)
+            await expectEmpty(session)
+        }
+    }
+
+    @Test("a part of a coded body stays as it is, the whole that comes in its place is decoded in a download")
+    func ranges() async throws {
+        try await Self.with { origin, session in
+            var request = Request(url: origin.url(), headers: [.range: "bytes=2-5"])
+            try await session.download(request) { file in
+                let content = try file.content(upTo: 100)
+                #expect([UInt8](content) == Array(Self.coded[2...5]))
+            }
+            request.headers[.range] = "bytes=9999-"
+            try await session.download(request) { file in
+                let content = try file.content(upTo: 100)
+                #expect([UInt8](content) == Self.text)
+            }
+            let data = try await session.data(for: request).0
+            #expect([UInt8](data) == Self.coded)
+        }
+    }
+
+    @Test("an entry of the cache serves the loads that want it as it is stored, and no others")
+    func cached() async throws {
+        try await Self.with([.cacheControl: "max-age=60"]) { origin, session in
+            let url = origin.url()
+            func get(_ decoding: Request.ContentDecoding, _ headers: Headers = [:]) async throws -> [UInt8] {
+                var request = Request(url: url, headers: headers)
+                request.contentDecoding = decoding
+                return [UInt8](try await session.data(for: request).0)
+            }
+            try await expect({ try await get(.always, [.acceptEncoding: "gzip"]) }, Self.text)
+            try await expect({ try await get(.always) }, Self.text)
+            try await expect({ try await get(.ifOffered) }, Self.text)
+            #expect(origin.counts.requests == 1)
+            try await expect({ try await get(.never) }, Self.coded)
+            #expect(origin.counts.requests == 2)
+            try await expect({ try await get(.ifOffered, [.acceptEncoding: "gzip"]) }, Self.coded)
+            #expect(origin.counts.requests == 2)
+            // Of what is stored as it was sent there are parts.
+            try await expect({ try await get(.always, [.range: "bytes=2-5"]) }, Array(Self.coded[2...5]))
+            #expect(origin.counts.requests == 2)
+            try await expect({ try await get(.always) }, Self.text)
+            #expect(origin.counts.requests == 3)
+        }
+    }
+
+    /// Answers with a coded body.
+    private struct Coder: ProtocolHandler {
+        func canHandle(_ request: Request) -> Bool { request.url.scheme == "coded" }
+        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+            var head = HTTPHead(status: .ok)
+            head.headers[.contentEncoding] = "gzip"
+            return .response(Response(url: request.url, http: head), data: Data(CodingRows.coded))
+        }
+    }
+
+    @Test("what a handler answers is passed on as it is")
+    func handled() async throws {
+        try await withSession({ var c = Configuration.ephemeral; c.handlers = [Coder()]; return c }()) { session in
+            let data = try await session.data(from: try url("coded:x")).0
+            #expect([UInt8](data) == Self.coded)
+        }
+    }
+}

@@ -1,0 +1,424 @@
+import FoundationEssentials
+import Synchronization
+import Testing
+@testable import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// The connect timeout: what it covers, what it does not, and what can be done after it.
+@Suite(.timeLimit(.minutes(4)))
+struct ConnectTimeoutRows {
+    static let limit = Duration.seconds(5)
+
+    static func configuration(_ clock: ManualClock, _ change: (inout Configuration) -> Void = { _ in }) -> Configuration {
+        var configuration = Configuration.ephemeral
+        configuration.use(clock)
+        configuration.connectTimeout = limit
+        configuration.proxies = .none
+        change(&configuration)
+        return configuration
+    }
+
+    /// The attempt goes on until the last nanosecond of its limit, and ends with it.
+    static func expectTimeout(
+        _ clock: ManualClock, _ session: Session, _ phase: LoadError.Phase, at limit: Duration = limit,
+        when isWaiting: () async throws -> Void = {}, sourceLocation: SourceLocation = #_sourceLocation,
+        _ load: @escaping @Sendable (Session) async throws -> Void
+    ) async throws -> LoadError? {
+        let ended = Flag()
+        let running = Task {
+            defer { ended.raise() }
+            return await failure(.connectTimeout, .system, phase, sourceLocation: sourceLocation) { try await load(session) }
+        }
+        try await isWaiting()
+        try await clock.untilWaiting()
+        clock.advance(by: limit - .nanoseconds(1))
+        try await clock.untilWaiting()
+        #expect(!ended.isUp, sourceLocation: sourceLocation)
+        clock.advance(by: .nanoseconds(1))
+        let error = await running.value
+        #expect(error?.code == -1001, sourceLocation: sourceLocation)
+        await expectEmpty(session, sourceLocation: sourceLocation)
+        return error
+    }
+
+    // MARK: What it covers
+
+    @Test("a name look-up that does not answer ends with the connect timeout")
+    func resolving() async throws {
+        let clock = ManualClock(), isAsked = Flag(), mayAnswer = Flag()
+        let session = Session(Self.configuration(clock) {
+            $0.resolver = SystemResolver(threads: BlockingThreads(limit: 1)) { _ in
+                isAsked.raise()
+                mayAnswer.waitBlocking()
+                return .success([.ipv4((127, 0, 0, 1), port: 0)])
+            }
+        })
+        let address = try url("http://slow.example/")
+        let error = try await Self.expectTimeout(clock, session, .resolving, when: { await isAsked.wait() }) { session in
+            _ = try await session.data(from: address)
+        }
+        mayAnswer.raise()
+        #expect(error?.url == address)
+        #expect(error.map { "\($0)" } == "connectTimeout (resolving, slow.example): no connection within 5.0 seconds")
+    }
+
+    @Test("a resolver of the caller's that does not answer ends with the connect timeout")
+    func resolvingByTheCaller() async throws {
+        let clock = ManualClock(), isAsked = Latch()
+        let session = Session(Self.configuration(clock) {
+            $0.nameResolver = NameResolver { _ in
+                isAsked.open()
+                try await Task.sleep(for: .seconds(3600))
+                return []
+            }
+        })
+        let loading = Task { await failure(.connectTimeout, .system, .resolving) { try await session.data(from: try url("http://slow.example/")) } }
+        await isAsked.wait()
+        clock.advance(by: Self.limit)
+        #expect(await loading.value?.url?.host() == "slow.example")
+        await expectEmpty(session)
+    }
+
+    @Test("an address that does not answer ends with the connect timeout, and so do several together", arguments: [false, true])
+    func connecting(_ hasTwoAddresses: Bool) async throws {
+        let clock = ManualClock(), host = try await FullHost()
+        defer { host.close() }
+        let other = hasTwoAddresses ? try await FullHost((127, 0, 0, 2), port: host.port) : nil
+        defer { other?.close() }
+        let addresses: [SocketAddress] = [.ipv4((127, 0, 0, 1), port: 0)] + (hasTwoAddresses ? [.ipv4((127, 0, 0, 2), port: 0)] : [])
+        let session = Session(Self.configuration(clock) { $0.resolver = RecordingResolver(.success(addresses)) })
+        let address = try url("http://silent.example:\(host.port)/")
+        _ = try await Self.expectTimeout(clock, session, .connecting) { session in _ = try await session.data(from: address) }
+    }
+
+    enum Client: CaseIterable, Sendable {
+        case http1, http2, webSocket, stream, ftps
+
+        func connect(_ session: Session, _ port: UInt16) async throws {
+            switch self {
+            case .http1, .http2: _ = try await session.data(from: try url("https://127.0.0.1:\(port)/"))
+            case .ftps: _ = try await session.data(from: try url("ftps://127.0.0.1:\(port)/a"))
+            case .webSocket:
+                let socket = session.webSocketTask(try url("wss://127.0.0.1:\(port)/"))
+                socket.resume()
+                _ = try await socket.opened
+            case .stream:
+                let stream = session.streamTask(host: "127.0.0.1", port: Int(port), secure: true)
+                stream.resume()
+                if let error = await stream.ended() { throw error }
+            }
+        }
+    }
+
+    @Test("a TLS handshake that is not answered ends with the connect timeout", arguments: Client.allCases)
+    func securing(_ client: Client) async throws {
+        let clock = ManualClock(), host = try SilentHost()
+        defer { host.close() }
+        let session = Session(Self.configuration(clock) { if client == .http2 { $0.httpVersions = .http2PriorKnowledge } })
+        let error = try await Self.expectTimeout(clock, session, .securing, when: { try await host.hears() }) { [port = host.port] session in
+            try await client.connect(session, port)
+        }
+        #expect(error?.url?.port == Int(host.port))
+    }
+
+    @Test("TLS that begins later on a stream ends with the connect timeout")
+    func startingTLS() async throws {
+        let clock = ManualClock(), host = try SilentHost()
+        defer { host.close() }
+        let session = Session(Self.configuration(clock))
+        let stream = session.streamTask(host: "127.0.0.1", port: Int(host.port))
+        stream.resume()
+        try await host.connects()
+        try await stream.connected()
+        let securing = Task { await failure(.connectTimeout, .system, .securing) { try await stream.startSecureConnection() } }
+        try await clock.untilWaiting()
+        clock.advance(by: Self.limit)
+        #expect(await securing.value?.url == URL(string: "tcp://127.0.0.1:\(host.port)"))
+        #expect(await stream.ended()?.reason == .connectTimeout)
+        await expectEmpty(session)
+    }
+
+    @Test("a tunnel that a proxy does not open ends with the connect timeout, which names the proxy", arguments: [
+        TestProxy.Configuration.Kind.http, .socks,
+    ])
+    func tunnelling(_ kind: TestProxy.Configuration.Kind) async throws {
+        try await withTestProxy(.init(kind, fault: .stall(.greeting))) { proxy in
+            let clock = ManualClock(), way = try proxy.address()
+            let session = Session(Self.configuration(clock) { $0.proxies = .fixed([way]) })
+            let error = try await Self.expectTimeout(clock, session, .connecting, when: { try await proxy.untilStalled() }) { session in
+                _ = try await session.data(from: try url("https://origin.test/"))
+            }
+            #expect(error?.proxyFailure?.proxy == way)
+            #expect(error?.detail?.hasSuffix("no connection within 5.0 seconds") == true)
+        }
+    }
+
+    @Test("the stages share one limit")
+    func stagesTogether() async throws {
+        let clock = ManualClock(), host = try SilentHost(), isAsked = Latch(), mayAnswer = Latch()
+        defer { host.close() }
+        let session = Session(Self.configuration(clock) {
+            $0.nameResolver = NameResolver { _ in
+                isAsked.open()
+                await mayAnswer.wait()
+                return ["127.0.0.1"]
+            }
+        })
+        let address = try url("https://slow.example:\(host.port)/")
+        _ = try await Self.expectTimeout(clock, session, .securing, at: .seconds(2), when: {
+            await isAsked.wait()
+            clock.advance(by: .seconds(3))
+            mayAnswer.open()
+            try await host.hears()
+        }) { session in _ = try await session.data(from: address) }
+    }
+
+    @Test("a request's own connect timeout goes before that of its session")
+    func ofARequest() async throws {
+        let clock = ManualClock(), host = try SilentHost()
+        defer { host.close() }
+        let session = Session(Self.configuration(clock) { $0.connectTimeout = nil })
+        var request = Request(url: try url("https://127.0.0.1:\(host.port)/"))
+        request.connectTimeout = .seconds(2)
+        _ = try await Self.expectTimeout(clock, session, .securing, at: .seconds(2), when: { try await host.hears() }) { [request] session in
+            _ = try await session.data(for: request)
+        }
+    }
+
+    @Test("an FTP server that does not greet, or let in, ends with the connect timeout", arguments: ["", "USER", "PASS"])
+    func ftpLogin(_ verb: String) async throws {
+        try await withFTPTestServer { server in
+            server.put("a", Data("0123456789".utf8))
+            server.inject(.stall(at: verb))
+            let clock = ManualClock()
+            let session = Session(Self.configuration(clock))
+            let address = server.url("/a")
+            _ = try await Self.expectTimeout(clock, session, .connecting) { session in _ = try await session.data(from: address) }
+        }
+    }
+
+    @Test("an FTP data connection that cannot be made ends with the connect timeout")
+    func ftpData() async throws {
+        let host = try await FullHost()
+        defer { host.close() }
+        try await withFTPTestServer { server in
+            server.put("a", Data("0123456789".utf8))
+            let clock = ManualClock(), dialled = Atomic<Int>(0), isDialled = Flag()
+            let port = try #require(server.url("/").port)
+            let session = Session(Self.configuration(clock) {
+                $0.dial = { [full = host.port] _, token in
+                    let isData = dialled.add(1, ordering: .relaxed).oldValue == 1
+                    if isData { isDialled.raise() }
+                    return try await SocketTransport.connect(to: .ipv4((127, 0, 0, 1), port: isData ? full : UInt16(port)), token)
+                }
+            })
+            let address = server.url("/a")
+            _ = try await Self.expectTimeout(clock, session, .connecting, when: { await isDialled.wait() }) { session in
+                _ = try await session.data(from: address)
+            }
+        }
+    }
+
+    // MARK: What it does not cover
+
+    @Test("without a connect timeout the idle timeout holds while connecting")
+    func byDefault() async throws {
+        let clock = ManualClock(), host = try SilentHost()
+        defer { host.close() }
+        let session = Session(Self.configuration(clock) { $0.connectTimeout = nil })
+        #expect(Configuration.default.connectTimeout == nil)
+        let loading = RunningLoad(session, Request(url: try url("https://127.0.0.1:\(host.port)/")))
+        try await host.hears()
+        try await clock.untilWaiting()
+        clock.advance(by: .seconds(60))
+        #expect(await loading.reason == .idleTimeout)
+        await expectEmpty(session)
+    }
+
+    @Test("the connect timeout ends no load that waits for one of its host's connections, or for its answer")
+    func waitingForAConnection() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/", faults: [.init(.requestHead, .stall)]) { _ in .ok("here") }
+            let clock = ManualClock()
+            let session = Session(Self.configuration(clock) { $0.maximumConnectionsPerHost = 1 })
+            let first = RunningLoad(session, Request(url: origin.url()))
+            try await origin.wait { $0.stalled == 1 }
+            let second = RunningLoad(session, Request(url: origin.url()))
+            while !session.connectionsDescription.hasSuffix("1 waiting") { await pause() }
+            try await clock.untilWaiting()
+            clock.advance(by: .seconds(50))
+            for load in [first, second] { await Self.expectAnswer(load, origin) }
+            await expectEmpty(session)
+        }
+    }
+
+    /// Lets the origin go on until the load has its answer.
+    private static func expectAnswer(_ load: RunningLoad, _ origin: TestOrigin) async {
+        let ended = Flag()
+        Task {
+            _ = await load.task.value
+            ended.raise()
+        }
+        while !ended.isUp {
+            origin.releaseStalls()
+            await pause()
+        }
+        let result = await load.task.value
+        #expect((try? result.get()) == 4, "\(result)")
+    }
+
+    @Test("the time that a decision about the server takes does not count")
+    func deciding() async throws {
+        try await withSecureOrigin { origin, base in
+            origin.route("/") { _ in .ok("here") }
+            let clock = ManualClock(), isAsked = Latch(), mayAnswer = Latch()
+            var configuration = base
+            configuration.use(clock)
+            configuration.connectTimeout = Self.limit
+            let session = Session(configuration)
+            var decisions = Decisions()
+            decisions.challenge = Decision { _ in
+                isAsked.open()
+                await mayAnswer.wait()
+                return .performDefaultHandling
+            }
+            let loading = RunningLoad(session, Request(url: origin.url()), decisions: decisions)
+            await isAsked.wait()
+            clock.advance(by: .seconds(600))
+            mayAnswer.open()
+            let count = try await loading.task.value.get()
+            #expect(count == 4)
+            await expectEmpty(session)
+        }
+    }
+
+    @Test("a load that has waited for another load's attempt has its own limit for its own")
+    func waitingForAnAttempt() async throws {
+        let clock = ManualClock(), host = try SilentHost()
+        defer { host.close() }
+        let session = Session(Self.configuration(clock))
+        let address = try url("https://127.0.0.1:\(host.port)/")
+        let first = RunningLoad(session, Request(url: address))
+        try await host.hears()
+        let second = RunningLoad(session, Request(url: address))
+        while session.core.pool.withSharing({ $0.waiting(Route(origin: (try? Target(address.absoluteString).origin)!)) }) == 0 { await pause() }
+        try await clock.untilWaiting()
+        clock.advance(by: Self.limit)
+        #expect(await first.reason == .connectTimeout)
+        try await host.hears()
+        try await clock.untilWaiting()
+        clock.advance(by: Self.limit - .nanoseconds(1))
+        try await clock.untilWaiting()
+        clock.advance(by: .nanoseconds(1))
+        #expect(await second.reason == .connectTimeout)
+        await expectEmpty(session)
+    }
+
+    // MARK: What follows
+
+    @Test("a retry policy takes the connect timeout for a failure that may pass, and each try has the whole time")
+    func retrying() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("here") }
+            let host = try SilentHost()
+            defer { host.close() }
+            let clock = ManualClock(), count = Atomic<Int>(0), recorder = EventRecorder()
+            let session = Session(Self.configuration(clock) {
+                $0.observers = [recorder]
+                $0.networkMonitor = SwitchedNetwork(isUp: true).monitor
+                var policy = RetryPolicy()
+                policy.backOff = .constant(.seconds(7))
+                $0.retryPolicy = policy
+                $0.dial = { [silent = host.port, well = UInt16(origin.port)] _, token in
+                    let transport = try await SocketTransport.connect(
+                        to: .ipv4((127, 0, 0, 1), port: count.load(ordering: .relaxed) == 0 ? silent : well), token)
+                    guard count.add(1, ordering: .relaxed).oldValue == 0 else { return transport }
+                    // Of the first nothing comes.
+                    defer { transport.close() }
+                    while true {
+                        try token.check(.connect)
+                        token.attach(transport.slot)
+                        await Poller.shared.park(transport.slot, .read, token)
+                        token.detach(transport.slot)
+                    }
+                }
+            })
+            let loading = RunningLoad(session, Request(url: origin.url()))
+            try await host.connects()
+            try await clock.untilWaiting()
+            clock.advance(by: Self.limit)
+            try await recorder.wait(for: .retrying)
+            try await clock.untilSleeping()
+            clock.advance(by: .seconds(7))
+            let answered = try await loading.task.value.get()
+            #expect(answered == 4)
+            await expectEmpty(session)
+        }
+    }
+
+    @Test("after the connect timeout of a proxy the next way is tried")
+    func anotherWay() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("here") }
+            try await withTestProxy(.init(.socks, fault: .stall(.greeting))) { proxy in
+                let clock = ManualClock(), way = try proxy.address()
+                let session = Session(Self.configuration(clock) { $0.proxies = .decided { _ in [[way], .direct] } })
+                let loading = RunningLoad(session, Request(url: origin.url()))
+                try await proxy.untilStalled()
+                try await clock.untilWaiting()
+                clock.advance(by: Self.limit)
+                let answered = try await loading.task.value.get()
+                #expect(answered == 4)
+                await expectEmpty(session)
+            }
+        }
+    }
+
+    /// Answers itself what cannot be reached.
+    private struct Fallback: ProtocolHandler {
+        func canHandle(_ request: Request) -> Bool { true }
+        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+            do throws(LoadError) {
+                return try await client.next.load(request)
+            } catch where error.reason == .connectTimeout {
+                return .response(Response(url: request.url), data: Data("kept".utf8))
+            }
+        }
+    }
+
+    @Test("a handler that asks the network can answer after the connect timeout")
+    func handling() async throws {
+        let clock = ManualClock(), host = try SilentHost()
+        defer { host.close() }
+        let session = Session(Self.configuration(clock) { $0.handlers = [Fallback()] })
+        let address = try url("https://127.0.0.1:\(host.port)/")
+        let loading = Task { try await session.text(address) }
+        try await host.hears()
+        try await clock.untilWaiting()
+        clock.advance(by: Self.limit)
+        let text = try await loading.value
+        #expect(text == "kept")
+        await expectEmpty(session)
+    }
+
+    @Test("a cancelled load does not wait for its connect timeout, and the timer keeps no load alive")
+    func cancelling() async throws {
+        let clock = ManualClock(), host = try SilentHost()
+        defer { host.close() }
+        weak var load: LoadControl?
+        do {
+            let session = Session(Self.configuration(clock))
+            let task = session.dataTask(from: try url("https://127.0.0.1:\(host.port)/"))
+            load = task.load
+            task.resume()
+            try await host.hears()
+            task.cancel()
+            await expectFailure(.cancelled) { try await task.value }
+            await expectEmpty(session)
+        }
+        while load != nil { await pause() }
+        clock.advance(by: .seconds(3600))
+    }
+}

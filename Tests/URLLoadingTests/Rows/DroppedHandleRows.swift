@@ -1,0 +1,189 @@
+import FoundationEssentials
+import Testing
+@testable import URLLoading
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// A load ends with its last handle, whatever its kind and however far it has come.
+@Suite(.timeLimit(.minutes(4)))
+struct DroppedHandleRows {
+    enum Kind: CaseIterable, Sendable {
+        case data, upload, download, downloadToDestination
+
+        func begin(_ session: Session, _ url: URL, _ folder: Folder) -> AnyObject {
+            switch self {
+            case .data:
+                let task = session.dataTask(from: url)
+                task.resume()
+                return task
+            case .upload:
+                let task = session.uploadTask(Request(url: url, method: .put), from: .data(Data(count: 16 << 20)))
+                task.resume()
+                return task
+            case .download, .downloadToDestination:
+                let place = URL(filePath: folder.path + "/file")
+                let task = session.downloadTask(
+                    Request(url: url), options: DownloadOptions(destination: self == .download ? nil : place))
+                task.resume()
+                return task
+            }
+        }
+    }
+
+    enum Phase: CaseIterable, Sendable { case queued, connecting, proxy, securing, sending, waiting, receiving }
+
+    static let cases: [(Kind, Phase)] = Kind.allCases.flatMap { kind in Phase.allCases.map { (kind, $0) } }
+        .filter { ($0.0 == .upload) == ($0.1 == .sending) || $0.1 != .sending && $0.1 != .waiting && $0.1 != .receiving }
+
+    @Test("a dropped handle ends its load", arguments: cases)
+    func dropped(_ kind: Kind, _ phase: Phase) async throws {
+        let folder = Folder()
+        try await withTestOrigin { origin in
+            let faults: [TestOrigin.Fault] = switch phase {
+            case .sending: [.init(.requestBody(after: 1), .stall)]
+            case .receiving: [.init(.responseBody(after: 300_000), .stall)]
+            default: [.init(.requestHead, .stall)]
+            }
+            origin.route("/", faults: faults) { _ in .ok(.repeated(count: 1_000_000)) }
+            origin.route("/other", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
+            let silent = try SilentHost(), full = try await FullHost(), proxy = try TestProxy(.init(.socks, fault: .stall(.greeting)))
+            proxy.start()
+            var configuration = Configuration.patient
+            configuration.maximumConnectionsPerHost = 1
+            configuration.temporaryDirectory = URL(filePath: folder.path)
+            configuration.proxies = phase == .proxy ? .fixed([try proxy.address()]) : .none
+            let session = Session(configuration)
+            let first = phase == .queued ? RunningLoad(session, Request(url: origin.url("/other"))) : nil
+            if first != nil { try await origin.wait { $0.stalled == 1 } }
+            let address = switch phase {
+            case .connecting: try url("http://127.0.0.1:\(full.port)/")
+            case .securing: try url("https://127.0.0.1:\(silent.port)/")
+            default: origin.url()
+            }
+            var handle: AnyObject? = kind.begin(session, address, folder)
+            switch phase {
+            case .queued: while !session.connectionsDescription.hasSuffix("1 waiting") { await pause() }
+            case .connecting: while !session.connectionsDescription.contains("1 connecting") { await pause() }
+            case .proxy: try await proxy.untilStalled()
+            case .securing: try await silent.hears()
+            case .sending, .waiting, .receiving: try await origin.wait { $0.stalled == 1 }
+            }
+            withExtendedLifetime(handle) {}
+            handle = nil
+            if let first {
+                while !session.connectionsDescription.hasSuffix("0 waiting") { await pause() }
+                first.task.cancel()
+                _ = await first.task.value
+            }
+            while session.connectionsDescription != "empty" { await pause() }
+            while !folder.names.isEmpty { await pause() }
+            await expectEmpty(session)
+            await proxy.stop()
+            full.close()
+            silent.close()
+        }
+    }
+
+    @Test("a dropped WebSocket or stream that is being opened ends", arguments: [false, true])
+    func conversations(_ isWebSocket: Bool) async throws {
+        let silent = try SilentHost()
+        defer { silent.close() }
+        let session = Session(.patient)
+        var handle: AnyObject?
+        if isWebSocket {
+            let socket = session.webSocketTask(try url("wss://127.0.0.1:\(silent.port)/"))
+            socket.resume()
+            handle = socket
+        } else {
+            let stream = session.streamTask(host: "127.0.0.1", port: Int(silent.port), secure: true)
+            stream.resume()
+            handle = stream
+        }
+        try await silent.hears()
+        #expect(session.core.registry.count == 1)
+        withExtendedLifetime(handle) {}
+        handle = nil
+        while session.core.registry.count > 0 { await pause() }
+        await expectEmpty(session)
+    }
+
+    @Test("whoever waits for a value holds the handle, until the wait is cancelled", arguments: [false, true])
+    func awaited(_ isCancelled: Bool) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/", faults: [.init(.requestHead, .stall)]) { _ in .ok("here") }
+            let session = Session(.patient)
+            let waiting = Self.wait(session, origin.url())
+            try await origin.wait { $0.stalled == 1 }
+            if isCancelled {
+                waiting.cancel()
+                await expectFailure(.cancelled) { try await waiting.value }
+                while session.connectionsDescription != "empty" { await pause() }
+            } else {
+                origin.releaseStalls()
+                let data = try await waiting.value
+                #expect(data == Data("here".utf8))
+            }
+            await expectEmpty(session)
+        }
+    }
+
+    private static func wait(_ session: Session, _ url: URL) -> Task<Data, any Error> {
+        let task = session.dataTask(from: url)
+        task.resume()
+        return Task { try await task.value }
+    }
+
+    @Test("a load whose handle is gone goes on while its events are read, and ends when they are not")
+    func listened() async throws {
+        try await withTestOrigin { origin in
+            origin.route("/", faults: [.init(.requestHead, .stall)]) { _ in .ok("here") }
+            let session = Session(.patient)
+            for isRead in [true, false] {
+                var events: LoadEvents? = Self.events(session, origin.url())
+                try await origin.wait { $0.stalled == 1 }
+                if isRead {
+                    origin.releaseStalls()
+                    var last: LoadEvent?
+                    if let events { for await event in events { last = event } }
+                    guard case .completed(nil)? = last else {
+                        Issue.record("\(String(describing: last))")
+                        return
+                    }
+                } else {
+                    withExtendedLifetime(events) {}
+                    events = nil
+                    while session.core.registry.count > 0 { await pause() }
+                    try await origin.wait { $0.open == 0 }
+                }
+            }
+            await expectEmpty(session)
+        }
+    }
+
+    private static func events(_ session: Session, _ url: URL) -> LoadEvents {
+        let task = session.dataTask(from: url)
+        let events = task.events
+        task.resume()
+        return events
+    }
+
+    @Test("a data task that becomes a download goes on while one of its two handles is there")
+    func becomingDownload() async throws {
+        let folder = Folder()
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("here") }
+            let place = URL(filePath: folder.path + "/file")
+            var decisions = Decisions()
+            decisions.response = Decision { _ in .becomeDownload(DownloadOptions(destination: place)) }
+            let session = Session(.patient)
+            let task = session.dataTask(Request(url: origin.url()), decisions: decisions)
+            task.resume()
+            await expectFailure(.bodyUnavailable) { try await task.value }
+            while !FileManager.default.fileExists(atPath: place.path()) { await pause() }
+            withExtendedLifetime(task) {}
+            await expectEmpty(session)
+        }
+        try FileManager.default.removeItem(atPath: folder.path + "/file")
+    }
+}

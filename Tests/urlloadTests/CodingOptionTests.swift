@@ -1,0 +1,65 @@
+import FoundationEssentials
+import Testing
+@testable import URLLoading
+@testable import urlload
+
+/// What the command asks for, and what it does with what it gets.
+struct CodingOptionTests {
+    private func made(_ words: String...) throws -> (Configuration, Request) {
+        let options = try ArgumentParser.parse(words + ["http://example.org/"])
+        let address = try #require(URL(string: "http://example.org/"))
+        return (Configuration(options, Screen(options)), try Request(options, address))
+    }
+
+    @Test("a file keeps the bytes as they were sent, unless --compressed", arguments: [["-o", "file"], ["-O"]])
+    func files(_ destination: [String]) throws {
+        let options = try ArgumentParser.parse(destination + ["http://example.org/a"])
+        #expect(!options.decodes)
+        let decoding = try ArgumentParser.parse(destination + ["--compressed", "http://example.org/a"])
+        #expect(decoding.decodes)
+    }
+
+    @Test("without a file a coded body is asked for and decoded, unless --no-compressed")
+    func standardOutput() throws {
+        let usual = try made()
+        #expect(usual.0.acceptEncoding != nil && usual.1.contentDecoding == .ifOffered)
+        let raw = try made("--no-compressed")
+        #expect(raw.0.acceptEncoding == nil && raw.1.contentDecoding == .never)
+        let file = try made("-o", "file")
+        #expect(file.0.acceptEncoding == nil && file.1.contentDecoding == .never)
+        let decoded = try made("-o", "file", "--compressed")
+        #expect(decoded.0.acceptEncoding != nil && decoded.1.contentDecoding == .always)
+    }
+
+    @Test("--connect-timeout takes fractions of seconds", arguments: [("5", 5.0), ("0.25", 0.25), ("2.5", 2.5)])
+    func connectTimeout(_ text: String, _ seconds: Double) throws {
+        let configuration = try made("--connect-timeout", text).0
+        #expect(configuration.connectTimeout == .seconds(seconds))
+    }
+
+    @Test("--connect-timeout takes no other words", arguments: ["0", "-1", "soon", "nan", ""])
+    func badConnectTimeout(_ text: String) {
+        #expect(throws: UsageError.self) { try ArgumentParser.parse(["--connect-timeout", text, "u"]) }
+    }
+
+    @Test("without --connect-timeout there is none")
+    func noConnectTimeout() throws {
+        let configuration = try made().0
+        #expect(configuration.connectTimeout == nil)
+    }
+
+    @Test("an internationalised host is shown as its A-label", arguments: [
+        ("http://b\u{FC}cher.example/a?b=c#d", "http://xn--bcher-kva.example/a?b=c#d"),
+        ("http://u:p@b\u{FC}cher.example:81/", "http://xn--bcher-kva.example:81/"), ("http://example.org/%C3%BC", "http://example.org/%C3%BC"),
+    ])
+    func hosts(_ text: String, _ shown: String) throws {
+        let address = try #require(URL(string: text))
+        #expect(AddressText.shown(address) == shown)
+    }
+
+    @Test("a server that does not speak HTTP/2 is told of in a sentence")
+    func notHTTP2() {
+        #expect(ErrorWords.sentence(.notHTTP2)?.contains("does not speak HTTP/2") == true)
+        #expect(ErrorWords.sentence(.connectTimeout)?.contains("--connect-timeout") == true)
+    }
+}
