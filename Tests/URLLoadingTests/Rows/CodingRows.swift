@@ -186,15 +186,16 @@ struct CodingRows {
     private struct Coder: ProtocolHandler {
         func canHandle(_ request: Request) -> Bool { request.url.scheme == "coded" }
         func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
-            var head = HTTPHead(status: .ok)
-            head.headers[.contentEncoding] = "gzip"
+            let head = HTTPHead(status: .ok, headers: [.contentEncoding: "gzip"])
             return .response(Response(url: request.url, http: head), data: Data(CodingRows.coded))
         }
     }
 
     @Test("what a handler answers is passed on as it is")
     func handled() async throws {
-        try await withSession({ var c = Configuration.ephemeral; c.handlers = [Coder()]; return c }()) { session in
+        var configuration = Configuration.ephemeral
+        configuration.handlers = [Coder()]
+        try await withSession(configuration) { session in
             let data = try await session.data(from: try url("coded:x")).0
             #expect([UInt8](data) == Self.coded)
         }

@@ -205,11 +205,14 @@ struct ConnectTimeoutRows {
         defer { host.close() }
         try await withFTPTestServer { server in
             server.put("a", Data("0123456789".utf8))
-            let clock = ManualClock(), dialled = Atomic<Int>(0), isDialled = Flag()
+            let clock = ManualClock(), dialled = Lock(0), isDialled = Flag()
             let port = try #require(server.url("/").port)
             let session = Session(Self.configuration(clock) {
-                $0.dial = { [full = host.port] _, token in
-                    let isData = dialled.add(1, ordering: .relaxed).oldValue == 1
+                $0.dial = { [full = host.port] (_, token) async throws(IOFailure) -> any Transport in
+                    let isData = dialled.withLock { count in
+                        count += 1
+                        return count == 2
+                    }
                     if isData { isDialled.raise() }
                     return try await SocketTransport.connect(to: .ipv4((127, 0, 0, 1), port: isData ? full : UInt16(port)), token)
                 }
@@ -299,11 +302,11 @@ struct ConnectTimeoutRows {
         let clock = ManualClock(), host = try SilentHost()
         defer { host.close() }
         let session = Session(Self.configuration(clock))
-        let address = try url("https://127.0.0.1:\(host.port)/")
+        let address = try url("https://127.0.0.1:\(host.port)/"), route = Route(origin: try Target(address.absoluteString).origin)
         let first = RunningLoad(session, Request(url: address))
         try await host.hears()
         let second = RunningLoad(session, Request(url: address))
-        while session.core.pool.withSharing({ $0.waiting(Route(origin: (try? Target(address.absoluteString).origin)!)) }) == 0 { await pause() }
+        while session.core.pool.withSharing({ $0.waiting(route) }) == 0 { await pause() }
         try await clock.untilWaiting()
         clock.advance(by: Self.limit)
         #expect(await first.reason == .connectTimeout)
@@ -324,24 +327,28 @@ struct ConnectTimeoutRows {
             origin.route("/") { _ in .ok("here") }
             let host = try SilentHost()
             defer { host.close() }
-            let clock = ManualClock(), count = Atomic<Int>(0), recorder = EventRecorder()
+            let clock = ManualClock(), dialled = Lock(0), recorder = EventRecorder()
             let session = Session(Self.configuration(clock) {
                 $0.observers = [recorder]
                 $0.networkMonitor = SwitchedNetwork(isUp: true).monitor
                 var policy = RetryPolicy()
                 policy.backOff = .constant(.seconds(7))
                 $0.retryPolicy = policy
-                $0.dial = { [silent = host.port, well = UInt16(origin.port)] _, token in
-                    let transport = try await SocketTransport.connect(
-                        to: .ipv4((127, 0, 0, 1), port: count.load(ordering: .relaxed) == 0 ? silent : well), token)
-                    guard count.add(1, ordering: .relaxed).oldValue == 0 else { return transport }
-                    // Of the first nothing comes.
-                    defer { transport.close() }
+                $0.dial = { [silent = host.port, well = UInt16(origin.port)] (_, token) async throws(IOFailure) -> any Transport in
+                    let isFirst = dialled.withLock { count in
+                        count += 1
+                        return count == 1
+                    }
+                    let transport = try await SocketTransport.connect(to: .ipv4((127, 0, 0, 1), port: isFirst ? silent : well), token)
+                    guard isFirst else { return transport }
+                    token.attach(transport.slot)
+                    defer {
+                        token.detach(transport.slot)
+                        transport.close()
+                    }
                     while true {
                         try token.check(.connect)
-                        token.attach(transport.slot)
                         await Poller.shared.park(transport.slot, .read, token)
-                        token.detach(transport.slot)
                     }
                 }
             })
@@ -349,7 +356,7 @@ struct ConnectTimeoutRows {
             try await host.connects()
             try await clock.untilWaiting()
             clock.advance(by: Self.limit)
-            try await recorder.wait(for: .retrying)
+            try await recorder.wait(for: .retrying, count: 1)
             try await clock.untilSleeping()
             clock.advance(by: .seconds(7))
             let answered = try await loading.task.value.get()
