@@ -106,7 +106,8 @@ public struct Configuration: Sendable {
     /// The User-Agent of requests that set none; `nil` sends none.
     public var userAgent: String? = "URLLoading/0.1"
     /// The Accept-Encoding of requests that set none and ask for no range; `nil` sends none. A response is decoded only if
-    /// this default was sent: who asks for a coding himself gets the bytes as they came.
+    /// this default was sent: a request that names a coding itself gets the bytes as they were sent. Downloads ask for no
+    /// coding, and are decoded if the server codes them all the same.
     public var acceptEncoding: String? = "gzip, deflate, br, zstd"
 
     /// How long a body waits for the server's 100 if its request has `Expect: 100-continue` (RFC 9110

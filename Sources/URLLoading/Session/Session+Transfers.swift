@@ -46,8 +46,9 @@ extension Session {
     /// ```swift
     /// try await session.download(Request(url: url), to: URL(filePath: "/srv/data.iso"))
     /// ```
-    /// Content is asked for as it is kept (`Accept-Encoding: identity`, unless the request says otherwise):
-    /// what is compressed on its way could not be resumed. A response with an error status is a response, and
+    /// Content is asked for without a coding (`Accept-Encoding: identity`, unless the request says otherwise), for a
+    /// coded body cannot be resumed. A server that codes it all the same has it decoded, and the download gives no
+    /// token. A response with an error status is a response, and
     /// its body is what is saved: see ``Decisions/response`` to refuse it.
     /// - Parameters:
     ///   - destination: a `file` URL; its folder must exist. A file that is there is replaced.
