@@ -1,5 +1,5 @@
-// The connect timeout: a limit on the attempt, and not on the load. What ends is the attempt's wait, with an error that a
-// retry policy, another way through proxies, or the handler that asked can act upon.
+// The connect timeout: a limit on the attempt, and not on the load. What ends is the attempt's wait, with an error
+// that a retry policy, another way through proxies, or the handler that asked can act upon.
 
 import URLLoadingIO
 
@@ -35,9 +35,9 @@ extension LoadError {
     fileprivate func after(_ limit: Int64) -> LoadError {
         guard reason == .connectTimeout else { return self }
         let isOpening = [.resolving, .connecting, .securing].contains(phase)
-        let words = [detail, "no connection within \(Duration.nanoseconds(limit))"].compactMap { $0 }.joined(separator: ": ")
+        let words = "no connection within \(Duration.nanoseconds(limit))"
         return LoadError(
-            reason, phase: isOpening ? phase : .connecting, party: party, url: url, detail: words, underlying: underlying,
-            resumeToken: resumeToken)
+            reason, phase: isOpening ? phase : .connecting, party: party, url: url,
+            detail: detail.map { "\($0): \(words)" } ?? words, underlying: underlying, resumeToken: resumeToken)
     }
 }

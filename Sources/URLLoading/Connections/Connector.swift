@@ -43,7 +43,8 @@ struct Connector: Sendable {
         case .http2PriorKnowledge where chosen == nil || chosen == "h2": break
         case .http2PriorKnowledge:
             transport.close()
-            throw LoadError(.notHTTP2, phase: .securing, party: .peer, detail: "the server chose \(chosen ?? "no protocol")")
+            throw LoadError(
+                .notHTTP2, phase: .securing, party: .peer, detail: "the server chose \(chosen ?? "no protocol")")
         case .automatic, .http1Only: return .own(HTTP1Connection(transport, route, identifier, configuration))
         }
         do throws(WireViolation) {
@@ -87,14 +88,15 @@ struct Connector: Sendable {
         var time = found?.time ?? ConnectTime(control)
         return try await control.connecting(&time) { () throws(LoadError) in
             try await open(
-                to: origin, through: way, forwarded: forwarded, keepsRefused: keepsRefused, isSecure: isSecure, offering: protocols, control,
-                access, record, tap: tap, at: found?.addresses)
+                to: origin, through: way, forwarded: forwarded, keepsRefused: keepsRefused, isSecure: isSecure,
+                offering: protocols, control, access, record, tap: tap, at: found?.addresses)
         }
     }
 
     private func open(
-        to origin: Origin, through way: ProxyChain, forwarded: Bool, keepsRefused: Bool, isSecure: Bool, offering protocols: [String]?,
-        _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord?, tap: ProxyTap?, at known: [SocketAddress]?
+        to origin: Origin, through way: ProxyChain, forwarded: Bool, keepsRefused: Bool, isSecure: Bool,
+        offering protocols: [String]?, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord?,
+        tap: ProxyTap?, at known: [SocketAddress]?
     ) async throws(LoadError) -> any Transport {
         let (host, port) = configuration.addressOverrides.target(of: origin)
         let open = way.isDirect

@@ -26,8 +26,8 @@ enum DecisionIdentity {
 }
 
 extension LoadControl {
-    /// Puts a question to the caller, and waits for the answer, its deadline, or the end of the load. The connect timeout
-    /// stands still meanwhile.
+    /// Puts a question to the caller, and waits for the answer, its deadline, or the end of the load. The connect
+    /// timeout stands still meanwhile.
     @inline(never)
     final func ask<Question: Sendable, Answer: Sendable>(
         _ decision: Decision<Question, Answer>, _ question: Question

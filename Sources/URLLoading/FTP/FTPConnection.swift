@@ -31,8 +31,8 @@ final class FTPConnection: @unchecked Sendable {
     let timeForLogin: ConnectTime
 
     init(
-        _ transport: any Transport, _ route: Route, _ identifier: Int, _ security: FTPConversation.Security, _ configuration: Configuration,
-        _ timeForLogin: ConnectTime
+        _ transport: any Transport, _ route: Route, _ identifier: Int, _ security: FTPConversation.Security,
+        _ configuration: Configuration, _ timeForLogin: ConnectTime
     ) {
         self.timeForLogin = timeForLogin
         self.transport = transport

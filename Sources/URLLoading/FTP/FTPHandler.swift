@@ -79,8 +79,8 @@ struct FTPDialling {
         var time = ConnectTime(load)
         let transport = try await load.connecting(&time) { () throws(LoadError) in
             try await connector.transport(
-                to: route.origin, through: route.way, keepsRefused: true, isSecure: isImplicit, offering: [], load, access, record,
-                tap: configuration.wireTap.map { ProxyTap(tell: $0, connection: identifier) })
+                to: route.origin, through: route.way, keepsRefused: true, isSecure: isImplicit, offering: [], load, access,
+                record, tap: configuration.wireTap.map { ProxyTap(tell: $0, connection: identifier) })
         }
         record?.mark(.connectEnd)
         configuration.wireTap?(.connected(transport.description, connection: identifier))

@@ -113,7 +113,9 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         phase = .receiving
         // Who refuses wants no more of it (RFC 9110 §15); who accepts may answer while he reads.
         if isSending, answer.status.kind != .successful { cut() }
-        if request.decodesContent(of: answer.status) { decoding = try BodyDecoding(answer.headers, owner.core.configuration.limits) }
+        if request.decodesContent(of: answer.status) {
+            decoding = try BodyDecoding(answer.headers, owner.core.configuration.limits)
+        }
         if decoding == nil { expectedLength = length(of: answer, request.request.method) }
         head = HTTPHead(answer)
         traffic.isInBody = true

@@ -74,7 +74,9 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     }
 
     func receive(_ head: HTTP1ResponseHead, _ request: PreparedRequest) throws(LoadError) {
-        if request.decodesContent(of: head.status) { decoding = try BodyDecoding(head.headers, owner.core.configuration.limits) }
+        if request.decodesContent(of: head.status) {
+            decoding = try BodyDecoding(head.headers, owner.core.configuration.limits)
+        }
         if decoding == nil { expectedLength = connection.expectedLength }
         self.head = HTTPHead(head)
         if let proof = connection.proxyProof, head.status != .proxyAuthenticationRequired, try !proof.hear(head.headers) { prove(proof) }

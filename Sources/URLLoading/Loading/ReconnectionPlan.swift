@@ -54,7 +54,7 @@ extension LoadError {
     fileprivate var maySucceedLater: Bool { Self.passing.contains(reason) }
 
     private static let passing: Set<Reason> = [
-        .idleTimeout, .hostNotFound, .lookupFailed, .connectionRefused, .unreachable, .cannotConnect, .connectionLost,
-        .truncated, .secureConnectionFailed,
+        .idleTimeout, .connectTimeout, .hostNotFound, .lookupFailed, .connectionRefused, .unreachable, .cannotConnect,
+        .connectionLost, .truncated, .secureConnectionFailed,
     ]
 }

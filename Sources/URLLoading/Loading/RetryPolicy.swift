@@ -30,10 +30,11 @@ public struct RetryPolicy: Sendable, Hashable {
     /// Failures that may pass: ``LoadError/Reason/connectionLost``, ``LoadError/Reason/truncated``,
     /// ``LoadError/Reason/streamReset`` (by which a proxy that speaks HTTP/2 says that it has lost the connection behind it),
     /// ``LoadError/Reason/connectionRefused``, ``LoadError/Reason/unreachable``,
-    /// ``LoadError/Reason/lookupFailed``, ``LoadError/Reason/idleTimeout``, ``LoadError/Reason/connectTimeout`` and, of ftp, ``LoadError/Reason/serviceUnavailable``.
+    /// ``LoadError/Reason/lookupFailed``, ``LoadError/Reason/idleTimeout``, ``LoadError/Reason/connectTimeout`` and, of
+    /// ftp, ``LoadError/Reason/serviceUnavailable``.
     public static let transientReasons: Set<LoadError.Reason> = [
-        .connectionLost, .truncated, .streamReset, .connectionRefused, .unreachable, .lookupFailed, .idleTimeout, .connectTimeout,
-        .serviceUnavailable,
+        .connectionLost, .truncated, .streamReset, .connectionRefused, .unreachable, .lookupFailed, .idleTimeout,
+        .connectTimeout, .serviceUnavailable,
     ]
     /// Statuses that may pass: 408, 429, 500, 502, 503 and 504.
     public static let transientStatuses: Set<Status> = [

@@ -81,7 +81,7 @@ public struct LoadError: Error, Sendable, CustomStringConvertible {
 
     public var description: String {
         var text = reason.name
-        if let host = url?.hostInNormalForm { text += " (\(phase.rawValue), \(host))" } else { text += " (\(phase.rawValue))" }
+        text += url?.hostInNormalForm.map { " (\(phase.rawValue), \($0))" } ?? " (\(phase.rawValue))"
         if let detail { text += ": \(detail)" }
         return text
     }
@@ -123,8 +123,9 @@ extension LoadError.Reason {
     public static let decisionTimeout = Self("decisionTimeout", -1001)
     /// Nothing was heard from the peer for the idle timeout.
     public static let idleTimeout = Self("idleTimeout", -1001)
-    /// No connection was established within the connect timeout (``Configuration/connectTimeout``). The phase says how far
-    /// the attempt had come: ``LoadError/Phase/resolving``, ``LoadError/Phase/connecting`` or ``LoadError/Phase/securing``.
+    /// No connection was established within the connect timeout (``Configuration/connectTimeout``). The phase says how
+    /// far the attempt had come: ``LoadError/Phase/resolving``, ``LoadError/Phase/connecting`` or
+    /// ``LoadError/Phase/securing``.
     public static let connectTimeout = Self("connectTimeout", -1001)
     /// The load as a whole took longer than the resource timeout.
     public static let resourceTimeout = Self("resourceTimeout", -1001)

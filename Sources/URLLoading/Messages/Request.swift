@@ -102,8 +102,8 @@ public struct Request: Sendable {
     package enum ContentDecoding: Sendable, Hashable {
         /// It is undone if the session's own Accept-Encoding was sent.
         case ifOffered
-        /// A known coding is undone, whatever was asked for. A 206 that answers a Range is part of the coded representation,
-        /// and stays as it is.
+        /// A known coding is undone, whatever was asked for. A 206 that answers a Range is part of the coded
+        /// representation, and stays as it is.
         case always
         /// The body stays as it was sent.
         case never

@@ -39,8 +39,8 @@ extension Data {
     ///   - decoder: how.
     ///   - response: what the body came with: its URL is that of the error.
     ///   - limit: the most bytes to decode, at least 0; 16 MiB by default.
-    /// - Throws: ``LoadError/Reason/undecodableBody`` with the decoder's error, and with the type and the key path in its
-    ///   detail; or ``LoadError/Reason/bodyTooLarge``.
+    /// - Throws: ``LoadError/Reason/undecodableBody`` with the decoder's error, and with the type and the key path in
+    ///   its detail; or ``LoadError/Reason/bodyTooLarge``.
     public func decode<T: Decodable>(
         _ type: T.Type, from response: Response? = nil, decoder: JSONDecoder = JSONDecoder(), upTo limit: Int = 16 << 20
     ) throws(LoadError) -> T {
@@ -49,8 +49,8 @@ extension Data {
             return try decoder.decode(type, from: self)
         } catch {
             throw LoadError(
-                .undecodableBody, phase: .decoding, party: .peer, url: response?.url, detail: "no \(type)\(Self.words(error))",
-                underlying: error)
+                .undecodableBody, phase: .decoding, party: .peer, url: response?.url,
+                detail: "no \(type)\(Self.words(error))", underlying: error)
         }
     }
 
@@ -59,7 +59,8 @@ extension Data {
         guard let error = error as? DecodingError else { return "" }
         switch error {
         case .keyNotFound(let key, let context): return ": \(path(context.codingPath + [key])) is missing"
-        case .valueNotFound(let wanted, let context): return ": \(path(context.codingPath)) has no value, where \(name(wanted)) is wanted"
+        case .valueNotFound(let wanted, let context):
+            return ": \(path(context.codingPath)) has no value, where \(name(wanted)) is wanted"
         case .typeMismatch(let wanted, let context): return ": \(path(context.codingPath)) is not \(name(wanted))"
         case .dataCorrupted(let context) where context.codingPath.isEmpty: return ": it is not JSON"
         case .dataCorrupted(let context): return ": \(path(context.codingPath)) has a value that the type cannot take"
@@ -74,15 +75,16 @@ extension Data {
         return "\(type)"
     }
 
-    /// `order.items[2].price`. Keys may be the server's choice: control characters are left out, and a long path is cut.
+    /// `order.items[2].price`. Keys may be the server's choice: control characters are left out, and long paths are cut.
     private static func path(_ keys: [any CodingKey]) -> String {
         guard !keys.isEmpty else { return "the whole" }
         var text = ""
         for key in keys {
-            if let index = key.intValue { text += "[\(index)]" } else { text += (text.isEmpty ? "" : ".") + key.stringValue }
+            text += key.intValue.map { "[\($0)]" } ?? (text.isEmpty ? "" : ".") + key.stringValue
         }
-        let shown = String(text.unicodeScalars.filter { $0.properties.generalCategory != .control }.prefix(longestPath).map(Character.init))
-        return shown.unicodeScalars.count < longestPath ? shown : shown + "…"
+        let visible = text.unicodeScalars.filter { $0.properties.generalCategory != .control }
+        guard visible.count > longestPath else { return String(String.UnicodeScalarView(visible)) }
+        return String(String.UnicodeScalarView(visible.prefix(longestPath))) + "…"
     }
     private static let longestPath = 200
 }

@@ -54,9 +54,9 @@ extension URL {
         (try? URIReference(absoluteString)).flatMap { URL(string: $0.removingUserinfo.absoluteString) } ?? self
     }
 
-    /// The host as DNS and TLS know it; `nil` without one. An internationalised name is its A-label (RFC 5890 §2.3.2.1),
-    /// such as `xn--bcher-kva.example`: it is readable in every log, and two names that look alike stay apart (security
-    /// considerations of RFC 3986 §7.6 and UTS 36).
+    /// The host as DNS and TLS know it; `nil` without one. An internationalised name is its A-label (RFC 5890
+    /// §2.3.2.1), such as `xn--bcher-kva.example`: every log can show it, and two names that look alike stay apart
+    /// (RFC 3986 §7.6, UTS 36).
     package var hostInNormalForm: String? {
         guard let host = host() else { return nil }
         let isPlain = host.utf8.allSatisfy { $0 < 0x80 && $0 != UInt8(ascii: "%") }

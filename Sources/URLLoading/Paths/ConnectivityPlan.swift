@@ -27,7 +27,8 @@ enum ConnectivityPlan {
     static func mayLackNetwork(_ error: LoadError) -> Bool {
         switch error.reason {
         case .notAllowedOnCellularNetwork, .notAllowedOnExpensiveNetwork, .notAllowedOnConstrainedNetwork: true
-        case .unreachable, .lookupFailed, .hostNotFound, .idleTimeout, .connectTimeout: error.phase == .resolving || error.phase == .connecting
+        case .unreachable, .lookupFailed, .hostNotFound, .idleTimeout, .connectTimeout:
+            error.phase == .resolving || error.phase == .connecting
         default: false
         }
     }

@@ -33,15 +33,15 @@ public struct Configuration: Sendable {
     /// ``LoadError/Reason/resourceTimeout``. More than zero; `nil` for no limit. Seven days by default.
     public var resourceTimeout: Duration? = .seconds(7 * 24 * 60 * 60)
 
-    /// How long one attempt to connect may take, from the look-up of the name to the end of the TLS handshake, before it ends
-    /// with ``LoadError/Reason/connectTimeout``. More than zero; `nil`, the default, for no limit but ``idleTimeout`` and
-    /// ``resourceTimeout``. A request may set its own.
+    /// How long one attempt to connect may take, from the look-up of the name to the end of the TLS handshake, before
+    /// it ends with ``LoadError/Reason/connectTimeout``. More than zero; `nil`, the default, for no limit but
+    /// ``idleTimeout`` and ``resourceTimeout``. A request may set its own.
     ///
     /// ```swift
     /// configuration.connectTimeout = .seconds(5)
     /// ```
-    /// It covers the look-up, all addresses of the host together, the tunnels through proxies and the TLS handshakes; of
-    /// ftp also the login, and once more each data connection. It does not cover a wait for one of the connections that
+    /// It covers the look-up, all addresses of the host together, the tunnels through proxies and the TLS handshakes;
+    /// of ftp also the login, and once more each data connection. It does not cover a wait for one of the connections that
     /// ``maximumConnectionsPerHost`` allows, a wait for another load that connects to the same server, or the time a
     /// decision takes. A connection that is already open has no such limit. Each try of a ``retryPolicy`` and each of
     /// several ways through proxies has the whole time.
@@ -105,9 +105,9 @@ public struct Configuration: Sendable {
     public var headers = Headers()
     /// The User-Agent of requests that set none; `nil` sends none.
     public var userAgent: String? = "URLLoading/0.1"
-    /// The Accept-Encoding of requests that set none and ask for no range; `nil` sends none. A response is decoded only if
-    /// this default was sent: a request that names a coding itself gets the bytes as they were sent. Downloads ask for no
-    /// coding, and are decoded if the server codes them all the same.
+    /// The Accept-Encoding of requests that set none and ask for no range; `nil` sends none. A response is decoded only
+    /// if this default was sent: a request that names a coding itself gets the bytes as they were sent. Downloads ask
+    /// for no coding, and are decoded if the server codes them all the same.
     public var acceptEncoding: String? = "gzip, deflate, br, zstd"
 
     /// How long a body waits for the server's 100 if its request has `Expect: 100-continue` (RFC 9110

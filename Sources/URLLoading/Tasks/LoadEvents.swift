@@ -28,7 +28,9 @@ public struct LoadEvents: AsyncSequence, Sendable {
         fileprivate let listening: EventListening
 
         /// The next event; `nil` after the last, or when the calling task is cancelled.
-        public mutating func next(isolation actor: isolated (any Actor)?) async -> LoadEvent? { await listening.queue.next() }
+        public mutating func next(isolation actor: isolated (any Actor)?) async -> LoadEvent? {
+            await listening.queue.next()
+        }
         /// The next event; `nil` after the last, or when the calling task is cancelled.
         public mutating func next() async -> LoadEvent? { await listening.queue.next() }
     }

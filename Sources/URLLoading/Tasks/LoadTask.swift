@@ -22,12 +22,12 @@ import URLLoadingWire
 /// Waiting for a task does not own it: cancelling the waiting task ends the waiting. The load is ended by
 /// ``cancel()``, by its timeouts, by its session, and by the cancellation of the task that iterates ``body``.
 ///
-/// It is also ended when its last handle is gone, whatever the kind of task and however far it has come: a request that
-/// waits for a connection is not sent, an upload breaks off, a partial download is removed. A call of ``response``,
-/// ``value`` or ``body`` holds the handle while it waits, and so does a body while there is a reference to it. While ``events``
-/// are read and no handle is left, the load goes on as far as it can without one: a download with a
-/// ``DownloadOptions/destination`` to its end, other downloads not at all, a data task or an upload until more of the answer has
-/// come than ``Configuration/readAhead`` allows.
+/// It is also ended when its last handle is gone, whatever the kind of task and however far it has come: a request
+/// that waits for a connection is not sent, an upload breaks off, a partial download is removed. A call of
+/// ``response``, ``value`` or ``body`` holds the handle while it waits, and so does a body while there is a reference
+/// to it. While ``events`` are read and no handle is left, the load goes on as far as it can without one: a download
+/// with a ``DownloadOptions/destination`` to its end, other downloads not at all, a data task or an upload until more
+/// of the answer has come than ``Configuration/readAhead`` allows.
 public final class LoadTask<Output: Sendable>: Sendable, Identifiable, CustomStringConvertible {
     let load: TaskLoad
     /// Who holds a task that was not resumed yet holds its session.

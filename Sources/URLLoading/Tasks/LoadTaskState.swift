@@ -278,8 +278,8 @@ struct LoadTaskState: Sendable {
         return waiting.take { _ in true }
     }
 
-    /// Whether nothing can come of the load: there is no handle, and no reader of events that the load still has. What waits
-    /// for a reader of its body waits for a handle.
+    /// Whether nothing can come of the load: there is no handle, and no reader of the events that it still has. A load
+    /// without an owner waits for a reader of its body, which needs a handle.
     private var isAbandoned: Bool { handles == 0 && outcome == nil && (owner == .nobody || listeners.isEmpty) }
 
     mutating func addHandle() { handles += 1 }

@@ -53,8 +53,8 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
         buffer = StreamBuffer(received)
         let configuration = core.configuration
         super.init(
-            idle: configuration.idleTimeout, resource: configuration.resourceTimeout, connect: configuration.connectTimeout,
-            clock: configuration.clock)
+            idle: configuration.idleTimeout, resource: configuration.resourceTimeout,
+            connect: configuration.connectTimeout, clock: configuration.clock)
         if let transport { attach(transport.slot) }
         if let error = refusal(predecessor) {
             state.withLock { $0.fail(error) }

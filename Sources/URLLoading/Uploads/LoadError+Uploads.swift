@@ -64,7 +64,7 @@ extension LoadError.Reason {
     /// After these the same request, or the next, may do better. Interim responses beyond the limit are
     /// among them: a server that tells its offset often is heard out in several requests.
     fileprivate static let interruptions: Set<Self> = [
-        .connectionLost, .streamReset, .truncated, .idleTimeout, .connectionRefused, .unreachable, .cannotConnect, .lookupFailed,
-        .tooManyInformational,
+        .connectionLost, .streamReset, .truncated, .idleTimeout, .connectTimeout, .connectionRefused, .unreachable,
+        .cannotConnect, .lookupFailed, .tooManyInformational,
     ]
 }

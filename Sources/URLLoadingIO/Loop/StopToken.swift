@@ -31,8 +31,8 @@ open class StopToken: @unchecked Sendable {
         var others: [PollSlot] = []
     }
 
-    /// When the attempt under way must have succeeded: a moment, `.max` without an attempt or a limit, `.min` once the limit
-    /// is over. While the limit stands still, what is left of it as a negative number.
+    /// When the attempt under way must have succeeded: a moment, `.max` without an attempt or a limit, `.min` once the
+    /// limit is over. While the limit stands still, what is left of it as a negative number.
     private let attemptDeadline = Atomic<Int64>(.max)
 
     /// Whose time its limits are taken from.
@@ -117,8 +117,8 @@ open class StopToken: @unchecked Sendable {
 
     // MARK: Attempts
 
-    /// Begins an attempt that fails once its limit, in nanoseconds, is over: the waits of this token are woken then, and
-    /// `check` throws. A token has one attempt at a time, which its own task begins and ends.
+    /// Begins an attempt that fails once its limit, in nanoseconds, is over: the waits of this token are woken then,
+    /// and `check` throws. A token has one attempt at a time.
     package final func beginAttempt(within limit: Int64) {
         let (moment, overflows) = clock.now().addingReportingOverflow(limit)
         guard limit != .max, !overflows else { return }
@@ -148,14 +148,18 @@ open class StopToken: @unchecked Sendable {
         let moment = attemptDeadline.load(ordering: .acquiring)
         guard moment > 0, moment != .max else { return nil }
         let paused = -max(1, moment - clock.now())
-        return attemptDeadline.compareExchange(expected: moment, desired: paused, ordering: .acquiringAndReleasing).exchanged ? paused : nil
+        return replaceDeadline(moment, by: paused) ? paused : nil
+    }
+
+    private func replaceDeadline(_ expected: Int64, by desired: Int64) -> Bool {
+        attemptDeadline.compareExchange(expected: expected, desired: desired, ordering: .acquiringAndReleasing).exchanged
     }
 
     /// The limit runs again, unless its attempt has ended meanwhile.
     package final func continueAttempt(_ paused: Int64?) {
         guard let paused else { return }
         let moment = clock.now() - paused
-        guard attemptDeadline.compareExchange(expected: paused, desired: moment, ordering: .acquiringAndReleasing).exchanged else { return }
+        guard replaceDeadline(paused, by: moment) else { return }
         clock.schedule(AttemptTimer(self, moment), at: moment)
     }
 
@@ -170,9 +174,7 @@ open class StopToken: @unchecked Sendable {
 
     /// A timer stays in its queue until its moment: the attempt may have ended, or another may have begun.
     fileprivate final func attemptTimerFired(_ moment: Int64) {
-        guard attemptDeadline.compareExchange(expected: moment, desired: .min, ordering: .acquiringAndReleasing).exchanged
-        else { return }
-        wake()
+        if replaceDeadline(moment, by: .min) { wake() }
     }
 
     // MARK: Idle time
