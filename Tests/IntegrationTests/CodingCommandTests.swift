@@ -9,8 +9,8 @@ import URLLoadingWire
 struct CodingCommandTests {
     /// `printf 'what is in it' | gzip -n`
     private static let coded: [UInt8] = [
-        0x1F, 0x8B, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x03, 0x2B, 0xCF, 0x48, 0x2C, 0x51, 0xC8, 0x2C, 0x56, 0xC8, 0xCC, 0x53,
-        0xC8, 0x2C, 0x01, 0x00, 0x26, 0x0A, 0xED, 0x8B, 0x0D, 0x00, 0x00, 0x00,
+        0x1F, 0x8B, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x03, 0x2B, 0xCF, 0x48, 0x2C, 0x51, 0xC8, 0x2C, 0x56,
+        0xC8, 0xCC, 0x53, 0xC8, 0x2C, 0x01, 0x00, 0x26, 0x0A, 0xED, 0x8B, 0x0D, 0x00, 0x00, 0x00,
     ]
     private static let text = Array("what is in it".utf8)
 
@@ -19,7 +19,11 @@ struct CodingCommandTests {
         try await withTestOrigin { origin in
             origin.route("/a") { _ in .ok(.bytes(Self.coded), headers: [.contentEncoding: "gzip"]) }
             let target = origin.url("/a").absoluteString
-            for (options, decodes) in [(["-o", "a"], false), (["-O"], false), (["-C", "-o", "a"], false), (["--compressed", "-O"], true), (["-C", "--compressed", "-O"], true)] {
+            let cases = [
+                (["-o", "a"], false), (["-O"], false), (["-C", "-o", "a"], false), (["--compressed", "-O"], true),
+                (["-C", "--compressed", "-O"], true),
+            ]
+            for (options, decodes) in cases {
                 let folder = try TemporaryFolder()
                 let result = try await Running.urlload(options + [target], in: folder)
                 #expect(result.code == 0, "\(result.errors)")
@@ -40,7 +44,8 @@ struct CodingCommandTests {
             origin.inject(.init(.handshake, .stall))
             let result = try await Running.urlload(["--connect-timeout", "0.2", origin.url().absoluteString])
             #expect(result.code == 28)
-            #expect(result.errors.contains("connecting took longer than --connect-timeout (connectTimeout, securing): no connection within 0.2 seconds"))
+            let sentence = "connecting took longer than --connect-timeout (connectTimeout, securing)"
+            #expect(result.errors.contains("\(sentence): no connection within 0.2 seconds"))
             #expect(result.errors.contains(origin.url().absoluteString))
         }
     }
@@ -51,7 +56,8 @@ struct CodingCommandTests {
             origin.route("/") { _ in .status(.forbidden) }
             let target = "ws://\(origin.url().host() ?? ""):\(origin.port)/"
             let result = try await Running.urlload(["ws", target])
-            #expect(result.errors.contains("urlload: \(target): the server opened no WebSocket: 403"), "\(result.errors)")
+            let words = "urlload: \(target): the server opened no WebSocket: 403"
+            #expect(result.errors.contains(words), "\(result.errors)")
         }
     }
 }

@@ -50,7 +50,8 @@ struct CodingOptionTests {
 
     @Test("an internationalised host is shown as its A-label", arguments: [
         ("http://b\u{FC}cher.example/a?b=c#d", "http://xn--bcher-kva.example/a?b=c#d"),
-        ("http://u:p@b\u{FC}cher.example:81/", "http://xn--bcher-kva.example:81/"), ("http://example.org/%C3%BC", "http://example.org/%C3%BC"),
+        ("http://u:p@b\u{FC}cher.example:81/", "http://xn--bcher-kva.example:81/"),
+        ("http://example.org/%C3%BC", "http://example.org/%C3%BC"),
     ])
     func hosts(_ text: String, _ shown: String) throws {
         let address = try #require(URL(string: text))

@@ -66,7 +66,8 @@ struct ExitCodeTests {
     @Test(arguments: [
         (LoadError.Reason.cancelled, ExitCode.interrupted), (.unsupportedScheme, .unsupportedScheme), (.badURL, .badURL),
         (.hostNotFound, .name), (.lookupFailed, .name), (.connectionRefused, .connect), (.unreachable, .connect),
-        (.idleTimeout, .timeout), (.connectTimeout, .timeout), (.resourceTimeout, .timeout), (.certificateUntrusted, .certificate),
+        (.idleTimeout, .timeout), (.connectTimeout, .timeout), (.resourceTimeout, .timeout),
+        (.certificateUntrusted, .certificate),
         (.certificateNameMismatch, .certificate), (.notTLS, .handshake), (.noCommonTLSVersion, .handshake),
         (.trustRootsUnavailable, .roots), (.tooManyRedirects, .redirect), (.badRedirect, .redirect),
         (.connectionLost, .connectionLost), (.truncated, .truncated), (.notHTTP, .protocolViolation),

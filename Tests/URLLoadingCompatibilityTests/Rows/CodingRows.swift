@@ -18,7 +18,8 @@ struct CodingRows {
 
         var configuration: URLSessionConfiguration {
             let configuration = URLSessionConfiguration.ephemeral
-            if self == .inTheConfiguration { configuration.httpAdditionalHeaders = ["Accept-Encoding": "br;q=1.0, gzip;q=0.9"] }
+            let fields = ["Accept-Encoding": "br;q=1.0, gzip;q=0.9"]
+            if self == .inTheConfiguration { configuration.httpAdditionalHeaders = fields }
             return configuration
         }
 
@@ -44,7 +45,9 @@ struct CodingRows {
         }
     }
 
-    private static func get(_ way: Way, _ request: URLRequest, _ configuration: URLSessionConfiguration) async throws -> Data {
+    private static func get(
+        _ way: Way, _ request: URLRequest, _ configuration: URLSessionConfiguration
+    ) async throws -> Data {
         let session = URLSession(configuration: configuration)
         defer { session.finishTasksAndInvalidate() }
         switch way {
@@ -60,7 +63,9 @@ struct CodingRows {
             return try Data(contentsOf: file)
         case .handler:
             return try await withCheckedThrowingContinuation { continuation in
-                session.dataTask(with: request) { data, _, error in continuation.resume(with: data.map { .success($0) } ?? .failure(error!)) }.resume()
+                session.dataTask(with: request) { data, _, error in
+                    continuation.resume(with: data.map { .success($0) } ?? .failure(error!))
+                }.resume()
             }
         case .uploadHandler:
             return try await withCheckedThrowingContinuation { continuation in
@@ -71,7 +76,10 @@ struct CodingRows {
         case .downloadHandler:
             return try await withCheckedThrowingContinuation { continuation in
                 session.downloadTask(with: request) { file, _, error in
-                    continuation.resume(with: Result { if let error { throw error } else { try Data(contentsOf: file!) } })
+                    continuation.resume(with: Result {
+                        if let error { throw error }
+                        return try Data(contentsOf: file!)
+                    })
                 }.resume()
             }
         case .delegate:
@@ -105,7 +113,8 @@ struct CodingRows {
             Thread.detachNewThread {
                 _ = NSURLDownload(request: request, delegate: delegate)
                 while delegate.done.value == 0 {
-                    if !RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 0.01)) { Thread.sleep(forTimeInterval: 0.001) }
+                    let hasRun = RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 0.01))
+                    if !hasRun { Thread.sleep(forTimeInterval: 0.001) }
                 }
             }
             await delegate.done.reaches(1)
@@ -123,7 +132,9 @@ struct CodingRows {
         }
     }
 
-    @Test("a part that answers a Range stays as it is, and a whole that comes in its place is decoded", arguments: [Way.data, .bytes, .delegate, .download])
+    @Test("a part that answers a Range stays as it is, and a whole that comes in its place is decoded", arguments: [
+        Way.data, .bytes, .delegate, .download,
+    ])
     func ranges(_ way: Way) async throws {
         try await withTestOrigin { origin in
             Self.serve(origin)

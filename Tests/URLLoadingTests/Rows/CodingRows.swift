@@ -17,7 +17,9 @@ struct CodingRows {
     ) async throws {
         try await withTestOrigin { origin in
             origin.route("/") { request in
-                var fields: Headers = [.contentEncoding: "gzip", .contentType: "text/event-stream", .etag: "\"1\"", "Accept-Ranges": "bytes"]
+                var fields: Headers = [
+                    .contentEncoding: "gzip", .contentType: "text/event-stream", .etag: "\"1\"", "Accept-Ranges": "bytes",
+                ]
                 for field in headers { fields[field.name] = field.value }
                 guard request.headers[.range] == "bytes=2-5" else { return .ok(.bytes(coded), headers: fields) }
                 fields[.contentRange] = "bytes 2-5/\(coded.count)"
@@ -38,7 +40,8 @@ struct CodingRows {
             switch self {
             case .data: return [UInt8](try await session.data(for: request).0)
             case .upload: return [UInt8](try await session.upload(request, from: .data(Data())).0)
-            case .load: return [UInt8](try await session.load(request) { _, body in try await body.collect(upTo: 1 << 20) })
+            case .load:
+                return [UInt8](try await session.load(request) { _, body in try await body.collect(upTo: 1 << 20) })
             case .bytes:
                 return try await session.load(request) { _, body in
                     var all: [UInt8] = []
@@ -79,7 +82,8 @@ struct CodingRows {
         }
     }
 
-    @Test("a body whose coding the session asked for is decoded on every way, and on every way raw if the caller asked", arguments: Way.allCases)
+    @Test("a body is decoded on every way if the session asked for its coding, and on none if the caller did",
+          arguments: Way.allCases)
     func ways(_ way: Way) async throws {
         try await Self.with { origin, session in
             try await expect({ try await way.get(session, Request(url: origin.url())) }, Self.text)
@@ -95,7 +99,8 @@ struct CodingRows {
             var reconnection = ServerSentEvents.Reconnection()
             reconnection.attempts = 0
             var heard: [String] = []
-            for try await event in session.events(for: Request(url: origin.url()), reconnection: reconnection) { heard.append(event.data) }
+            let events = session.events(for: Request(url: origin.url()), reconnection: reconnection)
+            for try await event in events { heard.append(event.data) }
             #expect(heard == ["one\ntwo"])
         }
     }

@@ -11,7 +11,9 @@ import URLLoadingWire
 struct ConnectTimeoutRows {
     static let limit = Duration.seconds(5)
 
-    static func configuration(_ clock: ManualClock, _ change: (inout Configuration) -> Void = { _ in }) -> Configuration {
+    static func configuration(
+        _ clock: ManualClock, _ change: (inout Configuration) -> Void = { _ in }
+    ) -> Configuration {
         var configuration = Configuration.ephemeral
         configuration.use(clock)
         configuration.connectTimeout = limit
@@ -29,7 +31,9 @@ struct ConnectTimeoutRows {
         let ended = Flag()
         let running = Task {
             defer { ended.raise() }
-            return await failure(.connectTimeout, .system, phase, sourceLocation: sourceLocation) { try await load(session) }
+            return await failure(.connectTimeout, .system, phase, sourceLocation: sourceLocation) {
+                try await load(session)
+            }
         }
         try await isWaiting()
         try await clock.untilWaiting()
@@ -56,8 +60,8 @@ struct ConnectTimeoutRows {
             }
         })
         let address = try url("http://slow.example/")
-        let error = try await Self.expectTimeout(clock, session, .resolving, when: { await isAsked.wait() }) { session in
-            _ = try await session.data(from: address)
+        let error = try await Self.expectTimeout(clock, session, .resolving, when: { await isAsked.wait() }) {
+            _ = try await $0.data(from: address)
         }
         mayAnswer.raise()
         #expect(error?.url == address)
@@ -74,23 +78,27 @@ struct ConnectTimeoutRows {
                 return []
             }
         })
-        let loading = Task { await failure(.connectTimeout, .system, .resolving) { try await session.data(from: try url("http://slow.example/")) } }
+        let address = try url("http://slow.example/")
+        let loading = Task {
+            await failure(.connectTimeout, .system, .resolving) { try await session.data(from: address) }
+        }
         await isAsked.wait()
         clock.advance(by: Self.limit)
         #expect(await loading.value?.url?.host() == "slow.example")
         await expectEmpty(session)
     }
 
-    @Test("an address that does not answer ends with the connect timeout, and so do several together", arguments: [false, true])
+    @Test("addresses that do not answer end with the connect timeout, one or several", arguments: [false, true])
     func connecting(_ hasTwoAddresses: Bool) async throws {
         let clock = ManualClock(), host = try await FullHost()
         defer { host.close() }
         let other = hasTwoAddresses ? try await FullHost((127, 0, 0, 2), port: host.port) : nil
         defer { other?.close() }
-        let addresses: [SocketAddress] = [.ipv4((127, 0, 0, 1), port: 0)] + (hasTwoAddresses ? [.ipv4((127, 0, 0, 2), port: 0)] : [])
-        let session = Session(Self.configuration(clock) { $0.resolver = RecordingResolver(.success(addresses)) })
+        var addresses: [SocketAddress] = [.ipv4((127, 0, 0, 1), port: 0)]
+        if hasTwoAddresses { addresses.append(.ipv4((127, 0, 0, 2), port: 0)) }
+        let session = Session(Self.configuration(clock) { [addresses] in $0.resolver = RecordingResolver(.success(addresses)) })
         let address = try url("http://silent.example:\(host.port)/")
-        _ = try await Self.expectTimeout(clock, session, .connecting) { session in _ = try await session.data(from: address) }
+        _ = try await Self.expectTimeout(clock, session, .connecting) { _ = try await $0.data(from: address) }
     }
 
     enum Client: CaseIterable, Sendable {
@@ -116,9 +124,12 @@ struct ConnectTimeoutRows {
     func securing(_ client: Client) async throws {
         let clock = ManualClock(), host = try SilentHost()
         defer { host.close() }
-        let session = Session(Self.configuration(clock) { if client == .http2 { $0.httpVersions = .http2PriorKnowledge } })
-        let error = try await Self.expectTimeout(clock, session, .securing, when: { try await host.hears() }) { [port = host.port] session in
-            try await client.connect(session, port)
+        let session = Session(Self.configuration(clock) {
+            if client == .http2 { $0.httpVersions = .http2PriorKnowledge }
+        })
+        let port = host.port
+        let error = try await Self.expectTimeout(clock, session, .securing, when: { try await host.hears() }) {
+            try await client.connect($0, port)
         }
         #expect(error?.url?.port == Int(host.port))
     }
@@ -132,7 +143,9 @@ struct ConnectTimeoutRows {
         stream.resume()
         try await host.connects()
         try await stream.connected()
-        let securing = Task { await failure(.connectTimeout, .system, .securing) { try await stream.startSecureConnection() } }
+        let securing = Task {
+            await failure(.connectTimeout, .system, .securing) { try await stream.startSecureConnection() }
+        }
         try await clock.untilWaiting()
         clock.advance(by: Self.limit)
         #expect(await securing.value?.url == URL(string: "tcp://127.0.0.1:\(host.port)"))
@@ -147,9 +160,9 @@ struct ConnectTimeoutRows {
         try await withTestProxy(.init(kind, fault: .stall(.greeting))) { proxy in
             let clock = ManualClock(), way = try proxy.address()
             let session = Session(Self.configuration(clock) { $0.proxies = .fixed([way]) })
-            let error = try await Self.expectTimeout(clock, session, .connecting, when: { try await proxy.untilStalled() }) { session in
-                _ = try await session.data(from: try url("https://origin.test/"))
-            }
+            let error = try await Self.expectTimeout(
+                clock, session, .connecting, when: { try await proxy.untilStalled() }
+            ) { _ = try await $0.data(from: try url("https://origin.test/")) }
             #expect(error?.proxyFailure?.proxy == way)
             #expect(error?.detail?.hasSuffix("no connection within 5.0 seconds") == true)
         }
@@ -182,12 +195,13 @@ struct ConnectTimeoutRows {
         let session = Session(Self.configuration(clock) { $0.connectTimeout = nil })
         var request = Request(url: try url("https://127.0.0.1:\(host.port)/"))
         request.connectTimeout = .seconds(2)
-        _ = try await Self.expectTimeout(clock, session, .securing, at: .seconds(2), when: { try await host.hears() }) { [request] session in
-            _ = try await session.data(for: request)
-        }
+        let asked = request
+        _ = try await Self.expectTimeout(
+            clock, session, .securing, at: .seconds(2), when: { try await host.hears() }
+        ) { _ = try await $0.data(for: asked) }
     }
 
-    @Test("an FTP server that does not greet, or let in, ends with the connect timeout", arguments: ["", "USER", "PASS"])
+    @Test("an FTP server that is silent before the login ends with the connect timeout", arguments: ["", "USER", "PASS"])
     func ftpLogin(_ verb: String) async throws {
         try await withFTPTestServer { server in
             server.put("a", Data("0123456789".utf8))
@@ -195,7 +209,7 @@ struct ConnectTimeoutRows {
             let clock = ManualClock()
             let session = Session(Self.configuration(clock))
             let address = server.url("/a")
-            _ = try await Self.expectTimeout(clock, session, .connecting) { session in _ = try await session.data(from: address) }
+            _ = try await Self.expectTimeout(clock, session, .connecting) { _ = try await $0.data(from: address) }
         }
     }
 
@@ -214,7 +228,8 @@ struct ConnectTimeoutRows {
                         return count == 2
                     }
                     if isData { isDialled.raise() }
-                    return try await SocketTransport.connect(to: .ipv4((127, 0, 0, 1), port: isData ? full : UInt16(port)), token)
+                    let place = SocketAddress.ipv4((127, 0, 0, 1), port: isData ? full : UInt16(port))
+                    return try await SocketTransport.connect(to: place, token)
                 }
             })
             let address = server.url("/a")
@@ -302,7 +317,8 @@ struct ConnectTimeoutRows {
         let clock = ManualClock(), host = try SilentHost()
         defer { host.close() }
         let session = Session(Self.configuration(clock))
-        let address = try url("https://127.0.0.1:\(host.port)/"), route = Route(origin: try Target(address.absoluteString).origin)
+        let address = try url("https://127.0.0.1:\(host.port)/")
+        let route = Route(origin: try Target(address.absoluteString).origin)
         let first = RunningLoad(session, Request(url: address))
         try await host.hears()
         let second = RunningLoad(session, Request(url: address))
@@ -334,12 +350,14 @@ struct ConnectTimeoutRows {
                 var policy = RetryPolicy()
                 policy.backOff = .constant(.seconds(7))
                 $0.retryPolicy = policy
-                $0.dial = { [silent = host.port, well = UInt16(origin.port)] (_, token) async throws(IOFailure) -> any Transport in
+                let silent = host.port, well = UInt16(origin.port)
+                $0.dial = { (_, token) async throws(IOFailure) -> any Transport in
                     let isFirst = dialled.withLock { count in
                         count += 1
                         return count == 1
                     }
-                    let transport = try await SocketTransport.connect(to: .ipv4((127, 0, 0, 1), port: isFirst ? silent : well), token)
+                    let place = SocketAddress.ipv4((127, 0, 0, 1), port: isFirst ? silent : well)
+                    let transport = try await SocketTransport.connect(to: place, token)
                     guard isFirst else { return transport }
                     token.attach(transport.slot)
                     defer {

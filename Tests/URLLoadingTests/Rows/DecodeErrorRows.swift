@@ -17,16 +17,22 @@ struct DecodeErrorRows {
 
     static let broken: [(String, String)] = [
         ("{\"items\": [", "no Order: it is not JSON"),
-        ("{\"items\": [{\"price\": 1}, {\"prize\": \"secret\"}], \"state\": \"open\"}", "no Order: items[1].price is missing"),
+        (
+            "{\"items\": [{\"price\": 1}, {\"prize\": \"secret\"}], \"state\": \"open\"}",
+            "no Order: items[1].price is missing"
+        ),
         ("{\"items\": [{\"price\": \"secret\"}], \"state\": \"open\"}", "no Order: items[0].price is not Int"),
-        ("{\"items\": [{\"price\": null}], \"state\": \"open\"}", "no Order: items[0].price has no value, where Int is wanted"),
+        (
+            "{\"items\": [{\"price\": null}], \"state\": \"open\"}",
+            "no Order: items[0].price has no value, where Int is wanted"
+        ),
         ("{\"items\": {}, \"state\": \"open\"}", "no Order: items is not an array"),
         ("[\"secret\"]", "no Order: the whole is not an object"),
         ("{\"items\": [], \"state\": \"secret\"}", "no Order: state has a value that the type cannot take"),
         ("{\"items\": [], \"state\": \"open\", \"notes\": {\"a\\nb\": \"secret\"}}", "no Order: notes.ab is not Int"),
     ]
 
-    @Test("the error of a body that cannot be decoded has the type, the key path and the URL, and no value", arguments: broken)
+    @Test("a body that cannot be decoded ends in an error with type, key path and URL, and no value", arguments: broken)
     func words(_ text: String, _ words: String) async throws {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok(.bytes(Array(text.utf8))) }
@@ -55,7 +61,9 @@ struct DecodeErrorRows {
             origin.route("/") { _ in .ok("[1, 2, 3]") }
             try await withSession(.ephemeral) { session in
                 let error = await failure(.bodyTooLarge) {
-                    try await session.load(Request(url: origin.url())) { _, body in try await body.decode([Int].self, upTo: 3) }
+                    try await session.load(Request(url: origin.url())) { _, body in
+                        try await body.decode([Int].self, upTo: 3)
+                    }
                 }
                 #expect(error?.url == origin.url())
             }
@@ -70,7 +78,8 @@ struct DecodeErrorRows {
     }
 
     @Test("an internationalised host is shown as its A-label", arguments: [
-        ("http://b\u{FC}cher.example/a", "xn--bcher-kva.example"), ("http://b%C3%BCcher.example/a", "xn--bcher-kva.example"),
+        ("http://b\u{FC}cher.example/a", "xn--bcher-kva.example"),
+        ("http://b%C3%BCcher.example/a", "xn--bcher-kva.example"),
         ("http://xn--bcher-kva.example/a", "xn--bcher-kva.example"), ("http://example.org/a", "example.org"),
     ])
     func hosts(_ text: String, _ shown: String) throws {

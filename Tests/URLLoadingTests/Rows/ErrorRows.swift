@@ -10,7 +10,8 @@ import URLLoadingWire
     static let numbers: [(Reason, String, Int)] = [
         (.cancelled, "cancelled", -999), (.sessionInvalidated, "sessionInvalidated", -999),
         (.decisionFailed, "decisionFailed", -999), (.badURL, "badURL", -1000), (.badRequest, "badRequest", -1000),
-        (.idleTimeout, "idleTimeout", -1001), (.connectTimeout, "connectTimeout", -1001), (.resourceTimeout, "resourceTimeout", -1001),
+        (.idleTimeout, "idleTimeout", -1001), (.connectTimeout, "connectTimeout", -1001),
+        (.resourceTimeout, "resourceTimeout", -1001),
         (.unsupportedScheme, "unsupportedScheme", -1002), (.hostNotFound, "hostNotFound", -1003),
         (.connectionRefused, "connectionRefused", -1004), (.unreachable, "unreachable", -1004),
         (.cannotConnect, "cannotConnect", -1004), (.connectionLost, "connectionLost", -1005),
