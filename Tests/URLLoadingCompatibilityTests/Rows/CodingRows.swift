@@ -123,7 +123,7 @@ struct CodingRows {
         }
     }
 
-    @Test("a coded body is decoded, whoever named Accept-Encoding", arguments: Way.allCases, Asking.allCases)
+    @Test("a coded body is decoded, also if the program names Accept-Encoding", arguments: Way.allCases, Asking.allCases)
     func decoded(_ way: Way, _ asking: Asking) async throws {
         try await withTestOrigin { origin in
             Self.serve(origin)
@@ -157,7 +157,7 @@ struct CodingRows {
         }
     }
 
-    @Test("a stored response serves decoded, whoever named Accept-Encoding")
+    @Test("a stored response is served decoded, also if the program names Accept-Encoding")
     func stored() async throws {
         try await withTestOrigin { origin in
             Self.serve(origin, [.cacheControl: "max-age=60"])

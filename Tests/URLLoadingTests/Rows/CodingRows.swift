@@ -118,7 +118,7 @@ struct CodingRows {
                 let content = try file.content(upTo: 1 << 20)
                 #expect([UInt8](content) == Self.text)
             }
-            // Who asks for a coding gets it.
+            // A request that names a coding gets it.
             let coded = Request(url: origin.url(), headers: [.acceptEncoding: "gzip"])
             try await session.download(coded) { file in
                 let content = try file.content(upTo: 1 << 20)

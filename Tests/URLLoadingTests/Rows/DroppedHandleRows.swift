@@ -118,7 +118,7 @@ struct DroppedHandleRows {
         await expectEmpty(session)
     }
 
-    @Test("whoever waits for a value holds the handle, until the wait is cancelled", arguments: [false, true])
+    @Test("a wait for a value holds the handle, until the wait is cancelled", arguments: [false, true])
     func awaited(_ isCancelled: Bool) async throws {
         try await withTestOrigin { origin in
             origin.route("/", faults: [.init(.requestHead, .stall)]) { _ in .ok("here") }
