@@ -18,7 +18,8 @@ import URLLoadingWire
     @Test("what may pass is tried again; what is final, or another's fault, is not")
     func reasons() throws {
         let transient: [LoadError.Reason] = [
-            .connectionLost, .truncated, .streamReset, .connectionRefused, .unreachable, .lookupFailed, .idleTimeout, .serviceUnavailable,
+            .connectionLost, .truncated, .streamReset, .connectionRefused, .unreachable, .lookupFailed, .idleTimeout,
+            .connectTimeout, .serviceUnavailable,
         ]
         #expect(RetryPolicy.transientReasons == Set(transient))
         for reason in transient {

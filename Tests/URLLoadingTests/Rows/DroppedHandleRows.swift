@@ -120,21 +120,33 @@ struct DroppedHandleRows {
 
     @Test("a wait for a value holds the handle, until the wait is cancelled", arguments: [false, true])
     func awaited(_ isCancelled: Bool) async throws {
-        try await withTestOrigin { origin in
-            origin.route("/", faults: [.init(.requestHead, .stall)]) { _ in .ok("here") }
+        try await Self.withSlowOrigin { origin, clock in
             let session = Session(.patient)
-            let waiting = Self.wait(session, origin.url())
-            try await origin.wait { $0.stalled == 1 }
+            let waiting = Self.wait(session, origin.url(isCancelled ? "/never" : "/slow"))
             if isCancelled {
+                try await origin.wait { $0.stalled == 1 }
                 waiting.cancel()
                 await expectFailure(.cancelled) { try await waiting.value }
                 while session.connectionsDescription != "empty" { await pause() }
             } else {
-                origin.releaseStalls()
+                try await clock.untilSleeping()
+                clock.advance(by: .seconds(1))
                 let data = try await waiting.value
                 #expect(data == Data("here".utf8))
             }
             await expectEmpty(session)
+        }
+    }
+
+    /// An origin that answers at `/slow` when its clock is moved, and at `/never` not at all.
+    private static func withSlowOrigin(_ use: (TestOrigin, ManualClock) async throws -> Void) async throws {
+        let clock = ManualClock()
+        var setting = TestOrigin.Configuration()
+        setting.clock = clock
+        try await withTestOrigin(setting) { origin in
+            origin.route("/slow", faults: [.init(.requestHead, .delay(.seconds(1)))]) { _ in .ok("here") }
+            origin.route("/never", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
+            try await use(origin, clock)
         }
     }
 
@@ -146,27 +158,19 @@ struct DroppedHandleRows {
 
     @Test("a load whose handle is gone goes on while its events are read, and ends when they are not")
     func listened() async throws {
-        try await withTestOrigin { origin in
-            origin.route("/", faults: [.init(.requestHead, .stall)]) { _ in .ok("here") }
+        try await Self.withSlowOrigin { origin, clock in
             let session = Session(.patient)
-            for isRead in [true, false] {
-                var events: LoadEvents? = Self.events(session, origin.url())
-                try await origin.wait { $0.stalled == 1 }
-                if isRead {
-                    origin.releaseStalls()
-                    var last: LoadEvent?
-                    if let events { for await event in events { last = event } }
-                    guard case .completed(nil)? = last else {
-                        Issue.record("\(String(describing: last))")
-                        return
-                    }
-                } else {
-                    withExtendedLifetime(events) {}
-                    events = nil
-                    while session.core.registry.count > 0 { await pause() }
-                    try await origin.wait { $0.open == 0 }
-                }
-            }
+            let read = Self.events(session, origin.url("/slow"))
+            try await clock.untilSleeping()
+            clock.advance(by: .seconds(1))
+            var last: LoadEvent?
+            for await event in read { last = event }
+            if case .completed(nil)? = last {} else { Issue.record("\(String(describing: last))") }
+            var dropped: LoadEvents? = Self.events(session, origin.url("/never"))
+            try await origin.wait { $0.stalled == 1 }
+            withExtendedLifetime(dropped) {}
+            dropped = nil
+            while session.core.registry.count > 0 { await pause() }
             await expectEmpty(session)
         }
     }
