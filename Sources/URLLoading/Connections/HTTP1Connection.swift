@@ -68,9 +68,8 @@ final class HTTP1Connection: @unchecked Sendable {
     /// The length of the body, if it was announced or there is none.
     var expectedLength: Int64? { codec.isReceiveComplete ? 0 : codec.remainingLength }
 
-    /// May the connection be used again, by all that is known without asking the peer? The kernel is asked each
-    /// time: bytes that came behind the last answer would be taken for the next one (security 46), and the poller
-    /// may not have heard of them yet.
+    /// Whether nothing was received behind the last answer, neither bytes nor an end. Such bytes would be taken for
+    /// the next answer (security 46), and the poller may not have reported them yet: each call asks the kernel.
     var isClean: Bool { unread.isEmpty && !transport.hasPendingInput(askingKernel: true) }
     /// May it carry another exchange by the rules of the protocol?
     var isReusable: Bool { codec.reuse == .yes && unread.isEmpty && !sawEnd && !isCut }

@@ -133,11 +133,13 @@ struct CookieTable: Sendable {
         return change
     }
 
-    /// The first moment from `creation` on at which no other cookie was set: those that are set together keep their order,
-    /// in a file as well.
+    /// The first moment from `creation` on that no other cookie of the bucket has: cookies that are set together keep
+    /// their order, in the file as well.
     private static func unique(_ creation: Date, in bucket: [Cookie]) -> Date {
         var seconds = creation.timeIntervalSinceReferenceDate
-        while seconds.isFinite, bucket.contains(where: { $0.creation.timeIntervalSinceReferenceDate == seconds }) { seconds = seconds.nextUp }
+        while seconds.isFinite, bucket.contains(where: { $0.creation.timeIntervalSinceReferenceDate == seconds }) {
+            seconds = seconds.nextUp
+        }
         return Date(timeIntervalSinceReferenceDate: seconds)
     }
 

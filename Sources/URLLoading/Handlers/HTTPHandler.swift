@@ -73,13 +73,14 @@ struct HTTPHandler: DirectHandler {
     private static func prepare(_ hop: Load.Hop, for load: Load, _ retries: RetryPlan) async throws(LoadError) -> PreparedRequest {
         let defaults = load.core.defaultFields
         guard let body = hop.request.body else {
-            return try PreparedRequest(hop.request, defaults, isForeign: hop.isForeign, cachePolicy: cachePolicy(hop, load))
+            return try PreparedRequest(
+                hop.request, defaults, isForeign: hop.isForeign, cachePolicy: cachePolicy(hop, load))
         }
         return try await prepare(body, hop, for: load, retries)
     }
 
-    /// The policy that caches on the way are told of. A refresh behind a stale response is revalidated by no wish of the
-    /// caller's.
+    /// The policy that caches on the way are told. A background refresh (RFC 5861 §3) tells them nothing: the caller
+    /// did not ask for its revalidation.
     private static func cachePolicy(_ hop: Load.Hop, _ load: Load) -> Request.CachePolicy {
         let policy = hop.request.cachePolicy ?? load.core.configuration.cachePolicy
         return policy == .revalidate && load is RefreshLoad ? .useProtocol : policy

@@ -89,7 +89,8 @@ struct PreparedRequest: Sendable {
         fields = .own(headers)
     }
 
-    /// Tells the caches on the way what the policy wants of them (RFC 9111 §5.2.1, §5.4); the caller's own fields stay.
+    /// Tells the caches on the way what the policy wants of them (RFC 9111 §5.2.1, §5.4). The caller's own fields
+    /// stay.
     private mutating func instructCaches(_ policy: Request.CachePolicy) {
         let directive: String
         switch policy {

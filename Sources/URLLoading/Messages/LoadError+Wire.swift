@@ -59,7 +59,8 @@ extension LoadError.Reason {
 
     /// The server speaks another protocol than HTTP/2 (RFC 9113 §3.4).
     public static let notHTTP2 = Self(.notHTTP2)
-    /// A rule of HTTP/2 was broken, for a connection or a stream (RFC 9113 §5.4), other than those with a reason of their own.
+    /// A rule of HTTP/2 was broken, for a connection or a stream (RFC 9113 §5.4), other than those with a reason of
+    /// their own.
     public static let http2Violation = Self(.http2Violation)
     /// The server made a flow-control window overflow, or sent more than one allows (RFC 9113 §5.2, §6.9).
     public static let http2FlowControl = Self(.http2FlowControl)

@@ -35,7 +35,7 @@ extension TLSFailure.Kind {
         case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION, SSL_R_UNSUPPORTED_PROTOCOL, SSL_R_WRONG_SSL_VERSION,
             SSL_R_NO_PROTOCOLS_AVAILABLE, SSL_R_VERSION_TOO_LOW, SSL_R_VERSION_TOO_HIGH,
             SSL_R_INAPPROPRIATE_FALLBACK:
-            // SSL_R_WRONG_VERSION_NUMBER is none of them: OpenSSL says it of a record that is none.
+            // Without SSL_R_WRONG_VERSION_NUMBER: OpenSSL reports it for bytes that are not a TLS record.
             self = .protocolVersion
         case SSL_R_NO_SHARED_CIPHER, SSL_R_NO_CIPHERS_AVAILABLE, SSL_R_WRONG_CIPHER_RETURNED,
             SSL_R_UNKNOWN_CIPHER_RETURNED, SSL_R_NO_SUITABLE_KEY_SHARE, SSL_R_NO_SHARED_GROUPS:

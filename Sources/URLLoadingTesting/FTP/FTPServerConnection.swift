@@ -136,7 +136,8 @@ final class FTPServerConnection: @unchecked Sendable {
                 dropPassive()
                 return try await say("550 no such file")
             }
-            try await give(file.content.dropFirst(offset), announced: configuration.announcesSize ? file.content.count : nil)
+            let announced = configuration.announcesSize ? file.content.count : nil
+            try await give(file.content.dropFirst(offset), announced: announced)
         case "LIST", "MLSD":
             let entries = server.list(argument)
             if entries.isEmpty, !argument.isEmpty, argument != "/" {
@@ -204,7 +205,7 @@ final class FTPServerConnection: @unchecked Sendable {
         dropPassive()
     }
 
-    /// - Parameter announced: the size that the 150 tells; `nil` for none.
+    /// - Parameter announced: the size in bytes that the 150 announces; `nil` for none.
     private func give(_ content: Data, announced: Int? = nil) async throws {
         try await say(announced.map { "150 here it comes (\($0) bytes)" } ?? "150 here it comes")
         let faults = server.faults

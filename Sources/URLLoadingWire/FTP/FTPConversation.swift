@@ -91,8 +91,9 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
 
     /// What is to be had of the file: before ``Step/transfer``, if the server tells.
     package private(set) var size: Int64?
-    /// The size in bytes that a 125 or 150 tells of a file that is fetched from its beginning. The words are the server's own
-    /// (RFC 959 4.2): good for a progress, and no proof that all is there.
+    /// The size in bytes that a 125 or 150 announces for a file that is fetched from its beginning; `nil` without
+    /// one. The text is the server's own (RFC 959 4.2): it serves to show progress, and does not prove that all bytes
+    /// have come.
     package private(set) var announcedSize: Int64?
     /// When it was changed last, as the server wrote it: `YYYYMMDDHHMMSS`, with a fraction or without (RFC 3659 2.3).
     package private(set) var modification: String?
@@ -238,7 +239,7 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
 
     /// `150 Opening BINARY mode data connection for a.txt (12345 bytes).`
     private func announcement(_ reply: FTPReply) -> Int64? {
-        guard let job, job.operation == .retrieve, job.offset == 0, !job.path.isText, reply.code == 125 || reply.code == 150
+        guard let job, job.operation == .retrieve, job.offset == 0, !job.path.isText, [125, 150].contains(reply.code)
         else { return nil }
         return FTPSize.announced(reply.text)
     }

@@ -50,7 +50,7 @@ package struct FTPReplyParser: Sendable {
         guard let code else {
             guard let start, 100...599 ~= start else { throw Self.malformed }
             guard mark == UInt8(ascii: "-") else {
-                // A code and nothing else is a reply without a text: what is no continued line needs no space to be told.
+                // A code alone is a whole reply without text: servers send it, and it begins no reply of many lines.
                 guard mark == UInt8(ascii: " ") || mark == nil else { throw Self.malformed }
                 return whole(start, line.dropFirst(4))
             }

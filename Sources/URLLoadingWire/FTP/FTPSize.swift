@@ -1,7 +1,7 @@
-/// Sizes in the words of a reply.
+/// Sizes in the text of a reply.
 enum FTPSize {
-    /// The number in front of the last `bytes` or `byte` of a text, as `(12345 bytes)` or `12345 bytes`; `nil` without one,
-    /// and for a number with anything but a blank or a bracket before it.
+    /// The number before the last word `bytes` or `byte`, as in `(12345 bytes)`; `nil` without that word, and if the
+    /// word before it is not a number of digits alone.
     static func announced(_ text: String) -> Int64? {
         let words = text.utf8.split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "(") || $0 == UInt8(ascii: ")") }
         let unit = words.lastIndex { word in

@@ -15,7 +15,7 @@ struct HTTP1FieldParser {
     private(set) var headers = Headers()
     private(set) var flags = HTTP1FieldFlags()
     private var folds: [Range<Int>] = []
-    /// The field line before was left out: what continues it is, too.
+    /// The last field line was left out, and lines that continue it (RFC 9112 5.2) are left out, too.
     private var leavesOut = false
 
     /// Parses `section`: field lines, each with its CRLF, without the empty line. The scanner has made
@@ -74,7 +74,8 @@ struct HTTP1FieldParser {
     }
 
     /// Returns where the value that begins at `begin` ends: at its CRLF. Every other control character is
-    /// refused, NUL and CR above all (RFC 9110 5.5), but for those in a cookie, which is left out: it is not clean.
+    /// refused, NUL and CR above all (RFC 9110 5.5). A cookie may hold others than CR, LF and NUL: it is not
+    /// clean then, and left out.
     private func valueEnd(
         _ begin: Int, _ end: Int, _ messageStart: Int, isCookie: @autoclosure () -> Bool
     ) throws(WireViolation) -> (end: Int, isClean: Bool) {

@@ -20,11 +20,14 @@ enum HTTP2Callbacks {
             return codec.receive(field: name, value, on: frame.pointee.hd.stream_id) ? 0 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue
         }
         // nghttp2 leaves such a field out if this returns 0; RFC 9113 8.2.1 calls the message malformed.
-        nghttp2_session_callbacks_set_on_invalid_header_callback(made) { _, frame, name, nameLength, value, valueLength, _, context in
+        nghttp2_session_callbacks_set_on_invalid_header_callback(made) {
+            _, frame, name, nameLength, value, valueLength, _, context in
             guard let frame, let codec = codecBehind(context) else { return 0 }
             let name = UnsafeRawBufferPointer(start: name, count: nameLength)
             let value = UnsafeRawBufferPointer(start: value, count: valueLength)
-            return codec.mayLeaveOut(field: name, value, on: frame.pointee.hd.stream_id) ? 0 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue
+            guard codec.mayLeaveOut(field: name, value, on: frame.pointee.hd.stream_id)
+            else { return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue }
+            return 0
         }
         nghttp2_session_callbacks_set_on_data_chunk_recv_callback(made) { _, _, stream, bytes, count, context in
             if let codec = codecBehind(context), let bytes, count > 0 { codec.receive(data: bytes, count, on: stream) }

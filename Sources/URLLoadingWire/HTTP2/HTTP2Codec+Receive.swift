@@ -21,11 +21,11 @@ extension HTTP2Codec {
         return true
     }
 
-    /// A field that nghttp2 finds invalid. Returns true for a cookie with a control character other than CR, LF and NUL,
-    /// which is left out (RFC 9110 5.5), and false if the message is refused.
+    /// Whether a field that nghttp2 finds invalid is left out: a cookie with a control character other than CR, LF and
+    /// NUL (RFC 9110 5.5). Any other makes the message malformed, which is noted.
     func mayLeaveOut(field name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, on stream: Int32) -> Bool {
-        let isCookie = name.elementsEqual("set-cookie".utf8)
-        guard isCookie, value.firstControl(from: 0, to: value.count) < value.count, !value.contains(where: { [0, .cr, .lf].contains($0) })
+        let hasControl = value.firstControl(from: 0, to: value.count) < value.count
+        guard name.elementsEqual("set-cookie".utf8), hasControl, !value.contains(where: { [0, .cr, .lf].contains($0) })
         else { return refuse(.http2MalformedMessage, "RFC 9113 8.2.1", stream) }
         section.size += name.count + value.count + 32
         return section.size <= limits.headSize || refuse(.headTooLarge, "RFC 9113 6.5.2", stream)
@@ -121,7 +121,7 @@ extension HTTP2Codec {
         }
     }
 
-    /// What the peer broke, by the code of the RST_STREAM that nghttp2 sends (RFC 9113 5.4.2).
+    /// Why nghttp2 ended a stream, by the code of the RST_STREAM that it sends (RFC 9113 5.4.2).
     private static func violation(endedWith code: HTTP2ErrorCode) -> WireViolation {
         switch code {
         case .protocolError: .remote(.http2MalformedMessage, "RFC 9113 8.1.1")
@@ -131,8 +131,8 @@ extension HTTP2Codec {
         }
     }
 
-    /// nghttp2 ends the stream of this frame. Of HEADERS and DATA the message is malformed, of other frames a rule of the
-    /// stream is broken.
+    /// Notes why nghttp2 ends the stream of an invalid frame: HEADERS and DATA make its message malformed, other
+    /// frames break a rule of the stream.
     func refuse(_ frame: UnsafePointer<nghttp2_frame>, _ error: Int32) {
         let header = frame.pointee.hd
         switch (error, Int32(header.type)) {

@@ -1,16 +1,17 @@
-// The send windows of streams: what a peer's SETTINGS do to them.
+// How the peer's SETTINGS change the send windows of streams.
 
 import URLLoadingCNghttp2
 
 extension HTTP2Codec {
-    /// Refuses SETTINGS that overflow the send window of a stream (RFC 9113 6.9.2: an error of the connection). nghttp2
-    /// would reset the stream and go on. WINDOW_UPDATE frames that overflow a window it refuses by itself.
+    /// Refuses SETTINGS that overflow the send window of a stream (RFC 9113 6.9.2: an error of the connection), where
+    /// nghttp2 resets the stream and goes on. WINDOW_UPDATE frames that overflow a window are refused by nghttp2.
     /// - Parameter frame: a whole frame, or the beginning of a DATA frame.
     func checkSendWindows(_ frame: UnsafeRawBufferPointer) throws(HTTP2Refusal) {
         guard let largest = Self.largestInitialWindow(frame) else { return }
         let initial = Int64(nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE))
         for stream in streams.keys {
-            // -1 for a stream whose HEADERS have not gone out, 0 for a negative window: neither can overflow.
+            // nghttp2 returns -1 for a stream whose HEADERS it has not sent, and 0 for a negative window: neither
+            // overflows.
             let window = Int64(nghttp2_session_get_stream_remote_window_size(session, stream))
             guard window - initial + largest <= Int64(Int32.max) else {
                 throw HTTP2Refusal(.http2FlowControl, "RFC 9113 6.9.2", .flowControlError)

@@ -140,7 +140,7 @@ package final class MessageInflater: @unchecked Sendable {
     private let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
     private let forgets: Bool
     private static let room = 16 * 1024
-    /// Nothing was inflated since the last message or the last block of a stream.
+    /// Nothing was inflated since the last message, or since the last block of a deflate stream.
     private var isBetweenStreams = true
 
     package init?(windowBits: Int, forgets: Bool) {
@@ -171,8 +171,8 @@ package final class MessageInflater: @unchecked Sendable {
         }
     }
 
-    /// Ends a message: what its sender left out is put back (§7.2.2). Messages of no bytes, and those that end with a last
-    /// block, are whole without it: senders of both exist.
+    /// Ends a message: puts back the empty block that its sender left out (§7.2.2). A message of no bytes, and one
+    /// that ends with the last block of a deflate stream, is whole without that block: some senders produce them.
     /// - Throws: `contentDecodingFailed` for a message that ends within a block.
     package func end(_ sink: (UnsafeRawBufferPointer) throws(WireViolation) -> Void) throws(WireViolation) {
         if !isBetweenStreams {
@@ -185,7 +185,8 @@ package final class MessageInflater: @unchecked Sendable {
         if forgets { inflateReset(stream) }
     }
 
-    /// A block has just ended, at a whole byte: zlib tells the first by 128, and unused bits of the last byte below 64.
+    /// The last block has ended, and with a whole byte. In `data_type` zlib reports the end of a block as 128, and the
+    /// count of unused bits below 64.
     private var isAtBlock: Bool { stream.pointee.data_type & 0xBF == 128 }
 
     private func run(_ sink: (UnsafeRawBufferPointer) throws(WireViolation) -> Void) throws(WireViolation) {

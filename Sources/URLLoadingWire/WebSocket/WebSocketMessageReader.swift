@@ -45,11 +45,13 @@ package struct WebSocketMessageReader: Sendable {
         try inflater.inflate(payload) { (piece) throws(WireViolation) in try check(piece, sink) }
     }
 
-    /// Refuses a message that is to exceed the limit by what its frame announces. What a compressed one expands to is not
-    /// announced.
+    /// Refuses a message whose frame announces more than the limit. A compressed frame is not refused: it does not
+    /// announce what it expands to.
     /// - Parameter remaining: bytes of the frame that are still to come.
     package func expect(_ remaining: UInt64) throws(WireViolation) {
-        guard isCompressed || remaining <= UInt64(max(0, limit - count)) else { throw .remote(.messageTooLarge, "RFC 6455 10.4") }
+        guard isCompressed || remaining <= UInt64(max(0, limit - count)) else {
+            throw .remote(.messageTooLarge, "RFC 6455 10.4")
+        }
     }
 
     package mutating func end(_ sink: (UnsafeRawBufferPointer) -> Void) throws(WireViolation) {
