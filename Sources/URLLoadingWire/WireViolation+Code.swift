@@ -85,8 +85,11 @@ extension WireViolation {
 
         /// The peer's first bytes are no SETTINGS: it speaks something else (RFC 9113 3.4).
         public static let notHTTP2 = Code("notHTTP2")
-        /// A rule that holds for the whole connection was broken (RFC 9113 5.4.1).
+        /// A rule of the connection or of a stream was broken (RFC 9113 5.4), other than those with a code of their
+        /// own.
         public static let http2Violation = Code("http2Violation")
+        /// A flow-control window that overflows, or more DATA than a window allows (RFC 9113 5.2, 6.9).
+        public static let http2FlowControl = Code("http2FlowControl")
         /// A message that is not well-formed: its fields, their order, its length (RFC 9113 8.1.1).
         public static let http2MalformedMessage = Code("http2MalformedMessage")
         /// Frames without use beyond the limit (RFC 9113 10.5).

@@ -59,8 +59,11 @@ extension LoadError.Reason {
 
     /// The server speaks another protocol than HTTP/2 (RFC 9113 §3.4).
     public static let notHTTP2 = Self(.notHTTP2)
-    /// A rule of HTTP/2 was broken that holds for a whole connection (RFC 9113 §5.4.1).
+    /// A rule of HTTP/2 was broken, for a connection or a stream (RFC 9113 §5.4), other than those with a reason of
+    /// their own.
     public static let http2Violation = Self(.http2Violation)
+    /// The server made a flow-control window overflow, or sent more than one allows (RFC 9113 §5.2, §6.9).
+    public static let http2FlowControl = Self(.http2FlowControl)
     /// An HTTP/2 response that is not well-formed (RFC 9113 §8.1.1).
     public static let http2MalformedMessage = Self(.http2MalformedMessage)
     /// Frames without use, more than the server can mean (RFC 9113 §10.5).

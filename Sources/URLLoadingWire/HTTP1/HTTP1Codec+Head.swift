@@ -80,7 +80,10 @@ extension HTTP1Codec {
     }
 
     private mutating func receiveUpgrade(_ response: HTTP1ResponseHead) throws(WireViolation) -> HTTP1Event {
-        guard exchange.asksUpgrade else { throw .remote(.unexpectedUpgrade, "RFC 9110 7.8") }
+        // HTTP/1.0 has no upgrade.
+        guard exchange.asksUpgrade, response.version >= .http11 else {
+            throw .remote(.unexpectedUpgrade, "RFC 9110 7.8")
+        }
         switchProtocols()
         return .upgraded(response)
     }

@@ -15,6 +15,8 @@ struct HTTP1FieldParser {
     private(set) var headers = Headers()
     private(set) var flags = HTTP1FieldFlags()
     private var folds: [Range<Int>] = []
+    /// The last field line was left out, and lines that continue it (RFC 9112 5.2) are left out, too.
+    private var leavesOut = false
 
     /// Parses `section`: field lines, each with its CRLF, without the empty line. The scanner has made
     /// sure that every LF in it follows a CR. Offsets in errors count from `messageStart`.
@@ -58,7 +60,9 @@ struct HTTP1FieldParser {
         guard index < end, input[index] == UInt8(ascii: ":"), index > begin else {
             throw nameViolation(at: index, end, messageStart)
         }
-        let lineEnd = try valueEnd(index + 1, end, messageStart)
+        let (lineEnd, isClean) = try valueEnd(index + 1, end, messageStart, isCookie: isCookie(begin..<index))
+        leavesOut = !isClean
+        guard isClean else { return lineEnd + 2 }
         let value = input.trimmed(index &+ 1..<lineEnd)
         note(begin..<index)
         headers.entries.append(
@@ -69,15 +73,25 @@ struct HTTP1FieldParser {
         return lineEnd + 2
     }
 
-    /// Where the value that begins at `begin` ends: at its CRLF. Every other control character is
-    /// refused, NUL and CR above all (RFC 9110 5.5).
-    private func valueEnd(_ begin: Int, _ end: Int, _ messageStart: Int) throws(WireViolation) -> Int {
-        let lineEnd = input.firstControl(from: begin, to: end)
-        guard lineEnd &+ 1 < end, input[lineEnd] == .cr, input[lineEnd &+ 1] == .lf else {
-            throw .remote(.malformedFieldValue, at: lineEnd - messageStart, "RFC 9110 5.5")
+    /// Returns where the value that begins at `begin` ends: at its CRLF. Every other control character is
+    /// refused, NUL and CR above all (RFC 9110 5.5). A cookie may hold others than CR, LF and NUL: it is not
+    /// clean then, and left out.
+    private func valueEnd(
+        _ begin: Int, _ end: Int, _ messageStart: Int, isCookie: @autoclosure () -> Bool
+    ) throws(WireViolation) -> (end: Int, isClean: Bool) {
+        var lineEnd = input.firstControl(from: begin, to: end)
+        var isClean = true
+        while true {
+            if lineEnd &+ 1 < end, input[lineEnd] == .cr, input[lineEnd &+ 1] == .lf { return (lineEnd, isClean) }
+            guard lineEnd < end, ![.cr, .lf, 0].contains(input[lineEnd]), isCookie() else {
+                throw .remote(.malformedFieldValue, at: lineEnd - messageStart, "RFC 9110 5.5")
+            }
+            isClean = false
+            lineEnd = input.firstControl(from: lineEnd + 1, to: end)
         }
-        return lineEnd
     }
+
+    private func isCookie(_ name: Range<Int>) -> Bool { isClient && input.matches("set-cookie", in: name) }
 
     private func nameViolation(at index: Int, _ end: Int, _ messageStart: Int) -> WireViolation {
         var next = index
@@ -93,10 +107,15 @@ struct HTTP1FieldParser {
     /// A line that continues the value before it. A user agent replaces the line break by spaces, a
     /// server refuses (RFC 9112 5.2); the first line cannot continue anything (2.2).
     private mutating func fold(_ begin: Int, _ end: Int, _ messageStart: Int) throws(WireViolation) -> Int {
-        guard isClient, let last = headers.entries.indices.last else {
+        guard isClient, leavesOut || !headers.entries.isEmpty else {
             throw .remote(.obsoleteFolding, at: begin - messageStart, "RFC 9112 5.2")
         }
-        let lineEnd = try valueEnd(begin, end, messageStart)
+        let (lineEnd, isClean) = try valueEnd(begin, end, messageStart, isCookie: leavesOut || lastIsCookie)
+        if !isClean, !leavesOut {
+            headers.entries.removeLast()
+            leavesOut = true
+        }
+        guard !leavesOut, let last = headers.entries.indices.last else { return lineEnd + 2 }
         let continued = input.trimmed(begin..<lineEnd)
         if !continued.isEmpty {
             let valueStart = Int(headers.entries[last].value)
@@ -110,6 +129,12 @@ struct HTTP1FieldParser {
             }
         }
         return lineEnd + 2
+    }
+
+    private var lastIsCookie: Bool {
+        guard let last = headers.entries.last else { return false }
+        let name = start + Int(last.name)
+        return isCookie(name..<name + Int(last.nameLength))
     }
 
     @inline(__always)

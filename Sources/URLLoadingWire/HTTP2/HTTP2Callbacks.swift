@@ -19,11 +19,15 @@ enum HTTP2Callbacks {
             let value = UnsafeRawBufferPointer(start: value, count: valueLength)
             return codec.receive(field: name, value, on: frame.pointee.hd.stream_id) ? 0 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue
         }
-        // nghttp2 would drop such a field and go on; RFC 9113 8.2.1 calls the message malformed.
-        nghttp2_session_callbacks_set_on_invalid_header_callback(made) { _, frame, _, _, _, _, _, context in
+        // nghttp2 leaves such a field out if this returns 0; RFC 9113 8.2.1 calls the message malformed.
+        nghttp2_session_callbacks_set_on_invalid_header_callback(made) {
+            _, frame, name, nameLength, value, valueLength, _, context in
             guard let frame, let codec = codecBehind(context) else { return 0 }
-            codec.refuse(.http2MalformedMessage, "RFC 9113 8.2.1", frame.pointee.hd.stream_id)
-            return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue
+            let name = UnsafeRawBufferPointer(start: name, count: nameLength)
+            let value = UnsafeRawBufferPointer(start: value, count: valueLength)
+            guard codec.mayLeaveOut(field: name, value, on: frame.pointee.hd.stream_id)
+            else { return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue }
+            return 0
         }
         nghttp2_session_callbacks_set_on_data_chunk_recv_callback(made) { _, _, stream, bytes, count, context in
             if let codec = codecBehind(context), let bytes, count > 0 { codec.receive(data: bytes, count, on: stream) }
@@ -35,7 +39,7 @@ enum HTTP2Callbacks {
         }
         nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(made) { _, frame, error, context in
             guard let frame, let codec = codecBehind(context), frame.pointee.hd.stream_id > 0 else { return 0 }
-            codec.refuse(.http2MalformedMessage, "RFC 9113 8.1.1", frame.pointee.hd.stream_id)
+            codec.refuse(frame, error)
             return 0
         }
         nghttp2_session_callbacks_set_on_frame_send_callback(made) { _, frame, context in

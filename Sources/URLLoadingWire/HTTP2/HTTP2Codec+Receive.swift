@@ -21,6 +21,16 @@ extension HTTP2Codec {
         return true
     }
 
+    /// Whether a field that nghttp2 finds invalid is left out: a cookie with a control character other than CR, LF and
+    /// NUL (RFC 9110 5.5). Any other makes the message malformed, which is noted.
+    func mayLeaveOut(field name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, on stream: Int32) -> Bool {
+        let hasControl = value.firstControl(from: 0, to: value.count) < value.count
+        guard name.elementsEqual("set-cookie".utf8), hasControl, !value.contains(where: { [0, .cr, .lf].contains($0) })
+        else { return refuse(.http2MalformedMessage, "RFC 9113 8.2.1", stream) }
+        section.size += name.count + value.count + 32
+        return section.size <= limits.headSize || refuse(.headTooLarge, "RFC 9113 6.5.2", stream)
+    }
+
     private static func status(_ value: UnsafeRawBufferPointer) -> Status? {
         guard value.count == 3, value.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
         return Status(value.reduce(0) { $0 * 10 + Int($1 - 0x30) })
@@ -107,7 +117,29 @@ extension HTTP2Codec {
         case .noError: break
         // After a GOAWAY nghttp2 closes what the peer has not looked at with this code.
         case .refusedStream: add(.unprocessed(stream))
-        default: add(.violation(stream, .remote(.http2MalformedMessage, "RFC 9113 8.1.1")))
+        default: add(.violation(stream, Self.violation(endedWith: code)))
+        }
+    }
+
+    /// Why nghttp2 ended a stream, by the code of the RST_STREAM that it sends (RFC 9113 5.4.2).
+    private static func violation(endedWith code: HTTP2ErrorCode) -> WireViolation {
+        switch code {
+        case .protocolError: .remote(.http2MalformedMessage, "RFC 9113 8.1.1")
+        case .flowControlError: .remote(.http2FlowControl, "RFC 9113 6.9.1")
+        case .internalError: .local(.illegalState, "RFC 9113 7, \(code)")
+        default: .remote(.http2Violation, "RFC 9113 5.4.2, \(code)")
+        }
+    }
+
+    /// Notes why nghttp2 ends the stream of an invalid frame: HEADERS and DATA make its message malformed, other
+    /// frames break a rule of the stream.
+    func refuse(_ frame: UnsafePointer<nghttp2_frame>, _ error: Int32) {
+        let header = frame.pointee.hd
+        switch (error, Int32(header.type)) {
+        case (NGHTTP2_ERR_FLOW_CONTROL.rawValue, _): refuse(.http2FlowControl, "RFC 9113 6.9.1", header.stream_id)
+        case (_, Int32(NGHTTP2_HEADERS.rawValue)), (_, Int32(NGHTTP2_DATA.rawValue)):
+            refuse(.http2MalformedMessage, "RFC 9113 8.1.1", header.stream_id)
+        default: refuse(.http2Violation, "RFC 9113 5.4.2", header.stream_id)
         }
     }
 

@@ -69,21 +69,23 @@ package final class HTTP2Codec {
         scanner.turn(second)
         var consumed = 0
         while consumed < input.count {
-            let step: Int
+            let isFrame = !scanner.isInsideData
+            let piece: UnsafeRawBufferPointer
             do throws(HTTP2Refusal) {
-                step = try scanner.next(input, at: consumed, limits, streams)
+                let step = try scanner.next(input, at: consumed, limits, streams)
+                guard step > 0 else { break }
+                piece = UnsafeRawBufferPointer(rebasing: input[consumed..<consumed + step])
+                if isFrame { try checkSendWindows(piece) }
             } catch {
                 fail(error.violation, error.code)
                 return input.count
             }
-            guard step > 0 else { break }
-            let piece = UnsafeRawBufferPointer(rebasing: input[consumed..<consumed + step])
             let taken = nghttp2_session_mem_recv(session, piece.bindMemory(to: UInt8.self).baseAddress, piece.count)
-            guard taken == step else {
+            guard taken == piece.count else {
                 fail(Self.violation(Int32(truncatingIfNeeded: taken)))
                 return input.count
             }
-            consumed += step
+            consumed += piece.count
             if hasFailed { return input.count }
         }
         return consumed
@@ -128,7 +130,8 @@ package final class HTTP2Codec {
     func ended(with code: HTTP2ErrorCode) {
         guard !hasFailed else { return }
         hasFailed = true
-        events.append(.failed(.remote(.http2Violation, "RFC 9113 5.4.1, \(code)")))
+        let violation: WireViolation.Code = code == .flowControlError ? .http2FlowControl : .http2Violation
+        events.append(.failed(.remote(violation, "RFC 9113 5.4.1, \(code)")))
     }
 
     private static func violation(_ error: Int32) -> WireViolation {

@@ -75,6 +75,7 @@ package struct HTTP2ErrorCode: RawRepresentable, Sendable, Hashable, CustomStrin
     package static let noError = Self(rawValue: 0)
     package static let protocolError = Self(rawValue: 1)
     package static let internalError = Self(rawValue: 2)
+    package static let flowControlError = Self(rawValue: 3)
     package static let settingsTimeout = Self(rawValue: 4)
     package static let frameSizeError = Self(rawValue: 6)
     package static let refusedStream = Self(rawValue: 7)

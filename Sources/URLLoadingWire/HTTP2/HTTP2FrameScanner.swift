@@ -15,6 +15,8 @@ struct HTTP2FrameScanner {
     private var second: Int64 = 0
 
     var isInsideFrame: Bool { rest > 0 || isInHead }
+    /// The next piece continues a DATA frame.
+    var isInsideData: Bool { rest > 0 }
 
     /// RFC 9113 4.2: we allow no larger frames than everybody must.
     private static let largestFrame = 16384

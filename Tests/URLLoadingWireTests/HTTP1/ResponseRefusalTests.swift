@@ -47,6 +47,11 @@ import Testing
         Refusal(fields: "A(: b", .malformedFieldName), Refusal(fields: "A: b\0c", .malformedFieldValue),
         Refusal(fields: "A: b\rc", .malformedFieldValue), Refusal(fields: "A: b\r\r", .malformedFieldValue),
         Refusal(fields: "A: \u{1b}[1m", .malformedFieldValue), Refusal(fields: "A: \u{7f}", .malformedFieldValue),
+        // A cookie too: CR, LF and NUL part fields (RFC 9110 5.5).
+        Refusal(fields: "Set-Cookie: a=\0", .malformedFieldValue), Refusal(fields: "Set-Cookie: a=\u{1}\rb", .malformedFieldValue),
+        Refusal(fields: "Set-Cookie: a\r\n \u{1}\0", .malformedFieldValue), Refusal(fields: "Set-Cookie2: \u{1}", .malformedFieldValue),
+        Refusal(fields: "Set-Cookie: a=\u{1}\r\nA: \u{1}", .malformedFieldValue),
+        Refusal(fields: "Set-Cookie: a=\u{1}\r\nContent-Length: 1\r\n \u{1}", .malformedFieldValue),
         Refusal(fields: " A: b", .obsoleteFolding), Refusal(fields: "A: b\r\n \0", .malformedFieldValue),
         // Lengths (security 45).
         Refusal(fields: "Content-Length: 5\r\nContent-Length: 6", .conflictingContentLength),

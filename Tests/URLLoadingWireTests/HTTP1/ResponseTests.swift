@@ -124,6 +124,22 @@ import Testing
         }
     }
 
+    @Test("RFC 9110 7.8: HTTP/1.0 has no upgrade") func upgradeOfOldVersion() throws {
+        let upgrade = try client(headers: [.connection: "Upgrade", .upgrade: "websocket"])
+        let result = runEveryWay(upgrade, bytes("HTTP/1.0 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"), end: true)
+        #expect(result.violation == .unexpectedUpgrade && result.lines.isEmpty)
+    }
+
+    @Test("a cookie with a control character is left out, and all of its lines with it", arguments: [
+        ("Set-Cookie: a=\u{1}\r\nA: b", "A: b"), ("A: b\r\nset-cookie: a=\u{1B}[1m\r\nSET-COOKIE: c=d", "A: b|SET-COOKIE: c=d"),
+        ("A: b\r\nSet-Cookie: a=\u{7F}\r\n c=d\r\n\te\r\nF: g", "A: b|F: g"), ("Set-Cookie: a=1\r\n b\u{2}\r\n c\r\nA: b", "A: b"),
+        ("Set-Cookie: \u{1}", ""),
+    ])
+    func cookiesWithControls(_ fields: String, _ left: String) throws {
+        let result = runEveryWay(try client(), bytes("HTTP/1.1 204 No Content\r\n\(fields)\r\n\r\n"), end: false)
+        #expect(result.lines.first == "response HTTP/1.1 204 No Content [\(left)]" && result.violation == nil)
+    }
+
     @Test func upgradeAndTunnel() throws {
         let tail = "\u{1}rest"
         let upgrade = try client(headers: [.connection: "Upgrade", .upgrade: "websocket"])

@@ -223,6 +223,84 @@ import Testing
         }
     }
 
+    /// SETTINGS_INITIAL_WINDOW_SIZE, each value in an entry of its own.
+    static func initialWindow(_ sizes: UInt32...) -> [UInt8] {
+        frame(4, 0, 0, sizes.flatMap { size in [0, 4] + [24, 16, 8, 0].map { UInt8(size >> $0 & 255) } })
+    }
+
+    /// Widens the window of stream 1 from 65,535 bytes to the largest there is.
+    static let widest = frame(8, 0, 1, [0x7F, 0xFF, 0, 0])
+
+    @Test("RFC 9113 6.9.2: SETTINGS that overflow a stream's window end the connection", arguments: [
+        widest + initialWindow(65_536), widest + initialWindow(65_536, 0), widest + initialWindow(0, 0x7FFF_FFFF),
+        initialWindow(100) + frame(8, 0, 1, [0, 0, 0, 1]) + initialWindow(0x7FFF_FFFF), initialWindow(0x8000_0000),
+    ])
+    func windowOverflow(_ frames: [UInt8]) throws {
+        let wire = Self.settings + frames + Self.headers(Self.ok, 5)
+        for hasBody in [false, true] {
+            let run = try Run(wire, pieces: wire.count, hasBody: hasBody)
+            #expect(run.lines == ["failed http2FlowControl"])
+            #expect(run.said(7)?.code == 3 && run.said(3) == nil)
+        }
+    }
+
+    @Test("RFC 9113 6.9.2: SETTINGS may take a window to its limit, and below zero")
+    func windowsWithinTheirLimits() throws {
+        for frames in [Self.widest + Self.initialWindow(65_535), Self.widest + Self.initialWindow(0, 65_535), Self.initialWindow(0, 0x7FFF_FFFF)] {
+            let wire = Self.settings + frames + Self.headers(Self.ok, 5)
+            #expect(try Run(wire, pieces: wire.count).lines == ["1 HTTP/2 200 []", "1 end []"])
+        }
+        let codec = try HTTP2Codec()
+        let request = HTTP2Request(method: .post, scheme: "https", authority: Array("a".utf8), path: Array("/".utf8), framing: .chunked)
+        let stream = try codec.submit(request, hasBody: true)
+        var output: [UInt8] = []
+        [UInt8](repeating: 7, count: 100_000).withUnsafeBytes { codec.send($0, on: stream) }
+        codec.takeOutput(into: &output, upTo: .max)
+        // The window is used up: 0 makes it -65,535, and the largest size leaves it below its limit.
+        for frames in [Self.settings + Self.initialWindow(0), Self.initialWindow(0x7FFF_FFFF)] {
+            _ = frames.withUnsafeBytes { codec.receive($0) }
+            codec.takeOutput(into: &output, upTo: .max)
+        }
+        let hasFailed = codec.takeEvents().contains { if case .failed = $0 { true } else { false } }
+        #expect(!hasFailed && codec.queued(on: stream) == 100_000 - 65_535)
+    }
+
+    @Test("flow control that is broken is called so, of a stream and of the connection")
+    func flowControl() throws {
+        let large = Self.frame(0, 0, 1, [UInt8](repeating: 7, count: 16_384))
+        for frames in [Self.widest + Self.frame(8, 0, 1, [0, 0, 0, 1]), Self.headers(Self.ok) + (0..<5).flatMap { _ in large }] {
+            let wire = Self.settings + frames
+            let run = try Run(wire, pieces: wire.count)
+            #expect(run.lines.contains("1 violation http2FlowControl"), "\(run.lines.prefix(3))")
+            #expect(run.said(3)?.code == 3 && run.said(7) == nil)
+        }
+        let connection = Self.settings + Self.frame(8, 0, 0, [0x7F, 0xFF, 0xFF, 0xFF])
+        let run = try Run(connection, pieces: connection.count)
+        #expect(run.lines == ["failed http2FlowControl"] && run.said(7)?.code == 3)
+    }
+
+    @Test("a cookie with a control character is left out of a head and of trailers, and limits count it")
+    func cookiesWithControls() throws {
+        let odd = Self.field("set-cookie", "a=\u{1}"), good = Self.field("set-cookie", "b=2")
+        let wire = Self.settings + Self.headers(Self.ok + odd + good + Self.field("set-cookie", "c=\u{7F}")) + Self.headers(odd + Self.field("x", "y"), 5)
+        let run = try Run(wire, pieces: wire.count)
+        #expect(run.lines == ["1 HTTP/2 200 [\"set-cookie: b=2\"]", "1 end [\"x: y\"]"])
+        #expect(run.said(3) == nil)
+        var limits = HTTP2Limits()
+        limits.headSize = 500
+        let many = Self.settings + Self.headers(Self.ok + (0..<20).flatMap { _ in odd })
+        #expect(try Run(many, pieces: many.count, limits: limits).lines == ["1 violation headTooLarge"])
+    }
+
+    @Test("a cookie with CR, LF or NUL, and any other field with a control character, is refused", arguments: [
+        ok + field("set-cookie", "a=\r"), ok + field("set-cookie", "a=\u{1}\n"), ok + field("set-cookie", "a=\0"),
+        ok + field("x", "a\u{1}"), ok + field("Set-Cookie", "a=1"), ok + field("set-cookie2", "a=\u{1}"),
+    ])
+    func fieldsWithControls(_ block: [UInt8]) throws {
+        let wire = Self.settings + Self.headers(block, 5)
+        #expect(try Run(wire, pieces: wire.count).lines == ["1 violation http2MalformedMessage"])
+    }
+
     @Test func bodiesOfRequests() throws {
         let codec = try HTTP2Codec()
         let request = HTTP2Request(method: .post, scheme: "https", authority: Array("a".utf8), path: Array("/".utf8), framing: .chunked)

@@ -97,6 +97,9 @@ extension HTTP2Fault {
         frames("ENABLE_PUSH 1 of a server", violation) { _ in [.settings(.enablePush(1))] },
         frames("ENABLE_PUSH 2", violation) { _ in [.settings(.enablePush(2))] },
         frames("INITIAL_WINDOW_SIZE 2^31", .connectionFails([.flowControlError])) { _ in [.settings(.initialWindowSize(0x8000_0000))] },
+        frames("INITIAL_WINDOW_SIZE beyond a stream's limit", .connectionFails([.flowControlError])) {
+            [.windowUpdate(stream: $0, 0x7FFF_FFFF - 65_535), .settings(.initialWindowSize(65_536))]
+        },
         frames("MAX_FRAME_SIZE 16,383", violation) { _ in [.settings(.maxFrameSize(16_383))] },
         frames("MAX_FRAME_SIZE 2^24", violation) { _ in [.settings(.maxFrameSize(1 << 24))] },
         HTTP2Fault("an answer before SETTINGS", violation) { peer in

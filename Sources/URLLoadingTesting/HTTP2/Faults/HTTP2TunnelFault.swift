@@ -103,7 +103,7 @@ public struct HTTP2TunnelFault: Sendable, CustomStringConvertible {
         HTTP2TunnelFault("GOAWAY below the stream", .fails([.connectionLost])) { peer, _ in
             try await peer.goAway(last: 0)
         },
-        HTTP2TunnelFault("DATA beyond the window", .fails([.http2Violation, .malformedFrame, .connectionLost])) { peer, stream in
+        HTTP2TunnelFault("DATA beyond the window", .fails([.http2FlowControl, .malformedFrame, .connectionLost])) { peer, stream in
             for _ in 0..<2_000 { try await peer.send(.data(stream: stream, [UInt8](repeating: 0, count: 16_384))) }
         },
         HTTP2TunnelFault("a masked frame", .fails([.malformedFrame])) { peer, stream in
