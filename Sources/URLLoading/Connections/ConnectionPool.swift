@@ -84,7 +84,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
 
     func giveBack(_ connection: HTTP1Connection, reusable: Bool) {
         let now = clock.coarseNow()
-        let buffer = reusable ? connection.rest(since: now) : nil
+        let buffer = reusable ? connection.rest() : nil
         act(on: state.withLock { state in
             if let buffer, state.spare.count < Self.mostSpare { state.spare.append(buffer) }
             let consequence = state.pool.giveBack(connection, connection.route, reusable: reusable, now: now)

@@ -15,7 +15,6 @@ final class HTTP1Connection: @unchecked Sendable {
     let identifier: Int
     var codec: HTTP1Codec
     let tap: (@Sendable (WireTapEvent) -> Void)?
-    private let clock: LoopClock
 
     /// What was received and not consumed: `unread` of `storage`.
     private var storage: ChunkStorage?
@@ -59,7 +58,6 @@ final class HTTP1Connection: @unchecked Sendable {
         codec = HTTP1Codec(role: .client, limits: HTTP1Limits(configuration.limits))
         tap = configuration.wireTap
         continueTimeout = configuration.continueTimeout
-        clock = configuration.clock
     }
 
     func close() {
@@ -70,22 +68,15 @@ final class HTTP1Connection: @unchecked Sendable {
     /// The length of the body, if it was announced or there is none.
     var expectedLength: Int64? { codec.isReceiveComplete ? 0 : codec.remainingLength }
 
-    /// May the connection be used again, by all that is known without asking the peer?
-    /// One that rested for long is looked at by the kernel's word: the system call is cheaper than a
-    /// request sent for nothing.
-    var isClean: Bool {
-        let restedLong = clock.manual != nil || clock.coarseNow() - restsSince > Self.longRest
-        return unread.isEmpty && !transport.hasPendingInput(askingKernel: restedLong)
-    }
-    private var restsSince: Int64 = 0
-    private static let longRest: Int64 = 20_000_000
+    /// Whether nothing was received behind the last answer, neither bytes nor an end. Such bytes would be taken for
+    /// the next answer (security 46), and the poller may not have reported them yet: each call asks the kernel.
+    var isClean: Bool { unread.isEmpty && !transport.hasPendingInput(askingKernel: true) }
     /// May it carry another exchange by the rules of the protocol?
     var isReusable: Bool { codec.reuse == .yes && unread.isEmpty && !sawEnd && !isCut }
 
     /// Before it is kept for later: what a resting connection need not hold is given up. Returns the
     /// buffer if another connection can go on with it.
-    func rest(since now: Int64) -> ChunkStorage? {
-        restsSince = now
+    func rest() -> ChunkStorage? {
         noteFlood(false)
         sending.rest(keeping: Self.smallestBuffer)
         let isPlain = capacity == Self.smallestBuffer && isKnownUniquelyReferenced(&storage)

@@ -66,6 +66,79 @@ struct FramingSecurityRows {
         }
     }
 
+    @Test("security 46: bytes that are sent behind an answer in a write of their own never answer the next request", arguments: [false, true])
+    func poisonedByASecondWrite(_ isSecure: Bool) async throws {
+        let authority = try TestCertificateAuthority(commonName: "Test root"), identity = try authority.issue()
+        let context = try TLSServerContext(.init(certificateChain: identity.certificatePEM, privateKey: identity.keyPEM))
+        var configuration = Configuration.ephemeral
+        configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
+        configuration.resolver = RecordingResolver()
+        let server = try PoisoningServer(isSecure ? context : nil)
+        let url = try url("\(isSecure ? "https" : "http")://localhost:\(server.port)/")
+        async let serving: Void = server.serve()
+        for _ in 0..<(isSecure ? 50 : 200) {
+            try await withSession(configuration) { session in
+                try await session.expect(url, "true answer")
+                // On this machine bytes have arrived when they are written; the poller may not have heard of them.
+                try server.poison()
+                try await session.expect(url, "true answer")
+            }
+        }
+        server.stop()
+        await serving
+    }
+
+    /// Answers each request, and says what was not asked for when the test says so.
+    private final class PoisoningServer: Sendable {
+        private let listener: SocketListener
+        private let tls: TLSServerContext?
+        private let token = StopToken()
+        private let last = Held<(any Transport)?>(nil)
+
+        init(_ tls: TLSServerContext?) throws {
+            listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
+            self.tls = tls
+        }
+
+        var port: UInt16 { listener.address.port }
+        func stop() { token.stop(.cancelled) }
+
+        func serve() async {
+            await withTaskGroup { group in
+                while let socket = try? await listener.accept(token) { group.addTask { try? await self.serve(socket) } }
+                listener.close()
+            }
+        }
+
+        private func serve(_ socket: SocketTransport) async throws {
+            token.attach(socket.slot)
+            let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: 1)
+            var transport: any Transport = socket
+            defer {
+                token.detach(socket.slot)
+                transport.close()
+                buffer.deallocate()
+            }
+            if let tls {
+                let secure = try TLSTransport(server: tls, over: socket)
+                transport = secure
+                try await secure.handshake(token)
+            }
+            let answer = Array("HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\ntrue answer".utf8)
+            while true {
+                last.withLock { $0 = transport }
+                guard try await transport.receive(into: buffer, token) > 0 else { return }
+                _ = try answer.withUnsafeBytes { try transport.write($0) }
+            }
+        }
+
+        /// Writes behind the answer that was given last.
+        func poison() throws {
+            let transport = last.withLock { $0 }
+            _ = try FramingSecurityRows.poison.withUnsafeBytes { try transport?.write($0) }
+        }
+    }
+
     @Test("security 46: an answer nobody asked for is not taken")
     func unasked() async throws {
         try await withTestOrigin { origin in
