@@ -30,7 +30,7 @@ struct CacheLine: Sendable {
         if case .stored(let stored, _) = plan, cache.storage.isInMemory(stored), let body = cache.storage.body(stored) {
             return line.serve(stored, body)
         }
-        if case .network(_, nil) = plan, !cache.sharesEqualFetches, line.query.policy != .reloadIgnoringCaches {
+        if case .network(_, nil) = plan, !cache.sharesEqualFetches {
             let begun = cache.begin(line.key)
             let exchange = try await HTTPHandler.exchange(hop, for: load)
             guard let tee = line.tee(exchange, begun, nil) else { return exchange }
@@ -137,11 +137,6 @@ struct CacheLine: Sendable {
 
     /// From the server, all of it.
     func load(_ asked: Load.Hop, _ shared: SharedFetch?) async throws(LoadError) -> any Exchange {
-        var asked = asked
-        if query.policy == .reloadIgnoringCaches {
-            if !asked.request.headers.contains(.cacheControl) { asked.request.headers[.cacheControl] = "no-cache" }
-            if !asked.request.headers.contains(.pragma) { asked.request.headers[.pragma] = "no-cache" }
-        }
         let begun = cache.begin(key)
         let exchange = try await HTTPHandler.exchange(asked, for: load)
         return try await keep(exchange, begun, shared)

@@ -13,9 +13,14 @@ struct CookieContext: Sendable {
     /// Whether the request is one of its own site (RFC 6265bis §5.2).
     let isSameSite: Bool
 
+    /// - Returns: `nil` for URLs other than those of http and https, and of ws and wss, which have the same cookies.
     init?(_ url: URL, mainDocument: URL? = nil) {
-        guard let target = try? Target(url.absoluteString) else { return nil }
+        guard let target = Self.target(url) else { return nil }
         self.init(target, mainDocument)
+    }
+
+    private static func target(_ url: URL) -> Target? {
+        url.openingWebSocket.flatMap { try? Target($0.absoluteString) }
     }
 
     init(_ target: Target, _ mainDocument: URL?) {
@@ -28,7 +33,7 @@ struct CookieContext: Sendable {
             isSameSite = true
             return
         }
-        isSameSite = (try? Target(mainDocument.absoluteString)).map { Self.site(of: $0.origin) == Self.site(of: origin) } ?? false
+        isSameSite = Self.target(mainDocument).map { Self.site(of: $0.origin) == Self.site(of: origin) } ?? false
     }
 
     /// Scheme and registrable domain (§5.2.1); an address is its own.

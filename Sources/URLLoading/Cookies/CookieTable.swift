@@ -113,13 +113,17 @@ struct CookieTable: Sendable {
         var cookie = cookie
         var change = Change()
         if let place = bucket.firstIndex(where: { $0.isSame(cookie) }) {
-            // It keeps its place in the order.
+            // The cookie takes the place of the one before in the order.
             cookie.creation = bucket[place].creation
-            let old = bucket.remove(at: place)
-            count -= 1
-            if cookie.isExpired(now) { change.removed = [old] }
-        }
-        if !cookie.isExpired(now) {
+            if cookie.isExpired(now) {
+                change.removed = [bucket.remove(at: place)]
+                count -= 1
+            } else {
+                bucket[place] = cookie
+                change.stored = cookie
+            }
+        } else if !cookie.isExpired(now) {
+            cookie.creation = Self.unique(cookie.creation, in: bucket)
             bucket.insert(cookie, at: bucket.firstIndex { Self.goesBefore(cookie, $0) } ?? bucket.count)
             count += 1
             change.stored = cookie
@@ -127,6 +131,16 @@ struct CookieTable: Sendable {
         buckets[owner] = bucket.isEmpty ? nil : bucket
         if change.stored != nil { evict(owner, now, &change) }
         return change
+    }
+
+    /// The first moment from `creation` on that no other cookie of the bucket has: cookies that are set together keep
+    /// their order, in the file as well.
+    private static func unique(_ creation: Date, in bucket: [Cookie]) -> Date {
+        var seconds = creation.timeIntervalSinceReferenceDate
+        while seconds.isFinite, bucket.contains(where: { $0.creation.timeIntervalSinceReferenceDate == seconds }) {
+            seconds = seconds.nextUp
+        }
+        return Date(timeIntervalSinceReferenceDate: seconds)
     }
 
     /// Removes the one with the same key.

@@ -74,9 +74,17 @@ struct HTTPHandler: DirectHandler {
     private static func prepare(_ hop: Load.Hop, for load: Load, _ retries: RetryPlan) async throws(LoadError) -> PreparedRequest {
         let defaults = load.core.defaultFields
         guard let body = hop.request.body else {
-            return try PreparedRequest(hop.request, defaults, isForeign: hop.isForeign)
+            return try PreparedRequest(
+                hop.request, defaults, isForeign: hop.isForeign, cachePolicy: cachePolicy(hop, load))
         }
         return try await prepare(body, hop, for: load, retries)
+    }
+
+    /// The policy that caches on the way are told. A background refresh (RFC 5861 §3) tells them nothing: the caller
+    /// did not ask for its revalidation.
+    private static func cachePolicy(_ hop: Load.Hop, _ load: Load) -> Request.CachePolicy {
+        let policy = hop.request.cachePolicy ?? load.core.configuration.cachePolicy
+        return policy == .revalidate && load is RefreshLoad ? .useProtocol : policy
     }
 
     @inline(never)
@@ -89,7 +97,8 @@ struct HTTPHandler: DirectHandler {
             body = try await load.demandBody(hop, retries.cause)
         }
         var prepared = try PreparedRequest(
-            hop.request, load.core.defaultFields, isForeign: hop.isForeign, contentType: body.contentType)
+            hop.request, load.core.defaultFields, isForeign: hop.isForeign, contentType: body.contentType,
+            cachePolicy: cachePolicy(hop, load))
         if retries.dropsExpectation { prepared.dropExpectation() }
         prepared.body = try await OutgoingBody.open(body, load)
         try load.willSend(&prepared)

@@ -36,8 +36,10 @@ struct PreparedRequest: Sendable {
 
     /// - Parameter isForeign: a redirect has led to another origin than the one the caller named.
     /// - Parameter contentType: what the body is, unless the request says so.
+    /// - Parameter cachePolicy: what caches on the way are told of.
     init(
-        _ request: Request, _ defaults: DefaultFields, isForeign: Bool, contentType: String? = nil
+        _ request: Request, _ defaults: DefaultFields, isForeign: Bool, contentType: String? = nil,
+        cachePolicy: Request.CachePolicy = .useProtocol
     ) throws(LoadError) {
         switch request.destination {
         case .success(let destination): self.destination = destination
@@ -49,6 +51,7 @@ struct PreparedRequest: Sendable {
         decodesContent = defaults.offersCoding && (own.isEmpty || !own.choosesCoding)
         proxyAuthorization = own.takeProxyFields() ?? (isForeign ? nil : defaults.proxyAuthorization)
         fields = defaults.completing(own, isForeign: isForeign)
+        instructCaches(cachePolicy)
     }
 
     /// As the last proxy on its way gets it (RFC 9112 §3.2.2).
@@ -76,6 +79,20 @@ struct PreparedRequest: Sendable {
         }
         for field in added { headers[field.name] = field.value }
         fields = .own(headers)
+    }
+
+    /// Tells the caches on the way what the policy wants of them (RFC 9111 §5.2.1, §5.4). The caller's own fields
+    /// stay.
+    private mutating func instructCaches(_ policy: Request.CachePolicy) {
+        let directive: String
+        switch policy {
+        case .revalidate: directive = "max-age=0"
+        case .reloadIgnoringCaches: directive = "no-cache"
+        case .useProtocol, .reload, .storedElseLoad, .storedOnly: return
+        }
+        let given = headers
+        if !given.contains(.cacheControl) { set([.cacheControl: directive]) }
+        if policy == .reloadIgnoringCaches, !given.contains(.pragma) { set([.pragma: "no-cache"]) }
     }
 
     /// Takes fields out.

@@ -117,7 +117,8 @@ public struct Request: Sendable {
         /// The same, and caches on the way are told not to answer either (`Cache-Control: no-cache`).
         case reloadIgnoringCaches
         /// A stored response only after its server has said that it still holds. What its server has declared
-        /// `immutable` is not asked about while it is fresh (RFC 8246).
+        /// `immutable` is not asked about while it is fresh (RFC 8246). Caches on the way are told the same, by
+        /// `Cache-Control: max-age=0` unless the request has a field of its own (RFC 9111 §5.2.1.1).
         case revalidate
         /// A stored response whatever its age; the network if there is none.
         case storedElseLoad

@@ -6,8 +6,8 @@ extension HTTPDate {
     ///   - now: What "more than 50 years in the future" is counted from for the two-digit year of
     ///     the obsolete RFC 850 format. Without it two digits mean 1970 to 2069.
     ///
-    /// The day of the month and the time are checked, the name of the weekday only for being one:
-    /// senders that get it wrong still mean the date.
+    /// Names are matched in any case of letters (RFC 9111 4.2). The day of the month and the time are
+    /// checked, the name of the weekday only for being one: senders that get it wrong still mean the date.
     public init?(_ text: String, now: HTTPDate? = nil) {
         var scanner = DateScanner(text)
         guard let fields = scanner.imfFixdate() ?? scanner.rfc850(now: now) ?? scanner.asctime(),
@@ -92,7 +92,7 @@ private struct DateScanner {
     }
 
     private mutating func take(_ text: String) -> Bool {
-        guard rest.starts(with: text.utf8) else { return false }
+        guard rest.starts(with: text.utf8, by: { $0.lowered == $1.lowered }) else { return false }
         rest = rest.dropFirst(text.utf8.count)
         return true
     }

@@ -96,9 +96,7 @@ enum URIParser {
         try check(bytes, range, .userinfo, "RFC 3986 3.2.1")
         for index in range where bytes[index] == UInt8(ascii: "%") {
             let value = (bytes[index + 1].hexValue ?? 0) << 4 | (bytes[index + 2].hexValue ?? 0)
-            if value == UInt8(ascii: "\\") || value == UInt8(ascii: "/") {
-                throw .local(.ambiguousAuthority, at: index, "RFC 3986 7.6")
-            }
+            if value == UInt8(ascii: "\\") { throw .local(.ambiguousAuthority, at: index, "RFC 3986 7.6") }
         }
     }
 

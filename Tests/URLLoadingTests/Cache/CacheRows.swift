@@ -80,6 +80,46 @@ struct CacheRows {
         }
     }
 
+    @Test("RFC 9111 5.2.1.1: revalidation tells the caches on the way, with and without a stored response", arguments: [false, true])
+    func revalidationIsSaid(_ isConfigured: Bool) async throws {
+        func ask(_ request: inout Request) { if !isConfigured { request.cachePolicy = .revalidate } }
+        try await withCacheRig({ if isConfigured { $0.cachePolicy = .revalidate } }) { rig in
+            rig.origin.route("/") { $0.headers[.ifNoneMatch] == nil ? .ok("a", headers: [.etag: "\"1\"", .cacheControl: "max-age=60"]) : .status(.notModified) }
+            rig.origin.route("/post") { _ in .ok("b") }
+            func said() -> [String?] { rig.origin.requests.last.map { [$0.headers[.cacheControl], $0.headers[.ifNoneMatch]] } ?? [] }
+            try await rig.expect("/", "200 a -", requests: 1) { ask(&$0) }
+            #expect(said() == ["max-age=0", nil])
+            try await rig.expect("/", "200 a 0", requests: 2) { ask(&$0) }
+            #expect(said() == ["max-age=0", "\"1\""])
+            // The caller's own field stays.
+            try await rig.expect("/", "200 a 0", requests: 3) { ask(&$0); $0.headers[.cacheControl] = "no-transform" }
+            #expect(said() == ["no-transform", "\"1\""])
+            try await rig.expect("/post", "200 b -", requests: 4) { ask(&$0); $0.method = .post }
+            #expect(said() == ["max-age=0", nil])
+            var configuration = Configuration.ephemeral
+            configuration.cache = nil
+            if isConfigured { configuration.cachePolicy = .revalidate }
+            try await withSession(configuration) { session in
+                var request = Request(url: rig.origin.url())
+                ask(&request)
+                _ = try await session.data(for: request)
+            }
+            #expect(said() == ["max-age=0", nil])
+        }
+    }
+
+    @Test("RFC 5861 3: a refresh behind a stale response leaves the caches on the way alone")
+    func refreshSaysNothing() async throws {
+        try await withCacheRig { rig in
+            rig.origin.route("/") { _ in .ok("a", headers: [.etag: "\"1\"", .cacheControl: "max-age=1, stale-while-revalidate=60"]) }
+            try await rig.expect("/", "200 a -", requests: 1)
+            rig.clock.advance(10)
+            _ = try await rig.get("/")
+            try await rig.origin.wait { $0.requests == 2 }
+            #expect(rig.origin.requests.last?.headers[.cacheControl] == nil && rig.origin.requests.last?.headers[.ifNoneMatch] == "\"1\"")
+        }
+    }
+
     @Test("checklist 29, 102: the session's policy, where the request has none")
     func configuredPolicy() async throws {
         try await withCacheRig({ $0.cachePolicy = .storedElseLoad }) { rig in

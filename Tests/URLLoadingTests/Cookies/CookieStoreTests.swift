@@ -56,6 +56,33 @@ struct CookieStoreTests {
         #expect(CookieStore(folder: folder.url("state/deep")).all.isEmpty)
     }
 
+    @Test("cookies of one response keep their order in the file")
+    func orderInTheFile() async throws {
+        let folder = Folder()
+        defer { withExtendedLifetime(folder) {} }
+        let store = CookieStore(folder: folder.url("s")), site = try url("http://example.org/")
+        var headers = Headers()
+        for name in ["z", "a", "m"] { headers.append(.setCookie, "\(name)=1; Max-Age=1000") }
+        store.set(headers, from: site)
+        store.set([.setCookie: "z=2; Max-Age=1000"], from: site)
+        await store.flush()
+        #expect(store.cookies(for: site).map(\.pair) == ["z=2", "a=1", "m=1"])
+        #expect(CookieStore(folder: folder.url("s")).cookies(for: site).map(\.pair) == ["z=2", "a=1", "m=1"])
+    }
+
+    @Test("the URLs of WebSockets have the cookies of http and https", arguments: [("ws", ["plain"]), ("wss", ["safe", "plain"]), ("WSS", ["safe", "plain"])])
+    func webSocketURLs(_ scheme: String, _ names: [String]) throws {
+        let store = CookieStore()
+        store.set([.setCookie: "safe=1; Secure"], from: try url("https://example.org/"))
+        store.set([.setCookie: "plain=1"], from: try url("http://example.org/"))
+        store.set([.setCookie: "deep=1; Path=/deep"], from: try url("http://example.org/deep"))
+        let socket = try url("\(scheme)://example.org/chat")
+        #expect(store.cookies(for: socket).map(\.name) == names)
+        #expect(store.cookies(for: socket, mainDocument: try url("ws://other.org/")).isEmpty)
+        #expect(store.set([.setCookie: "set=1; Path=/set"], from: socket).map(\.name) == ["set"])
+        #expect(store.cookies(for: try url("ftp://example.org/")).isEmpty)
+    }
+
     @Test("two stores on one folder: each sees what the other has written")
     func sharing() async throws {
         let folder = Folder()

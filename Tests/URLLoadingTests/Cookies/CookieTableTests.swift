@@ -71,6 +71,18 @@ struct CookieTableTests {
         #expect(try sent(&table, to: "http://example.org/", at: 6) == "b=1; a=3" && table.count == 2)
     }
 
+    @Test("cookies that are set together keep their order when one of them is set again")
+    func togetherSet() throws {
+        var table = CookieTable()
+        for field in ["z=1", "a=1", "m=1"] { try set(&table, field, from: "http://example.org/", at: 1) }
+        #expect(try sent(&table, to: "http://example.org/", at: 2) == "z=1; a=1; m=1")
+        try set(&table, "z=2", from: "http://example.org/", at: 3)
+        #expect(try sent(&table, to: "http://example.org/", at: 4) == "z=2; a=1; m=1")
+        #expect(table.all.map(\.name) == ["z", "a", "m"])
+        try set(&table, "b=1", from: "http://example.org/", at: 1)
+        #expect(try sent(&table, to: "http://example.org/", at: 4) == "z=2; a=1; m=1; b=1")
+    }
+
     @Test("security 26, 5.7 step 15: plain http puts nothing over a secure cookie")
     func overlay() throws {
         var table = CookieTable()

@@ -41,7 +41,7 @@ import Testing
 
     @Test("security 11, 43, 57", arguments: [
         ("http://user:p@ss@host/", WireViolation.Code.ambiguousAuthority), ("http://a\\@b/", .ambiguousAuthority),
-        ("http://a%5C@b/", .ambiguousAuthority), ("http://a%5c@b/", .ambiguousAuthority), ("http://a%2F@b/", .ambiguousAuthority),
+        ("http://a%5C@b/", .ambiguousAuthority), ("http://a%5c@b/", .ambiguousAuthority),
         ("http://a/b\\c", .invalidURL), ("http:\\\\a", .invalidURL), ("http://a/b c", .invalidURL), ("http://a/b\r\nc", .invalidURL),
         ("http://a/\0", .invalidURL), ("http://a/\t", .invalidURL), ("http://a/\u{7f}", .invalidURL), ("http://a/é", .invalidURL),
         ("http://a/?é", .invalidURL), ("http://a/%", .invalidURL), ("http://a/%4", .invalidURL), ("http://a/%zz", .invalidURL),
@@ -51,6 +51,15 @@ import Testing
     ])
     func refused(_ text: String, _ code: WireViolation.Code) {
         #expect(violation { _ = try URIReference(text) } == code, "\(text)")
+    }
+
+    @Test("a slash in a user or a password is one, escaped")
+    func slashInUserinfo() throws {
+        let target = try Target("http://ann%2Fdomain:p%2fw@a/b")
+        #expect(target.user == "ann/domain" && target.password == "p/w" && target.origin.host.description == "a")
+        #expect(try URIReference("http://u:p%2F@a/b").removingUserinfo.absoluteString == "http://a/b")
+        // Not escaped it ends the authority: what stands before it is the host.
+        #expect(violation { _ = try Target("http://ann:p/w@a/b") } == .invalidPort)
     }
 
     @Test func repair() throws {
