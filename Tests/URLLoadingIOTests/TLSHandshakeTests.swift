@@ -97,6 +97,34 @@ struct TLSHandshakeTests {
         #expect(tlsKind(error) == .notTLS)
     }
 
+    @Test("Garbage in the place of a record is no disagreement about versions", arguments: [
+        [0x16, 0x47, 0x45, 0x00, 0x05, 1, 2, 3, 4, 5], [0x16, 0x03, 0x03, 0x00, 0x05, 9, 9, 9, 9, 9], [0x16, 0x03, 0x03, 0xFF, 0xFF, 1, 2],
+    ] as [[UInt8]])
+    func garbage(_ record: [UInt8]) async throws {
+        let rig = try TLSRig()
+        let (near, far) = try await socketPair()
+        try await send(record, on: far)
+        far.finishWriting()
+        let client = try TLSTransport(client: rig.client, peer: TLSPeer(.dns("localhost"), port: 443), over: near)
+        let error = await #expect(throws: IOFailure.self) { try await shake(client) }
+        #expect([.other, .handshakeEndedByPeer].contains(tlsKind(error)), "\(String(describing: error))")
+    }
+
+    @Test("Garbage behind the first message of a handshake is no disagreement about versions")
+    func laterGarbage() async throws {
+        let rig = try TLSRig()
+        let (near, far) = try await socketPair()
+        let client = try TLSTransport(client: rig.client, peer: TLSPeer(.dns("localhost"), port: 443), over: near)
+        async let outcome = #expect(throws: IOFailure.self) { try await shake(client) }
+        // A ServerHello of TLS 1.2 that chooses what every client offers.
+        var hello: [UInt8] = [0x03, 0x03] + [UInt8](repeating: 7, count: 32) + [0, 0xC0, 0x2F, 0, 0, 5, 0xFF, 0x01, 0, 1, 0]
+        hello = [2, 0, 0, UInt8(hello.count)] + hello
+        try await send([0x16, 0x03, 0x03, 0, UInt8(hello.count)] + hello + [0x16, 0x99, 0x99, 0, 4, 1, 2, 3, 4], on: far)
+        far.finishWriting()
+        let error = await outcome
+        #expect(tlsKind(error) == .other, "\(String(describing: error))")
+    }
+
     @Test func `A client that speaks plain text is told too`() async throws {
         let rig = try TLSRig()
         let (near, far) = try await socketPair()

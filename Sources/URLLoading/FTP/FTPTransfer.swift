@@ -182,7 +182,8 @@ final class FTPTransfer: @unchecked Sendable {
             return response
         }
         let name = String(decoding: path.bytes, as: UTF8.self).split(separator: "/").last.map(String.init) ?? ""
-        let length = plan.operation == .size ? conversation.size : part.end.map { max(0, $0 - part.offset) }
+        let known = part.end.map { max(0, $0 - part.offset) } ?? conversation.announcedSize
+        let length = plan.operation == .size ? conversation.size : known
         var response = Response(url: request.url, mediaType: FileTypes.mediaType(ofName: name), expectedLength: path.isText ? nil : length)
         response.properties[FTPModification.self] = conversation.modification.flatMap { HTTPDate(ftp: $0) }
         guard plan.operation == .retrieve, !path.isText else { return response }

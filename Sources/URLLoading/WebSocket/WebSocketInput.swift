@@ -48,7 +48,10 @@ struct WebSocketInput {
             ?? UnsafeMutableRawBufferPointer(start: nil, count: 0)
         var consumed = 0
         defer { unread = unread.lowerBound + consumed..<unread.upperBound }
-        guard let event = try codec.next(input, consumed: &consumed) else { return .none }
+        guard let event = try codec.next(input, consumed: &consumed) else {
+            try reader.expect(codec.remaining)
+            return .none
+        }
         switch event {
         case .message(let kind, let isCompressed):
             self.kind = kind

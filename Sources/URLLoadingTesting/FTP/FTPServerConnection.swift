@@ -136,7 +136,8 @@ final class FTPServerConnection: @unchecked Sendable {
                 dropPassive()
                 return try await say("550 no such file")
             }
-            try await give(file.content.dropFirst(offset))
+            let announced = configuration.announcesSize ? file.content.count : nil
+            try await give(file.content.dropFirst(offset), announced: announced)
         case "LIST", "MLSD":
             let entries = server.list(argument)
             if entries.isEmpty, !argument.isEmpty, argument != "/" {
@@ -204,8 +205,9 @@ final class FTPServerConnection: @unchecked Sendable {
         dropPassive()
     }
 
-    private func give(_ content: Data) async throws {
-        try await say("150 here it comes")
+    /// - Parameter announced: the size in bytes that the 150 announces; `nil` for none.
+    private func give(_ content: Data, announced: Int? = nil) async throws {
+        try await say(announced.map { "150 here it comes (\($0) bytes)" } ?? "150 here it comes")
         let faults = server.faults
         if faults.contains(.ignoresData) { try await stall() }
         if faults.contains(.completesBeforeData) { try await say("226 done") }

@@ -34,6 +34,9 @@ extension FTPTestServer {
         /// What it says that it can do (RFC 2389); `nil` knows no FEAT.
         public var features: [String]? = ["EPSV", "MDTM", "MLST type*;size*;modify*;", "REST STREAM", "SIZE", "TVFS", "UTF8"]
 
+        /// Whether the 150 announces the size of a file that is fetched, in bytes, as many servers do.
+        public var announcesSize = false
+
         /// On 127.0.0.1, in the clear, for everybody.
         public init() {}
 

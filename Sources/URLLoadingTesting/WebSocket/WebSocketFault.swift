@@ -72,6 +72,12 @@ public struct WebSocketFault: Sendable, CustomStringConvertible {
     ] + [UInt8(3), 4, 5, 6, 7, 11, 12, 13, 14, 15].map { WebSocketFault("opcode \($0)", [0x80 | $0, 0x00]) }
 
     private static let lengths: [WebSocketFault] = [
+        WebSocketFault(
+            "length of 2^62, and nothing of it", [0x82, 127, 0x40, 0, 0, 0, 0, 0, 0, 0], .messageTooLarge,
+            .messageTooBig),
+        WebSocketFault(
+            "length of 2^62 in a later fragment", [0x02, 0x01, 0x61, 0x80, 127, 0x40, 0, 0, 0, 0, 0, 0, 0],
+            .messageTooLarge, .messageTooBig),
         WebSocketFault("length 125 in 16 bits", [0x82, 126, 0, 125]),
         WebSocketFault("length 65535 in 64 bits", [0x82, 127, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]),
         WebSocketFault("length of 2^63", [0x82, 127, 0x80, 0, 0, 0, 0, 0, 0, 0]),
@@ -121,6 +127,9 @@ public struct WebSocketFault: Sendable, CustomStringConvertible {
     private static let compression: [WebSocketFault] = [
         WebSocketFault(
             "damaged deflate", [0xC2, 0x04, 0xFF, 0xFF, 0xFF, 0xFF], .contentDecodingFailed, .invalidContent, compressed: true),
+        WebSocketFault(
+            "cut deflate", frame(0xC2, [0xF2, 0x48, 0xCD, 0xC9]), .contentDecodingFailed, .invalidContent,
+            compressed: true),
         WebSocketFault(
             "text: compressed, no UTF-8", frame(0xC1, deflated([0xC3, 0x28])), .invalidText, .invalidContent, compressed: true),
         WebSocketFault(

@@ -111,6 +111,7 @@ extension WebSocketTestServer {
 }
 
 struct WebSocketAnswer {
+    var version = "HTTP/1.1"
     var status: String
     var fields: [(name: String, value: String)] = []
 
@@ -119,14 +120,14 @@ struct WebSocketAnswer {
         if let value { fields.append((name, value)) }
     }
 
-    var text: String { "HTTP/1.1 \(status)\r\n" + fields.map { "\($0): \($1)\r\n" }.joined() + "\r\n" }
+    var text: String { "\(version) \(status)\r\n" + fields.map { "\($0): \($1)\r\n" }.joined() + "\r\n" }
 }
 
 /// What can be wrong with the answer to a handshake (RFC 6455 4.1, 4.2.2; RFC 7692 7.1).
 public enum WebSocketHandshakeFault: String, CaseIterable, Sendable {
     case statusOK, wrongAccept, noAccept, twoAccepts, noUpgrade, wrongUpgrade, noConnection, wrongConnection
     case unaskedProtocol, twoProtocols, unaskedExtension, unknownParameter, windowTooLarge, windowTooSmall
-    case endsInHead, endsBeforeHead
+    case oldVersion, endsInHead, endsBeforeHead
 
     /// Whether the answer is whole, and none to a handshake at all.
     public var isRefusal: Bool { self == .statusOK }
@@ -155,6 +156,7 @@ public enum WebSocketHandshakeFault: String, CaseIterable, Sendable {
         case .unknownParameter: head.set(extensions, "permessage-deflate; nobody=1")
         case .windowTooLarge: head.set(extensions, "permessage-deflate; server_max_window_bits=16")
         case .windowTooSmall: head.set(extensions, "permessage-deflate; client_max_window_bits=7")
+        case .oldVersion: head.version = "HTTP/1.0"
         case .endsInHead, .endsBeforeHead: break
         }
     }

@@ -91,6 +91,10 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
 
     /// What is to be had of the file: before ``Step/transfer``, if the server tells.
     package private(set) var size: Int64?
+    /// The size in bytes that a 125 or 150 announces for a file that is fetched from its beginning; `nil` without
+    /// one. The text is the server's own (RFC 959 4.2): it serves to show progress, and does not prove that all bytes
+    /// have come.
+    package private(set) var announcedSize: Int64?
     /// When it was changed last, as the server wrote it: `YYYYMMDDHHMMSS`, with a fraction or without (RFC 3659 2.3).
     package private(set) var modification: String?
     package private(set) var protectsData = false
@@ -129,7 +133,7 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
     package mutating func begin(_ job: Job) throws(WireViolation) {
         guard self.job == nil, step == .idle || !isLoggedIn else { throw .local(.illegalState, "RFC 959 5.4") }
         self.job = job
-        (size, modification) = (nil, nil)
+        (size, announcedSize, modification) = (nil, nil, nil)
         if step == .idle { try prepare() }
     }
 
@@ -213,7 +217,9 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
             try sendCommand()
         case .command:
             switch reply.kind {
-            case .preliminary: step = .transfer
+            case .preliminary:
+                announcedSize = announcement(reply)
+                step = .transfer
             // An empty listing may be said to be done before anybody connected.
             case .completed where job?.operation == .list: done()
             default:
@@ -229,6 +235,13 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
             }
             done()
         }
+    }
+
+    /// `150 Opening BINARY mode data connection for a.txt (12345 bytes).`
+    private func announcement(_ reply: FTPReply) -> Int64? {
+        guard let job, job.operation == .retrieve, job.offset == 0, !job.path.isText, [125, 150].contains(reply.code)
+        else { return nil }
+        return FTPSize.announced(reply.text)
     }
 
     private mutating func takeLogin(_ reply: FTPReply) throws {

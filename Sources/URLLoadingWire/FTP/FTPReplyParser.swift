@@ -46,18 +46,19 @@ package struct FTPReplyParser: Sendable {
         if line.last == .cr { line.removeLast() }
         defer { line.removeAll(keepingCapacity: true) }
         let start = Self.code(line)
-        let mark = line.count > 3 ? line[3] : UInt8(ascii: " ")
+        let mark = line.count > 3 ? line[3] : nil
         guard let code else {
             guard let start, 100...599 ~= start else { throw Self.malformed }
             guard mark == UInt8(ascii: "-") else {
-                guard mark == UInt8(ascii: " ") else { throw Self.malformed }
+                // A code alone is a whole reply without text: servers send it, and it begins no reply of many lines.
+                guard mark == UInt8(ascii: " ") || mark == nil else { throw Self.malformed }
                 return whole(start, line.dropFirst(4))
             }
             code = start
             lines = [Self.text(line.dropFirst(4))]
             return nil
         }
-        // Only the same code and a space end it: lines between may begin with any number.
+        // Only the same code and a space end the reply: lines between may begin with any number, or be the code alone.
         guard start == code, mark == UInt8(ascii: " ") else {
             let repeatsCode = start == code && mark == UInt8(ascii: "-")
             lines.append(Self.text(repeatsCode ? line.dropFirst(4) : line[...]))

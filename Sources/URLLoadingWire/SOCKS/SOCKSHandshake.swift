@@ -111,8 +111,9 @@ package struct SOCKSHandshake: Sendable, CustomStringConvertible {
         case .method, .reply5: guard first == 5 else { throw .remote(.notSOCKS, at: 0, "RFC 1928 3") }
         // The version of the reply is 0; some servers write that of the request.
         case .reply4: guard first == 0 || first == 4 else { throw .remote(.notSOCKS, at: 0, "SOCKS 4") }
-        // The version of the subnegotiation is 1; servers write 5 as well, and it decides nothing.
-        case .verdict, .address5, .rest5, .rest4, .established, .refused: break
+        // The version of the subnegotiation, and not of SOCKS.
+        case .verdict: guard first == 1 else { throw .remote(.notSOCKS, at: 0, "RFC 1929 2") }
+        case .address5, .rest5, .rest4, .established, .refused: break
         }
     }
 

@@ -140,6 +140,8 @@ package final class MessageInflater: @unchecked Sendable {
     private let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
     private let forgets: Bool
     private static let room = 16 * 1024
+    /// Nothing was inflated since the last message, or since the last block of a deflate stream.
+    private var isBetweenStreams = true
 
     package init?(windowBits: Int, forgets: Bool) {
         stream.initialize(to: z_stream())
@@ -161,6 +163,7 @@ package final class MessageInflater: @unchecked Sendable {
         guard let start = piece.baseAddress, !piece.isEmpty else { return }
         stream.pointee.next_in = UnsafeMutablePointer(mutating: start.assumingMemoryBound(to: UInt8.self))
         stream.pointee.avail_in = CUnsignedInt(clamping: piece.count)
+        isBetweenStreams = false
         try run(sink)
         // zlib counts in 32 bits.
         if piece.count > Int(CUnsignedInt.max) {
@@ -168,13 +171,23 @@ package final class MessageInflater: @unchecked Sendable {
         }
     }
 
-    /// The message is whole: what it left out is put back (§7.2.2).
+    /// Ends a message: puts back the empty block that its sender left out (§7.2.2). A message of no bytes, and one
+    /// that ends with the last block of a deflate stream, is whole without that block: some senders produce them.
+    /// - Throws: `contentDecodingFailed` for a message that ends within a block.
     package func end(_ sink: (UnsafeRawBufferPointer) throws(WireViolation) -> Void) throws(WireViolation) {
-        try flushMark.withUnsafeBufferPointer { (bytes) throws(WireViolation) in
-            try inflate(UnsafeRawBufferPointer(bytes), sink)
+        if !isBetweenStreams {
+            try flushMark.withUnsafeBufferPointer { (bytes) throws(WireViolation) in
+                try inflate(UnsafeRawBufferPointer(bytes), sink)
+            }
+            guard isAtBlock else { throw .remote(.contentDecodingFailed, "RFC 7692 7.2.2") }
+            isBetweenStreams = true
         }
         if forgets { inflateReset(stream) }
     }
+
+    /// The last block has ended, and with a whole byte. In `data_type` zlib reports the end of a block as 128, and the
+    /// count of unused bits below 64.
+    private var isAtBlock: Bool { stream.pointee.data_type & 0xBF == 128 }
 
     private func run(_ sink: (UnsafeRawBufferPointer) throws(WireViolation) -> Void) throws(WireViolation) {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.room, alignment: 8)
@@ -189,7 +202,9 @@ package final class MessageInflater: @unchecked Sendable {
             case Z_OK: break
             case Z_BUF_ERROR: return
             // A block marked as the last ends a stream of deflate, not the message (§7.2.3.4).
-            case Z_STREAM_END: inflateReset(stream)
+            case Z_STREAM_END:
+                inflateReset(stream)
+                isBetweenStreams = stream.pointee.avail_in == 0
             default: throw .remote(.contentDecodingFailed, "RFC 7692 7.2.2")
             }
             if stream.pointee.avail_in == 0, stream.pointee.avail_out > 0 { return }

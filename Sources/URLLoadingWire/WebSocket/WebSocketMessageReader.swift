@@ -7,6 +7,7 @@
 /// case .message(let kind, let isCompressed): reader.begin(kind, isCompressed: isCompressed)
 /// case .data(let range): try reader.take(input[range]) { message.append($0) }
 /// case .end: try reader.end { message.append($0) }
+/// case nil: try reader.expect(codec.remaining)   // …and read on
 /// ```
 package struct WebSocketMessageReader: Sendable {
     /// Bytes that a message may have, expanded; at least 0.
@@ -42,6 +43,15 @@ package struct WebSocketMessageReader: Sendable {
     ) throws(WireViolation) {
         guard isCompressed, let inflater else { return try check(payload, sink) }
         try inflater.inflate(payload) { (piece) throws(WireViolation) in try check(piece, sink) }
+    }
+
+    /// Refuses a message whose frame announces more than the limit. A compressed frame is not refused: it does not
+    /// announce what it expands to.
+    /// - Parameter remaining: bytes of the frame that are still to come.
+    package func expect(_ remaining: UInt64) throws(WireViolation) {
+        guard isCompressed || remaining <= UInt64(max(0, limit - count)) else {
+            throw .remote(.messageTooLarge, "RFC 6455 10.4")
+        }
     }
 
     package mutating func end(_ sink: (UnsafeRawBufferPointer) -> Void) throws(WireViolation) {

@@ -38,6 +38,23 @@ import URLLoadingWire
         }
     }
 
+    @Test("a size in the 150 is the expected length where SIZE is not known; the body may have another", arguments: [false, true])
+    func announcedSize(_ isShort: Bool) async throws {
+        var configuration = FTPTestServer.Configuration()
+        (configuration.features, configuration.announcesSize) = (["EPSV"], true)
+        try await withFTPTestServer(configuration) { server in
+            server.put("a", Data("hello".utf8))
+            if isShort { server.inject(.shortData(3)) }
+            try await withSession(.ephemeral) { session in
+                let (data, response) = try await session.data(from: server.url("/a"))
+                #expect(String(decoding: data, as: UTF8.self) == (isShort ? "hel" : "hello") && response.expectedLength == 5)
+                let (text, listed) = try await session.data(from: server.url("/a;type=a"))
+                #expect(!text.isEmpty && listed.expectedLength == nil)
+                #expect(!server.commands.contains { $0.hasPrefix("SIZE") })
+            }
+        }
+    }
+
     @Test("a folder is listed for machines where the server can")
     func listing() async throws {
         try await withFTPTestServer { server in

@@ -40,6 +40,7 @@ struct WebSocketFaultTests {
             socket.resume()
             let reason: LoadError.Reason = switch fault {
             case .statusOK: .webSocketRefused
+            case .oldVersion: .unexpectedUpgrade
             case .endsInHead: .truncated
             case .endsBeforeHead: .connectionLost
             default: .malformedWebSocketHandshake

@@ -68,6 +68,23 @@ import Testing
         #expect(play.conversation.isReusable && play.conversation.modification == nil)
     }
 
+    @Test("the size that a 150 or 125 tells is known apart from that of SIZE", arguments: [
+        ((150, "Opening BINARY mode data connection for a (12345 bytes)."), 12345), ((150, "here it is, 7 bytes"), 7),
+        ((125, "Data connection open (1 byte)"), 1), ((150, "a-9 bytes.txt (88 bytes)"), 88), ((150, "Accepted, 5.2 kbytes to download"), nil),
+        ((150, "(bytes)"), nil), ((150, "no size"), nil), ((150, "(99999999999999999999 bytes)"), nil), ((150, "(-5 bytes)"), nil),
+        ((150, "first\n(12 bytes)"), 12), ((110, "(12 bytes)"), nil), ((150, "x12 bytes"), nil),
+    ] as [((Int, String), Int64?)])
+    func announcedSize(_ reply: (Int, String), _ size: Int64?) throws {
+        var play = try start(Job(.retrieve, FTPPath("/a")))
+        let login = [(220, "hello"), (230, "in"), (500, "FEAT?"), (200, "binary"), (500, "SIZE?"), (229, "(|||2000|)")]
+        #expect(play.run(login + [reply, (226, "done")]) == nil)
+        #expect(play.conversation.size == nil && play.conversation.announcedSize == size)
+        // From the middle it may be the size of the rest, or of the whole.
+        try play.conversation.begin(Job(.retrieve, FTPPath("/b"), offset: 3))
+        #expect(play.run([(500, "SIZE?"), (229, "(|||2000|)"), (350, "from 3"), (150, "(12 bytes)"), (226, "done")]) == nil)
+        #expect(play.conversation.announcedSize == nil)
+    }
+
     @Test("explicit TLS: nothing is said before it, and the data are protected")
     func explicit() throws {
         var play = try start(Job(.store, FTPPath("/up")), .explicit)

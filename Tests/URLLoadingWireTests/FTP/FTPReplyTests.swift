@@ -48,6 +48,13 @@ import Testing
         #expect(read(text).0 == [FTPReply(123, ["first", "234 not the end", "still", "123more", "", "last"])])
     }
 
+    @Test("a reply of many lines ends with its code and a space alone; a code without one is a line of the text")
+    func bareCode() {
+        #expect(read("220-hello\r\n220\r\n220 end\r\n").0 == [FTPReply(220, ["hello", "220", "end"])])
+        #expect(read("211-\r\n211\r\n").0.isEmpty)
+        #expect(read("211-\r\n211 \r\n").0 == [FTPReply(211, ["", ""])])
+    }
+
     @Test("what is no reply", arguments: ["HTTP/1.1 200 OK\r\n", "\r\n", "22\r\n", "22x\r\n", "220x\r\n", "099 low\r\n", "600 high\r\n", "SSH-2.0\r\n"])
     func malformed(text: String) { #expect(read(text).1 == .malformedFTPReply) }
 

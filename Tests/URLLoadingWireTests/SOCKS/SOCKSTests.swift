@@ -97,6 +97,13 @@ import Testing
         #expect(error?.party == .remote)
     }
 
+    @Test("RFC 1929 2: the version of the reply to a password is 1", arguments: [0, 2, 5, 0x48, 255] as [UInt8])
+    func versionOfThePasswordReply(version: UInt8) throws {
+        var handshake = try SOCKSHandshake(.socks5, to: Self.name, user: "u", password: "pw")
+        #expect(throws: WireViolation.remote(.notSOCKS, at: 0, "RFC 1929 2")) { try Self.run(&handshake, [5, 2, version], size: 1) }
+        #expect(handshake.next() != .established)
+    }
+
     @Test func garbageInVersion4() throws {
         var handshake = try SOCKSHandshake(.socks4a, to: Self.name)
         #expect(throws: WireViolation.remote(.notSOCKS, at: 0, "SOCKS 4")) { try handshake.receive([0x48]) }

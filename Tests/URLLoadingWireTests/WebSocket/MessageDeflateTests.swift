@@ -42,6 +42,30 @@ import Testing
         #expect(WebSocketTranscript.runEveryWay(frame(1, [0xFF, 0xFF, 0xFF], reserved: 4), deflate: agreed).violation == .contentDecodingFailed)
     }
 
+    @Test("§7.2.2: a message that ends within a block is refused", arguments: [false, true])
+    func truncated(_ forgets: Bool) throws {
+        var agreed = MessageDeflate()
+        agreed.serverForgets = forgets
+        let deflater = try #require(MessageDeflater(windowBits: 15, forgets: true))
+        let text = (0..<400).map { UInt8(truncatingIfNeeded: $0 * $0) }
+        let payload = try text.withUnsafeBytes { try deflater.deflate($0) }
+        // The last byte is no more than the header of the empty block that the receiver puts back.
+        for count in 1..<payload.count - 1 {
+            let run = WebSocketTranscript.run([frame(2, Array(payload[..<count]), reserved: 4)], deflate: agreed)
+            #expect(run.items.isEmpty && run.violation == .contentDecodingFailed, "\(count) of \(payload.count) bytes")
+        }
+        // A block without compression says how many bytes it has.
+        let stored: [UInt8] = [0x00, 0x05, 0x00, 0xFA, 0xFF, 0x48, 0x65, 0x6C]
+        #expect(WebSocketTranscript.run([frame(1, stored, reserved: 4)], deflate: agreed).violation == .contentDecodingFailed)
+    }
+
+    @Test("§7.2.3: a last block without an empty one behind it, and no block at all, are whole; so is what follows")
+    func wholeWithoutABlock() {
+        let last: [UInt8] = [0xF3, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00], hello = WebSocketTranscript.Item.message(.text, Array("Hello".utf8))
+        let stream = frame(1, last, reserved: 4) + frame(1, [], reserved: 4) + frame(1, last, reserved: 4)
+        #expect(WebSocketTranscript.runEveryWay(stream, deflate: MessageDeflate()).items == [hello, .message(.text, []), hello])
+    }
+
     @Test("a bomb ends at the limit")
     func bomb() throws {
         let deflater = try #require(MessageDeflater(windowBits: 15, forgets: true))

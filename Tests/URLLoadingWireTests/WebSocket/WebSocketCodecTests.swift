@@ -60,7 +60,7 @@ import Testing
 
     @Test("a huge length is no allocation: the frame's head is taken, and its content awaited")
     func hugeLength() {
-        let run = Run.run([[0x82, 127, 0x7F, 255, 255, 255, 255, 255, 255, 255, 1, 2]], limit: 64)
+        let run = Run.run([[0x82, 127, 0x7F, 255, 255, 255, 255, 255, 255, 255, 1, 2]], limit: .max)
         #expect(run == Run())
         #expect(Run.run([[0x82, 127, 0x7F, 255, 255, 255, 255, 255, 255, 255], Array(repeating: 1, count: 65)], limit: 64).violation == .messageTooLarge)
     }
@@ -113,6 +113,17 @@ import Testing
         #expect(Run.run([frame(1, "x", isFinal: false) + Array(repeating: frame(0, "", isFinal: false), count: 1_001).joined()]).violation == .webSocketFlood)
         // A connection that says nothing but ping for a year.
         #expect(Run.run([Array(Array(repeating: frame(9), count: 5_000).joined())]).items.count == 5_000)
+    }
+
+    @Test("§10.4: a frame that announces more than the limit is refused before its bytes come", arguments: [
+        ([], 101), ([], UInt64(Int64.max)), ([2, 1, 1], 100), ([2, 1, 1, 0, 1, 1], 99),
+    ] as [([UInt8], UInt64)])
+    func announcedLength(_ before: [UInt8], _ length: UInt64) {
+        let opcode: UInt8 = before.isEmpty ? 0x82 : 0x80
+        let short = [opcode] + (length < 126 ? [UInt8(length)] : [127] + (0..<8).reversed().map { UInt8(truncatingIfNeeded: length >> ($0 * 8)) })
+        #expect(Run.runEveryWay(before + short, limit: 100).violation == .messageTooLarge)
+        #expect(Run.runEveryWay(before + short, limit: .max).violation == nil)
+        #expect(Run.runEveryWay(before + [opcode, UInt8(100 - before.count / 3)], limit: 100).violation == nil)
     }
 
     @Test("bytes of every kind never trap, and fail for good")

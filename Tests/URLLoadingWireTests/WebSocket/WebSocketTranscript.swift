@@ -44,7 +44,7 @@ struct WebSocketTranscript: Equatable {
                     case .ping(let bytes)?: transcript.items.append(.ping(bytes))
                     case .pong(let bytes)?: transcript.items.append(.pong(bytes))
                     case .close(let close)?: transcript.items.append(.close(close))
-                    case nil: break
+                    case nil: try reader.expect(codec.remaining)
                     }
                     input.removeFirst(consumed)
                     if event == nil { break }
