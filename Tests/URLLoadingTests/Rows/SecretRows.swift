@@ -116,7 +116,7 @@ import URLLoadingWire
         do {
             _ = try await session.data(from: url)
             Issue.record("\(text) was loaded")
-        } catch let error as LoadError {
+        } catch {
             clean("\(error)", "error")
             clean(String(reflecting: error), "error")
             var dumped = ""

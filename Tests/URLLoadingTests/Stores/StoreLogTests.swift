@@ -14,8 +14,8 @@ import URLLoadingIO
     private func log(_ folder: URL, of name: String = "cache.sqlite") -> Int { filesUnder(folder)[name + "-wal"] ?? 0 }
 
     @Test("while another process holds the lock, nothing is written and the log stays")
-    func locked() throws {
-        try withStoreFolder { folder in
+    func locked() {
+        withStoreFolder { folder in
             let storage = open(folder)
             storage.store("a", 1000)
             storage.settle()
