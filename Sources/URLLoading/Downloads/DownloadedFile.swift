@@ -85,6 +85,7 @@ public final class DownloadedFile: Sendable, CustomStringConvertible {
         to destination: URL, replacing: Bool = true, permissions: UInt16? = nil, synchronizing: Bool = false
     ) throws(LoadError) {
         let path = destination.path(percentEncoded: false)
+        let permissions = permissions.map(FileWriter.Permissions.exactly) ?? .usual
         do throws(IOFailure) {
             let current = url.path(percentEncoded: false)
             do throws(IOFailure) {

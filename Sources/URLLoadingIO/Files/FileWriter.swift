@@ -132,19 +132,33 @@ package final class FileWriter: Sendable {
     /// Returns when the bytes are on the disk. Blocks.
     package func synchronize() throws(IOFailure) { try check(csys_file_sync(descriptor)) }
 
-    /// Gives the file its name, in one step; what was there is replaced if that is wanted. Blocks.
+    /// The permissions of a file that is given its name.
+    package enum Permissions: Sendable {
+        /// Those it has: 0600 for a file that this process has made.
+        case unchanged
+        /// Those of the file it replaces, or those that the umask leaves of 0666. A file that had its name before keeps
+        /// its own unless it replaces another.
+        case usual
+        /// Bits beyond 0777 are ignored.
+        case exactly(UInt16)
+    }
+
+    /// Gives the file its name, in one step; a file of that name is replaced if `replacing` says so. Blocks.
     ///
-    /// It gets its permissions with the name: those of the file it replaces, or those that the umask leaves of 0666. A
-    /// file that had its place already keeps its own unless it replaces another. File systems without permissions ignore
-    /// them. If this fails, the file is where it was, for the same users.
+    /// File systems without permissions ignore them. If this fails, the file is where it was, for the same users.
     /// - Parameters:
     ///   - current: where it is now.
-    ///   - permissions: in place of those; bits beyond 0777 are ignored.
+    ///   - permissions: set together with the name.
     ///   - synchronizes: content and name are on the disk when this returns.
     package func move(
-        from current: String, to destination: String, replacing: Bool, permissions: UInt16? = nil, synchronizes: Bool
+        from current: String, to destination: String, replacing: Bool, permissions: Permissions = .unchanged, synchronizes: Bool
     ) throws(IOFailure) {
-        let before = csys_file_mode(descriptor), wanted = permissions.map { UInt32($0) & 0o777 } ?? usualPermissions(at: destination, from: current)
+        let before = csys_file_mode(descriptor)
+        let wanted: UInt32? = switch permissions {
+        case .unchanged: nil
+        case .usual: usualPermissions(at: destination, from: current)
+        case .exactly(let mode): UInt32(mode) & 0o777
+        }
         // Under its old name in another folder it may be in the reach of users that its new place keeps out.
         let isBeside = Self.folder(of: current) == Self.folder(of: destination)
         if isBeside, let wanted { _ = csys_file_set_mode(descriptor, wanted) }
