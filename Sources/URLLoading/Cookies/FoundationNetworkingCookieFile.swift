@@ -34,14 +34,16 @@ extension CookieStore {
 
 enum FoundationNetworkingCookieFile {
     private static let mostBytes = 4 << 20
-    /// The file has three levels; the parser calls itself for each, and a file of many would exhaust the stack.
-    private static let mostLevels = 8
 
-    static func read(_ file: URL) throws(LoadError) -> Data {
+    static func read(_ file: URL) throws(LoadError) -> [UInt8] {
         guard file.isFileURL else { throw refusal("it is not the URL of a file") }
         let reader: FileReader
-        do throws(IOFailure) { reader = try FileReader(path: file.path(percentEncoded: false)) } catch { throw LoadError(file: error) }
-        guard reader.kind == .file, reader.size <= mostBytes else { throw refusal("it is no regular file, or larger than 4 MiB") }
+        do throws(IOFailure) {
+            reader = try FileReader(path: file.path(percentEncoded: false))
+        } catch { throw LoadError(file: error) }
+        guard reader.kind == .file, reader.size <= mostBytes else {
+            throw refusal("it is no regular file, or larger than 4 MiB")
+        }
         do throws(IOFailure) {
             var bytes = [UInt8](repeating: 0, count: Int(reader.size)), count = 0
             while count < bytes.count {
@@ -54,15 +56,15 @@ enum FoundationNetworkingCookieFile {
                 if added == 0 { break }
                 count += added
             }
-            return Data(bytes[..<count])
+            return Array(bytes[..<count])
         } catch { throw LoadError(file: error) }
     }
 
-    static func cookies(in data: Data) throws(LoadError) -> [Cookie] {
-        guard levels(data) <= mostLevels else { throw refusal("it is nested too deeply") }
-        do {
-            return try PropertyListDecoder().decode([String: Entry].self, from: data).values.compactMap(\.cookie)
-        } catch { throw refusal("it is not a property list of cookies") }
+    static func cookies(in bytes: some Sequence<UInt8>) throws(LoadError) -> [Cookie] {
+        guard let found = FoundationNetworkingCookie.cookies(in: bytes) else {
+            throw refusal("it is not a property list of cookies in XML")
+        }
+        return found.compactMap { Cookie($0) }
     }
 
     private static func refusal(_ detail: String) -> LoadError {
@@ -70,40 +72,12 @@ enum FoundationNetworkingCookieFile {
             .cannotReadFile, phase: .decoding, party: .local,
             detail: "not a cookie file of FoundationNetworking: \(detail)")
     }
+}
 
-    /// How deep the elements with content of an XML property list lie in each other, comments and texts included.
-    private static func levels(_ data: Data) -> Int {
-        var deepest = 0, level = 0
-        data.withUnsafeBytes { bytes in
-            for place in bytes.indices.dropLast() where bytes[place] == UInt8(ascii: "<") {
-                let next = bytes[place + 1]
-                if next == UInt8(ascii: "/") { level -= 1 } else if next == UInt8(ascii: "d") || next == UInt8(ascii: "a") { level += 1 }
-                deepest = max(deepest, level)
-            }
-        }
-        return deepest
-    }
-
-    /// One cookie; without one where a value is missing or of another type.
-    private struct Entry: Decodable {
-        let cookie: Cookie?
-
-        private enum Key: String, CodingKey {
-            case name = "Name", value = "Value", domain = "Domain", path = "Path", expires = "Expires", secure = "Secure"
-        }
-
-        init(from decoder: any Decoder) {
-            cookie = try? Self.cookie(decoder)
-        }
-
-        private static func cookie(_ decoder: any Decoder) throws -> Cookie? {
-            let values = try decoder.container(keyedBy: Key.self)
-            let domain = try values.decode(String.self, forKey: .domain)
-            return Cookie(
-                name: try values.decode(String.self, forKey: .name), value: try values.decode(String.self, forKey: .value),
-                domain: domain, isHostOnly: !domain.hasPrefix("."), path: try values.decode(String.self, forKey: .path),
-                expires: try values.decodeIfPresent(Double.self, forKey: .expires).map { Date(timeIntervalSince1970: $0) },
-                isSecure: try values.decodeIfPresent(Bool.self, forKey: .secure) ?? false)
-        }
+extension Cookie {
+    fileprivate init?(_ cookie: FoundationNetworkingCookie) {
+        self.init(
+            name: cookie.name, value: cookie.value, domain: cookie.domain, isHostOnly: !cookie.domain.hasPrefix("."),
+            path: cookie.path, expires: cookie.expires.map { Date(timeIntervalSince1970: $0) }, isSecure: cookie.isSecure)
     }
 }

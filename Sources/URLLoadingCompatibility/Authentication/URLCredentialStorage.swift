@@ -58,7 +58,8 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
     open func defaultCredential(for space: URLProtectionSpace) -> URLCredential? {
         let space = space.core
         switch defaults.withLock({ $0[space] }) {
-        case .user(let user)?: return store.credentials(for: space).first { $0.user == user && $0.token == nil }.map { URLCredential($0) }
+        case .user(let user)?:
+            return store.credentials(for: space).first { $0.user == user && $0.token == nil }.map { URLCredential($0) }
         case .removed?: return nil
         case nil: return store.credential(for: space).map { URLCredential($0) }
         }
@@ -96,7 +97,8 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
     /// - Parameter options: without effect: nothing is shared with other machines.
     open func remove(_ credential: URLCredential, for space: URLProtectionSpace, options: [String: AnyObject]? = [:]) {
         guard let stored = credential.stored else { return }
-        let space = space.core, isPresent = store.credentials(for: space).contains { $0.user == stored.user && $0.token == nil }
+        let space = space.core
+        let isPresent = store.credentials(for: space).contains { $0.user == stored.user && $0.token == nil }
         store.remove(stored, for: space)
         let isLast = store.credentials(for: space).isEmpty
         defaults.withLock { defaults in

@@ -51,16 +51,21 @@ struct QueueOrderRows {
 
     @Test("a block that the delegate puts on the queue with a piece of data runs before the call that follows")
     func pieces() async throws {
-        try await withTestOrigin { origin in
-            origin.route("/", faults: [.init(.responseBody(after: 5), .stall)]) { _ in .ok("hello, world") }
+        let clock = ManualClock()
+        var configuration = TestOrigin.Configuration()
+        configuration.clock = clock
+        try await withTestOrigin(configuration) { origin in
+            origin.route("/", faults: [.init(.responseBody(after: 5), .delay(.seconds(1)))]) { _ in .ok("hello, world") }
             let queues = Queues(), words = Box<String>(), recorder = Recorder()
             recorder.onData = { task, data in
                 words.add("data")
                 guard data.count == 5 else { return }
                 queues.serial.async { words.add("block") }
-                // What follows is here before this call returns.
-                origin.releaseStalls()
-                for _ in 0..<5000 where task.countOfBytesReceived < 12 { usleep(1000) }
+                // The rest arrives before this call returns.
+                for _ in 0..<5000 where task.countOfBytesReceived < 12 {
+                    clock.advance(by: .seconds(1))
+                    usleep(1000)
+                }
             }
             recorder.onComplete = { _, _ in words.add("complete") }
             let session = recorder.session(queues.operations)

@@ -143,6 +143,8 @@ import URLLoadingIO
                 // The first change finds the tables gone, and may be lost by that.
                 before.store("lost", 100)
                 before.flush()
+                _ = before.isRight("lost", 100)
+                before.flush()
                 #expect(before.store("after", 100))
                 before.flush()
                 #expect(before.isRight("after", 100))

@@ -93,7 +93,8 @@ struct DiskState: Sendable {
             var result = pending
             for row in rows where !hidesKey && !hiddenIDs.contains(row.id) && row.responseTime < since {
                 let response = updates[row.id] ?? row
-                guard response.responseTime < since, hiddenVariants.isEmpty || !hiddenVariants.contains(row.variantHash) else { continue }
+                guard response.responseTime < since else { continue }
+                guard hiddenVariants.isEmpty || !hiddenVariants.contains(row.variantHash) else { continue }
                 let isReplaced = pending.contains { $0.id == row.id || $0.replaces(row) && ($0.isWhole || !row.isWhole) }
                 if !isReplaced { result.append(response) }
             }

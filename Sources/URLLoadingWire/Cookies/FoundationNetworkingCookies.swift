@@ -1,0 +1,204 @@
+/// A cookie in the file of FoundationNetworking's `HTTPCookieStorage`: a property list in XML, a dictionary of cookies by
+/// domain, path and name, each a dictionary of its properties.
+///
+/// A reader of its own for the few elements that there are: it keeps no stack, so that no nesting exhausts one, and knows no
+/// entities but XML's own five and numbers.
+package struct FoundationNetworkingCookie: Sendable, Hashable {
+    package let name: String
+    package let value: String
+    /// With a dot in front if it goes to what lies below it.
+    package let domain: String
+    package let path: String
+    /// Seconds since 1970; `nil` for the end of the session.
+    package let expires: Double?
+    package let isSecure: Bool
+
+    /// The cookies of a file; entries that lack a property are left out. `nil` if it is no such file.
+    package static func cookies(in bytes: some Sequence<UInt8>) -> [FoundationNetworkingCookie]? {
+        var scanner = PropertyListScanner(bytes)
+        guard scanner.next() == .open("plist"), scanner.next() == .open("dict") else { return nil }
+        var cookies: [FoundationNetworkingCookie] = []
+        while true {
+            switch scanner.next() {
+            case .close("dict"):
+                return scanner.next() == .close("plist") && scanner.next() == .end ? cookies : nil
+            case .open("key"):
+                guard scanner.text(of: "key") != nil, let properties = scanner.properties() else { return nil }
+                if let cookie = FoundationNetworkingCookie(properties) { cookies.append(cookie) }
+            default: return nil
+            }
+        }
+    }
+
+    private init?(_ properties: [String: PropertyListScanner.Value]) {
+        guard case .text(let name)? = properties["Name"], case .text(let value)? = properties["Value"],
+            case .text(let domain)? = properties["Domain"], case .text(let path)? = properties["Path"]
+        else { return nil }
+        switch properties["Expires"] {
+        case .number(let seconds)?: expires = seconds
+        case nil: expires = nil
+        default: return nil
+        }
+        (self.name, self.value, self.domain, self.path) = (name, value, domain, path)
+        isSecure = properties["Secure"] == .flag(true)
+    }
+}
+
+/// The elements of a property list in XML, from left to right.
+private struct PropertyListScanner {
+    enum Token: Equatable {
+        case open(String)
+        case close(String)
+        /// `<true/>`.
+        case empty(String)
+        case end
+        case malformed
+    }
+    enum Value: Equatable {
+        case text(String)
+        case number(Double)
+        case flag(Bool)
+        /// One that no property of a cookie has.
+        case other
+    }
+    private let bytes: [UInt8]
+    private var position = 0
+
+    init(_ bytes: some Sequence<UInt8>) { self.bytes = Array(bytes) }
+
+    /// The next element; blanks, comments and declarations before it are passed over.
+    mutating func next() -> Token {
+        while position < bytes.count {
+            if [0x20, 0x09, 0x0A, 0x0D].contains(bytes[position]) {
+                position += 1
+            } else if take("<!--") {
+                guard skip(behind: "-->") else { return .malformed }
+            } else if take("<?") {
+                guard skip(behind: "?>") else { return .malformed }
+            } else if take("<!DOCTYPE") {
+                // One with declarations of its own is none of FoundationNetworking's.
+                let start = position
+                guard skip(behind: ">"), !bytes[start..<position].contains(UInt8(ascii: "[")) else { return .malformed }
+            } else {
+                return element()
+            }
+        }
+        return .end
+    }
+
+    private mutating func element() -> Token {
+        guard take("<") else { return .malformed }
+        let closes = take("/"), start = position
+        guard skip(behind: ">") else { return .malformed }
+        var tag = bytes[start..<(position - 1)]
+        let isEmpty = !closes && tag.last == UInt8(ascii: "/")
+        if isEmpty { tag.removeLast() }
+        let name = String(decoding: tag.prefix { $0 != 0x20 }, as: UTF8.self)
+        return closes ? .close(name) : isEmpty ? .empty(name) : .open(name)
+    }
+
+    /// The text of an element up to its end; `nil` if another element is in it.
+    mutating func text(of name: String) -> String? {
+        let start = position
+        while position < bytes.count, bytes[position] != UInt8(ascii: "<") { position += 1 }
+        let text = Self.unescaped(bytes[start..<position])
+        return next() == .close(name) ? text : nil
+    }
+
+    /// The properties in a dictionary that begins here, none of another value; `nil` for what is malformed.
+    mutating func properties() -> [String: Value]? {
+        let token = next()
+        guard token == .open("dict") else { return value(token) == nil ? nil : [:] }
+        var properties: [String: Value] = [:]
+        while true {
+            switch next() {
+            case .close("dict"): return properties
+            case .open("key"):
+                guard let key = text(of: "key"), let value = value(next()) else { return nil }
+                properties[key] = value
+            default: return nil
+            }
+        }
+    }
+
+    private mutating func value(_ token: Token) -> Value? {
+        switch token {
+        case .empty("true"): return .flag(true)
+        case .empty("false"): return .flag(false)
+        case .empty("string"): return .text("")
+        case .empty: return .other
+        case .open("string"): return text(of: "string").map { .text($0) }
+        case .open(let name) where name == "real" || name == "integer":
+            return text(of: name).map { Double($0).map { .number($0) } ?? .other }
+        case .open: return skipContent() ? .other : nil
+        case .close, .end, .malformed: return nil
+        }
+    }
+
+    /// Goes behind the end of an element whose beginning was taken, whatever is in it.
+    private mutating func skipContent() -> Bool {
+        var level = 1
+        while level > 0 {
+            while position < bytes.count, bytes[position] != UInt8(ascii: "<") { position += 1 }
+            switch next() {
+            case .open: level += 1
+            case .close: level -= 1
+            case .empty: break
+            case .end, .malformed: return false
+            }
+        }
+        return true
+    }
+
+    private mutating func take(_ text: StaticString) -> Bool {
+        let count = text.utf8CodeUnitCount
+        guard bytes.count - position >= count else { return false }
+        for offset in 0..<count where bytes[position + offset] != text.utf8Start[offset] { return false }
+        position += count
+        return true
+    }
+
+    private mutating func skip(behind text: StaticString) -> Bool {
+        while position < bytes.count {
+            if take(text) { return true }
+            position += 1
+        }
+        return false
+    }
+
+    /// With entities replaced by what they stand for; an unknown one stays as it is.
+    private static func unescaped(_ bytes: ArraySlice<UInt8>) -> String {
+        let text = String(decoding: bytes, as: UTF8.self)
+        guard text.utf8.contains(UInt8(ascii: "&")) else { return text }
+        var result = "", rest = text[...]
+        while let start = rest.firstIndex(of: "&") {
+            result += rest[..<start]
+            rest = rest[start...]
+            guard let end = rest.prefix(12).firstIndex(of: ";"), let scalar = scalar(rest[..<end].dropFirst()) else {
+                result.append(rest.removeFirst())
+                continue
+            }
+            result.unicodeScalars.append(scalar)
+            rest = rest[rest.index(after: end)...]
+        }
+        return result + rest
+    }
+
+    private static func scalar(_ entity: Substring) -> Unicode.Scalar? {
+        switch entity {
+        case "lt": "<"
+        case "gt": ">"
+        case "amp": "&"
+        case "quot": "\""
+        case "apos": "'"
+        default:
+            if entity.hasPrefix("#x") {
+                UInt32(entity.dropFirst(2), radix: 16).flatMap { Unicode.Scalar($0) }
+            } else if entity.hasPrefix("#") {
+                UInt32(entity.dropFirst()).flatMap { Unicode.Scalar($0) }
+            } else {
+                nil
+            }
+        }
+    }
+}
