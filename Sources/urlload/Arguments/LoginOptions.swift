@@ -77,7 +77,7 @@ extension OptionTable {
         OptionRule(.login, nil, flag: "proxy-digest", "with Digest alone; the password is not sent before the proxy asks") { $0.login.allowProxy(.digest) },
         OptionRule(.login, nil, flag: "proxy-negotiate", "with a Kerberos ticket alone") { $0.login.allowProxy(.negotiate) },
         OptionRule(.login, nil, flag: "proxy-ntlm", "with NTLM alone") { $0.login.allowProxy(.ntlm) },
-        OptionRule(.login, nil, flag: "proxy-anyauth", "with the strongest way the proxy offers, and nothing before it asks (default: Basic at once)") { options in
+        OptionRule(.login, nil, flag: "proxy-anyauth", "with the strongest method the proxy offers, and only when it asks") { options in
             (options.login.proxyMethods, options.login.waitsForProxyChallenge) = (nil, true)
         },
     ]
