@@ -139,7 +139,7 @@ struct CommandTests {
     }
 
     @Test func insecureIsLoud() async throws {
-        let result = try await Running.urlload(["-s", "-k", Servers.text("NGINX_TLS", "/1k.txt")])
+        let result = try await Running.urlload(["-k", Servers.text("NGINX_TLS", "/1k.txt")])
         #expect(result.errors.contains("WARNING"))
     }
 
