@@ -18,6 +18,8 @@ import Testing
         ("text/html; charset=utf-8; token=kept", "text/html; charset=utf-8; token=kept"), ("me@a.test", "me@a.test"),
         ("https://[::1]:80/a@b", "https://[::1]:80/a@b"), ("http://a.test:8080/x@y", "http://a.test:8080/x@y"),
         ("max-age=10, key=1", "max-age=10, key=1"), ("/a?token=", "/a?token="), ("", ""),
+        ("/x?password=wh?tever1&a=b", "/x?password=(removed)&a=b"), ("/x?token=abc;defgh", "/x?token=(removed)"),
+        ("/x?token=abc;d=e&f;g h", "/x?token=(removed);d=e&f;g h"),
     ])
     func text(_ text: String, _ shown: String) {
         #expect(Secrets.hidden(in: text) == shown)

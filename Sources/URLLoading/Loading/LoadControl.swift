@@ -107,6 +107,9 @@ class LoadControl: StopToken, @unchecked Sendable {
     /// Returns when the load is not, or no longer, suspended, or was stopped.
     final func untilResumed() async {
         guard isSuspended else { return }
+        // The time of a suspension is not the peer's.
+        let paused = pauseAttempt()
+        defer { continueAttempt(paused) }
         let slot = Poller.shared.borrowSlot()
         attach(slot)
         while suspended.load(ordering: .sequentiallyConsistent), stopReason == nil {

@@ -41,11 +41,6 @@ extension ResumeToken: CustomReflectable {
     public var customMirror: Mirror { Mirror(self, children: ["token": description]) }
 }
 
-extension UploadToken: CustomReflectable {
-    /// Without the URL of the upload, which lets those who know it write there.
-    public var customMirror: Mirror { Mirror(self, children: ["token": description]) }
-}
-
 extension Configuration.FTP: CustomReflectable {
     /// Without the account, which is a second password.
     public var customMirror: Mirror { Mirror(self, children: ["security": security]) }

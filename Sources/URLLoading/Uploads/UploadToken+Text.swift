@@ -87,3 +87,8 @@ enum Base64URL {
         return Data(base64Encoded: standard)
     }
 }
+
+extension UploadToken: CustomReflectable {
+    /// Without the URL of the upload, which lets those who know it write there.
+    public var customMirror: Mirror { Mirror(self, children: ["token": description]) }
+}

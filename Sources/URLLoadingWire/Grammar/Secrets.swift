@@ -58,16 +58,45 @@ extension [UInt8] {
         result.reserveCapacity(count)
         var rest = self[...], isInQuery = false
         while let end = rest.firstIndex(where: { Self.endsParameter($0) }) {
-            result += isInQuery ? Self.shownParameter(rest[..<end], depth) : rest[..<end]
-            result.append(rest[end])
-            switch rest[end] {
-            case UInt8(ascii: "?"), UInt8(ascii: "#"): isInQuery = true
-            case UInt8(ascii: "&"), UInt8(ascii: ";"): break
-            default: isInQuery = false
+            if isInQuery {
+                let shown = Self.shownParameter(rest[..<end], depth)
+                result += shown
+                // `?` and `;` may be parts of a value (RFC 3986 §3.4): what follows them without a name goes with it.
+                if !shown.elementsEqual(rest[..<end]) {
+                    rest = Self.behindTail(of: rest[end...])
+                    if rest.isEmpty { return result }
+                    result.append(rest[rest.startIndex])
+                    Self.separate(rest[rest.startIndex], &isInQuery)
+                    rest = rest.dropFirst()
+                    continue
+                }
+            } else {
+                result += rest[..<end]
             }
+            result.append(rest[end])
+            Self.separate(rest[end], &isInQuery)
             rest = rest[(end + 1)...]
         }
         return result + (isInQuery ? Self.shownParameter(rest, depth) : rest)
+    }
+
+    private static func separate(_ byte: UInt8, _ isInQuery: inout Bool) {
+        switch byte {
+        case UInt8(ascii: "?"), UInt8(ascii: "#"): isInQuery = true
+        case UInt8(ascii: "&"), UInt8(ascii: ";"): break
+        default: isInQuery = false
+        }
+    }
+
+    /// What follows a hidden value: pieces behind `?` and `;` that name no parameter of their own belong to the value.
+    private static func behindTail(of text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        var rest = text
+        while let separator = rest.first, separator == UInt8(ascii: "?") || separator == UInt8(ascii: ";") {
+            let piece = rest.dropFirst().prefix { !endsParameter($0) }
+            guard !piece.contains(UInt8(ascii: "=")) else { return rest }
+            rest = rest[piece.endIndex...]
+        }
+        return rest
     }
 
     private static func endsParameter(_ byte: UInt8) -> Bool {
