@@ -89,12 +89,12 @@ enum AnswerSource: Sendable, Hashable {
 struct AnswerMarks: Sendable, Equatable {
     /// By the names of `CacheOwner`. Without one of them the answer is not restricted in that respect.
     private(set) var owner: [String: String] = [:]
-    /// `nil` while no server has answered.
+    /// Nil while no server has answered.
     private(set) var source: AnswerSource?
     /// False if no marks say whose it is.
     private(set) var isStorable = true
 
-    /// Of an answer that is nobody's, and came from no server.
+    /// Of an answer without an owner that came from no server.
     init() {}
 
     /// Of an answer that is for the load alone that got it.
@@ -119,7 +119,7 @@ struct AnswerMarks: Sendable, Equatable {
         source = stored.source
     }
 
-    /// Of a response that a handler took out of a cache itself; nobody's, if it did not.
+    /// Of a response that a handler took out of a cache itself; without an owner otherwise.
     init(_ response: Response) {
         owner = response.properties[StoredOwner.self] ?? [:]
         source = response.properties[StoredSource.self]

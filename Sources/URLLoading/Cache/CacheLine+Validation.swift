@@ -30,7 +30,7 @@ extension CacheLine {
                 return try await load(hop, shared)
             }
             // A server that a decision alone trusts says nothing for others, and a server with another certificate
-            // nothing for those who believe the first: what both have said is kept for nobody. What a server says to
+            // nothing for those who believe the first: the union of both is not kept. What a server says to
             // one owner changes nothing that is stored for others.
             if !isSame { cache.storage.remove(stored) }
             let updated = stored.updated(

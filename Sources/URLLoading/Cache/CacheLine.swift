@@ -237,7 +237,7 @@ struct CacheLine: Sendable {
 
     // MARK: What is given
 
-    /// - Parameter newer: whose an answer is that has changed its fields, if that may be somebody else.
+    /// - Parameter newer: the owner of an answer that has changed its fields, where it may be another owner.
     func serve(_ stored: StoredResponse, _ body: any StoredBody, besides newer: AnswerMarks? = nil) -> CachedExchange {
         var headers = stored.headers
         // RFC 9111 §5.1: in place of what others have said of its age.

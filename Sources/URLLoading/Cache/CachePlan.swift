@@ -170,7 +170,7 @@ enum CacheReason: Sendable, CustomStringConvertible {
         case .request(let directive): "the request says \(directive)"
         case .noCache: "the response says no-cache"
         case .nothing: "nothing stored"
-        case .vary(Varying.identity), .vary(CacheOwner.cookies), .vary(CacheOwner.ownCookie): "stored for somebody else"
+        case .vary(Varying.identity), .vary(CacheOwner.cookies), .vary(CacheOwner.ownCookie): "stored for another owner"
         case .vary(CacheOwner.host): "stored with another Host field"
         case .vary(CacheOwner.route): "stored through another session's resolver or proxies"
         case .vary(CacheOwner.address): "stored from an address that the policy refuses, or that is not known"

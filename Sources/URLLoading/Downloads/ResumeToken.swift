@@ -239,7 +239,7 @@ extension ResumeToken.Record {
         return ["http", "https", "ftp", "ftps"].contains(scheme) && (path == nil) != (bytes == nil) && fields.allSatisfy { $0.count == 2 }
     }
 
-    /// With those fields alone that say what is accepted. Of others nobody can say that they are no secrets; and a token
+    /// With those fields alone that say what is accepted. Other fields may be secrets; and a token
     /// that comes from elsewhere must not choose whom the request speaks for, or to.
     var withoutSecrets: Self {
         var record = self

@@ -110,7 +110,7 @@ package final class FileWriter: Sendable {
     // MARK: What is on the disk
 
     /// Content is written from the start up to `offset`. Every 64 MiB, and with the first bytes after 5 seconds, a thread
-    /// apart brings it to the disk: whoever writes never waits for that.
+    /// apart brings it to the disk: the writer never waits for that.
     /// - Parameter now: monotonic nanoseconds.
     package func wrote(upTo offset: Int64, now: Int64) { progress.wrote(upTo: offset, now: now) }
 

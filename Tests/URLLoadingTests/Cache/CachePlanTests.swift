@@ -184,13 +184,13 @@ import URLLoadingWire
         let mine = variant([.authorization: "Basic bWU6MQ=="], "X")
         expect(that: mine.varying["authorization"]??.hasPrefix("sha256:") == true)
         expect(that: plan(request([.authorization: "Basic bWU6MQ=="]), mine).hasPrefix("stored"))
-        expect("network (stored for somebody else)", request([.authorization: "Basic eW91OjI="]), mine)
-        expect("network (stored for somebody else)", request(), mine)
-        expect("network (stored for somebody else)", request([.authorization: "Basic eW91OjI="]), variant([:], "X"))
+        expect("network (stored for another owner)", request([.authorization: "Basic eW91OjI="]), mine)
+        expect("network (stored for another owner)", request(), mine)
+        expect("network (stored for another owner)", request([.authorization: "Basic eW91OjI="]), variant([:], "X"))
         let cookie = variant([.cookie: "id=secret"], "Cookie")
         expect(that: cookie.varying["cookie"]??.contains("secret") == false)
         expect(that: plan(request([.cookie: "id=secret"]), cookie).hasPrefix("stored"))
-        expect("network (stored for somebody else)", request([.cookie: "id=other"]), cookie)
+        expect("network (stored for another owner)", request([.cookie: "id=other"]), cookie)
     }
 
     @Test("RFC 9110 13, 14: a caller's own condition goes past; a part of what is whole is given")
