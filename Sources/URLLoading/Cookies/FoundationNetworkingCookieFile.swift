@@ -20,7 +20,7 @@ extension CookieStore {
     /// - Parameter file: a `file` URL of a regular file of at most 4 MiB.
     /// - Returns: how many cookies were kept.
     /// - Throws: ``LoadError/Reason/fileNotFound``, ``LoadError/Reason/noPermission``;
-    ///   ``LoadError/Reason/cannotReadFile`` for what is no such file.
+    ///   ``LoadError/Reason/cannotReadFile`` for a file of another format.
     @discardableResult
     public func importing(foundationNetworkingFile file: URL) throws(LoadError) -> Int {
         let cookies: [Cookie]
