@@ -13,14 +13,15 @@ let fuzzing = Context.environment["URLLOADING_FUZZ"] != nil
 /// hides the toolchain's from the whole build (docs/guides/moving.md).
 let shim = Context.environment["URLLOADING_SHIM"] != nil
 
-let strict: [SwiftSetting] = [
-    .swiftLanguageMode(.v6),
-    .enableUpcomingFeature("ExistentialAny"),
-    .enableUpcomingFeature("InternalImportsByDefault"),
-    .enableUpcomingFeature("MemberImportVisibility"),
-    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
-    .enableUpcomingFeature("InferIsolatedConformances"),
-] + (threadSanitizer ? [.define("URLLOADING_THREAD_SANITIZER")] : [])
+let strict: [SwiftSetting] =
+    [
+        .swiftLanguageMode(.v6),
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .enableUpcomingFeature("InferIsolatedConformances"),
+    ] + (threadSanitizer ? [.define("URLLOADING_THREAD_SANITIZER")] : [])
 
 let package = Package(
     name: "URLLoading",
@@ -74,22 +75,28 @@ let package = Package(
         // Tests keep nothing in the home of whoever runs them.
         .target(name: "URLLoadingCTestHome", path: "Tests/Home"),
         // Programs that they start.
-        .target(name: "URLLoadingTestChildren", dependencies: ["URLLoadingIO"], path: "Tests/Children", swiftSettings: strict),
+        .target(
+            name: "URLLoadingTestChildren", dependencies: ["URLLoadingIO"], path: "Tests/Children",
+            swiftSettings: strict),
         .testTarget(name: "URLLoadingWireTests", dependencies: ["URLLoadingWire"], swiftSettings: strict),
         .testTarget(
             name: "URLLoadingIOTests",
-            dependencies: ["URLLoadingIO", "URLLoadingTesting", "URLLoadingCSystem", "URLLoadingCOpenSSL", "URLLoadingCTestHome"],
+            dependencies: [
+                "URLLoadingIO", "URLLoadingTesting", "URLLoadingCSystem", "URLLoadingCOpenSSL", "URLLoadingCTestHome",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "URLLoadingTests",
             dependencies: [
-                "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO", "URLLoadingCTestHome", "URLLoadingTestChildren",
+                "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO", "URLLoadingCTestHome",
+                "URLLoadingTestChildren",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "URLLoadingCompatibilityTests",
             dependencies: [
-                "URLLoadingCompatibility", "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO", "URLLoadingCTestHome",
+                "URLLoadingCompatibility", "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO",
+                "URLLoadingCTestHome",
                 "URLLoadingTestChildren",
             ],
             swiftSettings: strict),
@@ -106,22 +113,27 @@ let package = Package(
         .testTarget(
             name: "IntegrationTests",
             dependencies: [
-                "ClassicPrograms", "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO", "URLLoadingCTestHome",
+                "ClassicPrograms", "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO",
+                "URLLoadingCTestHome",
                 "URLLoadingTestChildren",
             ],
             swiftSettings: strict),
-    ] + (shim ? [
-        .target(
-            name: "FoundationNetworking",
-            dependencies: ["URLLoadingCompatibility"],
-            path: "Sources/FoundationNetworkingShim",
-            swiftSettings: strict),
-    ] : []) + (fuzzing ? [
-        .executableTarget(
-            name: "FuzzHTTP1",
-            dependencies: ["URLLoadingWire"],
-            path: "Tests/Fuzz/HTTP1",
-            swiftSettings: strict + [.unsafeFlags(["-sanitize=fuzzer,address", "-parse-as-library"])],
-            linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
-    ] : [])
+    ]
+        + (shim
+            ? [
+                .target(
+                    name: "FoundationNetworking",
+                    dependencies: ["URLLoadingCompatibility"],
+                    path: "Sources/FoundationNetworkingShim",
+                    swiftSettings: strict)
+            ] : [])
+        + (fuzzing
+            ? [
+                .executableTarget(
+                    name: "FuzzHTTP1",
+                    dependencies: ["URLLoadingWire"],
+                    path: "Tests/Fuzz/HTTP1",
+                    swiftSettings: strict + [.unsafeFlags(["-sanitize=fuzzer,address", "-parse-as-library"])],
+                    linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])])
+            ] : [])
 )

@@ -22,7 +22,7 @@ let gnu: [CSetting] = [.define("_GNU_SOURCE")]
 let package = Package(
     name: "Benchmarks",
     products: [
-        .library(name: "malloccount", type: .dynamic, targets: ["malloccount"]),
+        .library(name: "malloccount", type: .dynamic, targets: ["malloccount"])
     ],
     dependencies: (withOurs ? [.package(name: "URLLoading", path: "..")] : [])
         + (withAHC
@@ -42,28 +42,32 @@ let package = Package(
             linkerSettings: [.linkedLibrary("curl")]),
         .executableTarget(name: "h2peer", dependencies: ["BenchMeasure"], cSettings: gnu),
         .executableTarget(name: "fnet", dependencies: ["BenchMeasure"], swiftSettings: strict),
-    ] + (withOurs ? [
-        .executableTarget(
-            name: "ours",
-            dependencies: ["BenchMeasure", .product(name: "URLLoading", package: "URLLoading")],
-            swiftSettings: strict),
-        .executableTarget(
-            name: "classic",
-            dependencies: [
-                "BenchMeasure", .product(name: "URLLoading", package: "URLLoading"),
-                .product(name: "URLLoadingCompatibility", package: "URLLoading"),
-            ],
-            swiftSettings: strict),
-    ] : []) + (withAHC ? [
-        .executableTarget(
-            name: "ahc",
-            dependencies: ["BenchMeasure", .product(name: "AsyncHTTPClient", package: "async-http-client")],
-            swiftSettings: [.swiftLanguageMode(.v6)]),
-    ] : []) + [
-        // The holding server for `inflight`, the proxy for tunnels, and the driver.
-        .executableTarget(name: "hold", cSettings: gnu),
-        .executableTarget(name: "sockets", cSettings: gnu, linkerSettings: [.linkedLibrary("crypto")]),
-        .executableTarget(name: "connect", cSettings: gnu),
-        .executableTarget(name: "bench", swiftSettings: strict),
     ]
+        + (withOurs
+            ? [
+                .executableTarget(
+                    name: "ours",
+                    dependencies: ["BenchMeasure", .product(name: "URLLoading", package: "URLLoading")],
+                    swiftSettings: strict),
+                .executableTarget(
+                    name: "classic",
+                    dependencies: [
+                        "BenchMeasure", .product(name: "URLLoading", package: "URLLoading"),
+                        .product(name: "URLLoadingCompatibility", package: "URLLoading"),
+                    ],
+                    swiftSettings: strict),
+            ] : [])
+        + (withAHC
+            ? [
+                .executableTarget(
+                    name: "ahc",
+                    dependencies: ["BenchMeasure", .product(name: "AsyncHTTPClient", package: "async-http-client")],
+                    swiftSettings: [.swiftLanguageMode(.v6)])
+            ] : []) + [
+            // The holding server for `inflight`, the proxy for tunnels, and the driver.
+            .executableTarget(name: "hold", cSettings: gnu),
+            .executableTarget(name: "sockets", cSettings: gnu, linkerSettings: [.linkedLibrary("crypto")]),
+            .executableTarget(name: "connect", cSettings: gnu),
+            .executableTarget(name: "bench", swiftSettings: strict),
+        ]
 )

@@ -36,7 +36,9 @@ public final class EventRecorder: LoadObserver, CustomStringConvertible {
     /// bytes that follow each other fast may come as one; see ``LoadEvents``. Not for a task that the
     /// recorder observes anyway.
     public func follow(_ task: LoadTask<some Sendable>) {
-        let (events, id, title) = (task.events, task.id, "load \(task.id) \(task.request.method) \(task.request.url.shown)")
+        let (events, id, title) = (
+            task.events, task.id, "load \(task.id) \(task.request.method) \(task.request.url.shown)"
+        )
         Task { for await event in events { record(event, of: id, title) } }
     }
 

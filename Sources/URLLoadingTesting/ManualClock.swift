@@ -87,13 +87,18 @@ public final class ManualClock: Clock, Sendable {
         file: StaticString = #fileID, line: UInt = #line
     ) async throws {
         let expected = count == 1 ? "a task that sleeps" : "\(count) tasks that sleep"
-        try await WaitLimit(limit, expected, file, line).poll { time.asleep >= count } seen: { shown }
+        try await WaitLimit(limit, expected, file, line).poll {
+            time.asleep >= count
+        } seen: {
+            shown
+        }
     }
 
     /// For a wait that reached its limit.
     private var shown: String {
         let woken = time.sleeping - time.asleep
-        return "\(time.asleep) tasks asleep\(woken > 0 ? " and \(woken) woken" : ""), \(time.waiting.count) loads waiting, "
+        return
+            "\(time.asleep) tasks asleep\(woken > 0 ? " and \(woken) woken" : ""), \(time.waiting.count) loads waiting, "
             + "\(time.scheduled) timers, the clock at \(now)"
     }
 

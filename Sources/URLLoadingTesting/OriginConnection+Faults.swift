@@ -28,7 +28,8 @@ extension OriginConnection {
         case .stall: try await stall()
         case .delay(let duration): try await pause(duration)
         case .send(let bytes): try await send(bytes)
-        case .garbage(let count): try await send((0..<max(0, count)).map { UInt8(truncatingIfNeeded: 0x80 &+ $0 &* 37) })
+        case .garbage(let count):
+            try await send((0..<max(0, count)).map { UInt8(truncatingIfNeeded: 0x80 &+ $0 &* 37) })
         case .halfChunk:
             try await send(Array("FF\r\nonly a part".utf8))
             throw .close

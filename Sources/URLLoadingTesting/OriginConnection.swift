@@ -105,7 +105,8 @@ final class OriginConnection: ServedConnection, @unchecked Sendable {
             try await takeover(request, self)
             throw .close
         }
-        var answer: TestOrigin.Answer?, leavesBody = !route.readsBody
+        var answer: TestOrigin.Answer?
+        var leavesBody = !route.readsBody
         if let receiver = route.receiver?(request, self) {
             (answer, leavesBody) = try await receive(&request, receiver)
         } else if route.readsBody {

@@ -87,7 +87,9 @@ public final class ScriptedPeer: Sendable {
     public var complaints: [String] {
         let (left, transports) = state.withLock { ($0.scripts.count, $0.transports) }
         let ofTransports = transports.enumerated().compactMap { index, transport -> String? in
-            if let wrong = transport.mismatch { return "connection \(index + 1): \(wrong.debugDescription) where else was expected" }
+            if let wrong = transport.mismatch {
+                return "connection \(index + 1): \(wrong.debugDescription) where else was expected"
+            }
             let steps = transport.stepsLeft
             return steps > 0 ? "connection \(index + 1): \(steps) steps left" : nil
         }
@@ -126,15 +128,16 @@ extension ScriptedTransport.Step {
         case .expect(""), .takeUntil(""), .give(""), .giveBytes([]), .take(...0): return nil
         default: break
         }
-        self = switch step {
-        case .expect(let text): .expect(text)
-        case .take(let count): .take(count)
-        case .takeUntil(let text): .takeUntil(text)
-        case .give(let text): .give(text)
-        case .giveBytes(let bytes): .give(bytes)
-        case .hold: .hold
-        case .end: .end
-        case .lose: .fail(.system(ECONNRESET))
-        }
+        self =
+            switch step {
+            case .expect(let text): .expect(text)
+            case .take(let count): .take(count)
+            case .takeUntil(let text): .takeUntil(text)
+            case .give(let text): .give(text)
+            case .giveBytes(let bytes): .give(bytes)
+            case .hold: .hold
+            case .end: .end
+            case .lose: .fail(.system(ECONNRESET))
+            }
     }
 }

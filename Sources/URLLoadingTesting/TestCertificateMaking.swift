@@ -64,11 +64,12 @@ struct TestCertificateForm {
 private enum DER {
     static func value(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
         let count = content.count
-        let length: [UInt8] = switch count {
-        case ..<0x80: [UInt8(count)]
-        case ..<0x100: [0x81, UInt8(count)]
-        default: [0x82, UInt8(truncatingIfNeeded: count >> 8), UInt8(truncatingIfNeeded: count)]
-        }
+        let length: [UInt8] =
+            switch count {
+            case ..<0x80: [UInt8(count)]
+            case ..<0x100: [0x81, UInt8(count)]
+            default: [0x82, UInt8(truncatingIfNeeded: count >> 8), UInt8(truncatingIfNeeded: count)]
+            }
         return [tag] + length + content
     }
 
@@ -80,10 +81,11 @@ final class TestKey: @unchecked Sendable {
     let pointer: OpaquePointer
 
     init(_ kind: TestCertificateOptions.Key = .ec256) throws {
-        let made = switch kind {
-        case .ec256: c_EVP_EC_gen("P-256")
-        case .rsa(let bits): c_EVP_RSA_gen(Int32(clamping: bits))
-        }
+        let made =
+            switch kind {
+            case .ec256: c_EVP_EC_gen("P-256")
+            case .rsa(let bits): c_EVP_RSA_gen(Int32(clamping: bits))
+            }
         guard let made else { throw TestCertificateError(step: "key") }
         pointer = made
     }
@@ -135,19 +137,22 @@ final class TestCertificate: @unchecked Sendable {
     ) throws {
         try require(X509_set_version(pointer, 2) == 1, "version")
         // Serial numbers of one issuer differ (RFC 5280 4.1.2.2).
-        try require(ASN1_INTEGER_set_uint64(X509_get_serialNumber(pointer), .random(in: 1...UInt64(Int64.max))) == 1, "serial")
+        try require(
+            ASN1_INTEGER_set_uint64(X509_get_serialNumber(pointer), .random(in: 1...UInt64(Int64.max))) == 1, "serial")
         try require(X509_gmtime_adj(X509_getm_notBefore(pointer), form.validFrom) != nil, "notBefore")
         try require(X509_gmtime_adj(X509_getm_notAfter(pointer), form.validUntil) != nil, "notAfter")
         let name = Array(form.commonName.utf8)
         try require(
             X509_NAME_add_entry_by_txt(
-                X509_get_subject_name(pointer), "CN", MBSTRING_FLAG | 0, name, Int32(name.count), -1, 0) == 1, "subject")
+                X509_get_subject_name(pointer), "CN", MBSTRING_FLAG | 0, name, Int32(name.count), -1, 0) == 1, "subject"
+        )
         try require(X509_set_issuer_name(pointer, X509_get_subject_name(issuer)) == 1, "issuer")
         try require(X509_set_pubkey(pointer, key.pointer) == 1, "public key")
         for entry in form.extensions { try add(entry, to: pointer) }
     }
 
-    private static func add(_ entry: (kind: Int32, isCritical: Bool, value: [UInt8]), to pointer: OpaquePointer) throws {
+    private static func add(_ entry: (kind: Int32, isCritical: Bool, value: [UInt8]), to pointer: OpaquePointer) throws
+    {
         guard let value = ASN1_OCTET_STRING_new() else { throw TestCertificateError(step: "extension") }
         defer { ASN1_OCTET_STRING_free(value) }
         try require(ASN1_OCTET_STRING_set(value, entry.value, Int32(entry.value.count)) == 1, "extension")
@@ -166,7 +171,8 @@ enum TestStatusMaking {
         defer { OCSP_BASICRESP_free(basic) }
         let (from, until) = status == .outdated ? (-172_800, -86_400) : (-3600, 86_400)
         let identifier = OCSP_cert_to_id(EVP_sha1(), leaf.pointer, issuer.pointer)
-        let this = X509_gmtime_adj(nil, from), next = X509_gmtime_adj(nil, until)
+        let this = X509_gmtime_adj(nil, from)
+        let next = X509_gmtime_adj(nil, until)
         defer {
             OCSP_CERTID_free(identifier)
             ASN1_TIME_free(this)
@@ -187,7 +193,9 @@ private func require(_ holds: Bool, _ step: String) throws {
 }
 
 private enum Memory {
-    static func der(_ step: String, _ write: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32) throws -> [UInt8] {
+    static func der(_ step: String, _ write: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32) throws
+        -> [UInt8]
+    {
         let count = write(nil)
         guard count > 0 else { throw TestCertificateError(step: step) }
         return [UInt8](unsafeUninitializedCapacity: Int(count)) { buffer, used in

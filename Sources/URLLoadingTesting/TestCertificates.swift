@@ -52,9 +52,11 @@ public struct TestCertificateAuthority: Sendable {
     public func issue(_ options: TestCertificateOptions = .init()) throws -> TestIdentity {
         let leafKey = try TestKey(options.key)
         let form = TestCertificateForm(options)
-        let leaf = options.isSelfSigned
+        let leaf =
+            options.isSelfSigned
             ? try TestCertificate(form, of: leafKey, issuer: nil, signedBy: leafKey)
-            : try TestCertificate(form, of: leafKey, issuer: certificate, signedBy: options.hasBadSignature ? try TestKey() : key)
+            : try TestCertificate(
+                form, of: leafKey, issuer: certificate, signedBy: options.hasBadSignature ? try TestKey() : key)
         let chain = options.isSelfSigned ? [] : intermediates.flatMap { $0 }
         return TestIdentity(
             certificatePEM: leaf.pem + chain, keyPEM: try leafKey.pem(), certificate: leaf, key: leafKey)
@@ -151,7 +153,8 @@ public struct TestCertificateOptions: Sendable {
     /// ```
     public init(
         names: [String] = ["localhost"], addresses: [[UInt8]] = [], commonName: String = "test",
-        validity: Validity = .present, isForServers: Bool = true, isSelfSigned: Bool = false, hasBadSignature: Bool = false
+        validity: Validity = .present, isForServers: Bool = true, isSelfSigned: Bool = false,
+        hasBadSignature: Bool = false
     ) {
         self.names = names
         self.addresses = addresses

@@ -49,7 +49,9 @@ extension TestOrigin {
         }
 
         /// 200 with a text.
-        public static func ok(_ text: String, headers: Headers = Headers()) -> Answer { .ok(.bytes(Array(text.utf8)), headers: headers) }
+        public static func ok(_ text: String, headers: Headers = Headers()) -> Answer {
+            .ok(.bytes(Array(text.utf8)), headers: headers)
+        }
 
         /// 200 with a body.
         public static func ok(_ body: Body, headers: Headers = Headers()) -> Answer {

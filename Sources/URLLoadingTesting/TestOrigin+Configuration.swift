@@ -130,9 +130,10 @@ extension TLSServerContext.Configuration {
 
 extension TLSVersion {
     fileprivate init(_ version: URLLoading.Configuration.TLS.Version) {
-        self = switch version {
-        case .tls12: .tls12
-        case .tls13: .tls13
-        }
+        self =
+            switch version {
+            case .tls12: .tls12
+            case .tls13: .tls13
+            }
     }
 }

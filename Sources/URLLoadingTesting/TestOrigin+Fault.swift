@@ -92,7 +92,8 @@ extension TestOrigin {
 
         /// What happens to a connection (`exchange` 0) or to one of its exchanges (from 1).
         func fault(connection: Int, exchange: Int) -> Fault? {
-            var random = SeededGenerator(seed: seed ^ UInt64(truncatingIfNeeded: connection) << 20 ^ UInt64(truncatingIfNeeded: exchange))
+            var random = SeededGenerator(
+                seed: seed ^ UInt64(truncatingIfNeeded: connection) << 20 ^ UInt64(truncatingIfNeeded: exchange))
             guard Double.random(in: 0..<1, using: &random) < probability else { return nil }
             return faults.filter { $0.point.isOfConnection == (exchange == 0) }.randomElement(using: &random)
         }

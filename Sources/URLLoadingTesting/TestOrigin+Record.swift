@@ -31,7 +31,9 @@ extension TestOrigin {
         public var path: String { String(target.prefix { $0 != "?" }) }
 
         /// The request line.
-        public var description: String { "\(method) \(target) \(version) on connection \(connection), exchange \(exchange)" }
+        public var description: String {
+            "\(method) \(target) \(version) on connection \(connection), exchange \(exchange)"
+        }
     }
 
     /// What a TLS handshake agreed on.

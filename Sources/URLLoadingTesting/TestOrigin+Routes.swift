@@ -24,14 +24,17 @@ extension TestOrigin {
     }
 
     /// Requests that must be known of before they are whole.
-    func route(_ path: String, _ receiver: @escaping @Sendable (RecordedRequest, OriginConnection) -> any OriginReceiver) {
+    func route(
+        _ path: String, _ receiver: @escaping @Sendable (RecordedRequest, OriginConnection) -> any OriginReceiver
+    ) {
         state.withLock { $0.routes[path] = Route(handler: { _ in .status(.notFound) }, receiver: receiver) }
     }
 
     /// Requests after which the connection speaks something else.
     func route(
         _ path: String,
-        takingOver takeover: @escaping @Sendable (RecordedRequest, OriginConnection) async throws(OriginConnection.Ending) -> Void
+        takingOver takeover:
+            @escaping @Sendable (RecordedRequest, OriginConnection) async throws(OriginConnection.Ending) -> Void
     ) {
         state.withLock { $0.routes[path] = Route(handler: { _ in .status(.notFound) }, takeover: takeover) }
     }

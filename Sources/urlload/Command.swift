@@ -17,10 +17,14 @@ enum Command {
         if options.wantsVersion { return print(Help.version + "\n") }
         if options.urls.isEmpty { return usage("no URL") }
         if options.login.needsPassword, let user = options.login.user {
-            guard let password = PasswordPrompt.ask("Password of \(user): ") else { return usage("-u needs a password, and there is no terminal to ask for it") }
+            guard let password = PasswordPrompt.ask("Password of \(user): ") else {
+                return usage("-u needs a password, and there is no terminal to ask for it")
+            }
             options.login.password = password
         }
-        if let user = options.way.proxyUser, !user.contains(":"), let password = PasswordPrompt.ask("Password of \(user) at the proxy: ") {
+        if let user = options.way.proxyUser, !user.contains(":"),
+            let password = PasswordPrompt.ask("Password of \(user) at the proxy: ")
+        {
             options.way.proxyUser = "\(user):\(password)"
         }
         return await load(options)
@@ -105,7 +109,9 @@ enum Command {
     private static func tell(_ report: Report, _ options: Options, _ screen: Screen) -> ExitCode {
         let code = report.failure?.exit ?? .done
         if let failure = report.failure, code != .brokenPipe, Signals.exitCode == nil {
-            let address = failure.exit == .write || failure.exit == .read ? "" : AddressText.inMessage(report.effectiveURL ?? report.url) + ": "
+            let address =
+                failure.exit == .write || failure.exit == .read
+                ? "" : AddressText.inMessage(report.effectiveURL ?? report.url) + ": "
             screen.message(address + ErrorWords.make(failure))
         }
         if code == .done, let page = ErrorWords.savedPage(report) { screen.message(page) }

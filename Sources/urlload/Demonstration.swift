@@ -25,12 +25,15 @@ enum Demonstration {
     }
 
     private static func prepare(_ origin: TestOrigin) {
-        origin.route("/hello") { _ in .ok("Hello from an origin in this very process.\n", headers: [.contentType: "text/plain"]) }
+        origin.route("/hello") { _ in
+            .ok("Hello from an origin in this very process.\n", headers: [.contentType: "text/plain"])
+        }
         origin.route("/slowly") { _ in
-            .ok(.chunks([
-                "A body arrives ", .pause(.milliseconds(300)), "piece ", .pause(.milliseconds(300)), "by ",
-                .pause(.milliseconds(300)), "piece.\n",
-            ]))
+            .ok(
+                .chunks([
+                    "A body arrives ", .pause(.milliseconds(300)), "piece ", .pause(.milliseconds(300)), "by ",
+                    .pause(.milliseconds(300)), "piece.\n",
+                ]))
         }
         origin.route("/moved") { _ in .redirect("/hello") }
         origin.route("/large") { _ in .ok(.repeated(count: 256 << 20)) }
@@ -38,8 +41,11 @@ enum Demonstration {
     }
 
     private static func show(_ plain: TestOrigin, _ secure: TestOrigin, _ roots: String) async throws {
-        try say("urlload without arguments demonstrates itself; urlload tour shows the library, urlload --help tells what it can do.")
-        try await step("A load over TLS, and what went over the wire", ["-v", secure.url("/hello").absoluteString], roots)
+        try say(
+            "urlload without arguments demonstrates itself; urlload tour shows the library, urlload --help tells what it can do."
+        )
+        try await step(
+            "A load over TLS, and what went over the wire", ["-v", secure.url("/hello").absoluteString], roots)
         try await step("The same without trusting that issuer", [secure.url("/hello").absoluteString], nil)
         try await step("A body that takes its time", [plain.url("/slowly").absoluteString], nil)
         try await step("A redirect, reported as JSON", ["--json", plain.url("/moved").absoluteString], nil)

@@ -81,16 +81,18 @@ enum ExitCode: Int32, CaseIterable, Sendable {
 extension ExitCode {
     init(_ error: LoadError) {
         let code = Self.ofProxy(error) ?? Self.ofReason[error.reason] ?? Self.byParty(error)
-        self = switch (code, error.url?.scheme?.lowercased()) {
-        case (.read, "file"): .file
-        case (.read, "ftp"), (.read, "ftps"): error.party == .peer ? .remoteFile : code
-        default: code
-        }
+        self =
+            switch (code, error.url?.scheme?.lowercased()) {
+            case (.read, "file"): .file
+            case (.read, "ftp"), (.read, "ftps"): error.party == .peer ? .remoteFile : code
+            default: code
+            }
     }
 
     /// What went wrong once the proxy was there.
     private static func ofProxy(_ error: LoadError) -> ExitCode? {
-        guard let failure = error.proxyFailure, error.party == .peer, error.phase != .securing, ofReason[error.reason] != .connect,
+        guard let failure = error.proxyFailure, error.party == .peer, error.phase != .securing,
+            ofReason[error.reason] != .connect,
             ofReason[error.reason] != .timeout
         else { return nil }
         return failure.proxy.kind == .http || failure.proxy.kind == .https ? .connectionLost : .proxy
@@ -110,26 +112,31 @@ extension ExitCode {
         .unsupportedScheme: .unsupportedScheme, .badURL: .badURL, .badRequest: .usage,
         .idleTimeout: .timeout, .connectTimeout: .timeout, .resourceTimeout: .timeout,
         .hostNotFound: .name, .lookupFailed: .name, .proxyNotFound: .proxyName, .badProxy: .usage,
-        .proxyRefused: .connectionLost, .proxyAuthenticationRequired: .connectionLost, .interfaceUnavailable: .interface,
+        .proxyRefused: .connectionLost, .proxyAuthenticationRequired: .connectionLost,
+        .interfaceUnavailable: .interface,
         .connectionRefused: .connect, .unreachable: .connect, .cannotConnect: .connect,
         .connectionLost: .connectionLost, .truncated: .truncated,
         .secureConnectionFailed: .handshake, .notTLS: .handshake, .noCommonTLSVersion: .handshake,
         .clientCertificateRequired: .handshake, .clientCertificateRefused: .handshake,
         .badClientIdentity: .identity, .wrongPassphrase: .identity,
         .certificateSelfSigned: .certificate, .certificateForged: .certificate, .certificateWeak: .certificate,
-        .certificatePinMismatch: .certificate, .certificateStatusMissing: .certificate, .certificateRefused: .certificate,
+        .certificatePinMismatch: .certificate, .certificateStatusMissing: .certificate,
+        .certificateRefused: .certificate,
         .certificateNameMismatch: .certificate, .certificateUntrusted: .certificate, .certificateExpired: .certificate,
         .certificateNotYetValid: .certificate, .certificateInvalid: .certificate, .certificateRevoked: .certificate,
         .trustRootsUnavailable: .roots,
         .tooManyRedirects: .redirect, .badRedirect: .redirect, .redirectRefused: .redirect,
         .contentDecodingFailed: .contentCoding, .contentTooLarge: .tooLarge, .bodyTooLarge: .tooLarge,
-        .uploadTooLarge: .tooLarge, .uploadRefused: .httpError, .uploadForgotten: .httpError, .uploadSourceChanged: .read,
+        .uploadTooLarge: .tooLarge, .uploadRefused: .httpError, .uploadForgotten: .httpError,
+        .uploadSourceChanged: .read,
         .headTooLarge: .tooLarge, .eventLineTooLong: .tooLarge, .eventTooLarge: .tooLarge, .requestBodyFailed: .read,
-        .unacceptableStatus: .httpError, .userAuthenticationRequired: .login, .storeRefused: .upload, .storageFull: .remoteFull,
+        .unacceptableStatus: .httpError, .userAuthenticationRequired: .login, .storeRefused: .upload,
+        .storageFull: .remoteFull,
         .serviceUnavailable: .connect,
         .webSocketRefused: .httpError, .webSocketClosed: .connectionLost,
         .pingTimeout: .timeout, .closeTimeout: .timeout, .messageTooLarge: .tooLarge,
-        .fileNotFound: .read, .fileIsDirectory: .read, .noPermission: .read, .cannotReadFile: .read, .fileChanged: .read,
+        .fileNotFound: .read, .fileIsDirectory: .read, .noPermission: .read, .cannotReadFile: .read,
+        .fileChanged: .read,
         .cannotCreateFile: .write, .cannotWriteFile: .write, .cannotMoveFile: .write, .resumeTokenRefused: .usage,
         .addressRefused: .connect, .notAllowedOnCellularNetwork: .connect, .notAllowedOnExpensiveNetwork: .connect,
         .notAllowedOnConstrainedNetwork: .connect, .rangeNotSatisfiable: .range, .resumeMismatch: .range,

@@ -40,15 +40,19 @@ package final class ChildProcess: Sendable {
     ///   - environment: besides that of the tests.
     ///   - folder: where it runs; `nil` is where the tests do.
     package init(
-        _ path: String, _ arguments: [String], environment: [String: String] = [:], in folder: String? = nil, files: Files = Files()
+        _ path: String, _ arguments: [String], environment: [String: String] = [:], in folder: String? = nil,
+        files: Files = Files()
     ) throws(Failure) {
         let all = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         // What starts it elsewhere is an extension of the C library's that Swift does not see.
-        let words = folder.map { ["/bin/sh", "-c", "cd \"$0\" && exec \"$@\"", $0, path] + arguments } ?? [path] + arguments
+        let words =
+            folder.map { ["/bin/sh", "-c", "cd \"$0\" && exec \"$@\"", $0, path] + arguments } ?? [path] + arguments
         var started: pid_t = 0
         let failure = Self.withSettings(files) { actions, attributes in
             Self.withTexts(words) { arguments in
-                Self.withTexts(all.map { "\($0)=\($1)" }) { posix_spawn(&started, words[0], actions, attributes, arguments, $0) }
+                Self.withTexts(all.map { "\($0)=\($1)" }) {
+                    posix_spawn(&started, words[0], actions, attributes, arguments, $0)
+                }
             }
         }
         guard failure == 0 else { throw Failure(path: path, number: failure) }
@@ -89,7 +93,8 @@ package final class ChildProcess: Sendable {
     private typealias Settings = (UnsafePointer<posix_spawn_file_actions_t>, UnsafePointer<posix_spawnattr_t>) -> Int32
 
     private static func withSettings(_ files: Files, _ use: Settings) -> Int32 {
-        var actions = posix_spawn_file_actions_t(), attributes = posix_spawnattr_t()
+        var actions = posix_spawn_file_actions_t()
+        var attributes = posix_spawnattr_t()
         posix_spawn_file_actions_init(&actions)
         posix_spawnattr_init(&attributes)
         defer {
@@ -98,10 +103,13 @@ package final class ChildProcess: Sendable {
         }
         if let input = files.input { posix_spawn_file_actions_addopen(&actions, 0, input, O_RDONLY, 0) }
         for (descriptor, path) in [(1, files.output), (2, files.errors)] {
-            if let path { posix_spawn_file_actions_addopen(&actions, Int32(descriptor), path, O_WRONLY | O_CREAT | O_TRUNC, 0o600) }
+            if let path {
+                posix_spawn_file_actions_addopen(&actions, Int32(descriptor), path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+            }
         }
         // The threads of tasks hold signals back, and a program inherits that.
-        var none = sigset_t(), all = sigset_t()
+        var none = sigset_t()
+        var all = sigset_t()
         sigemptyset(&none)
         sigfillset(&all)
         posix_spawnattr_setsigmask(&attributes, &none)
@@ -110,7 +118,9 @@ package final class ChildProcess: Sendable {
         return use(&actions, &attributes)
     }
 
-    private static func withTexts(_ texts: [String], _ use: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Int32) -> Int32 {
+    private static func withTexts(_ texts: [String], _ use: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Int32)
+        -> Int32
+    {
         var list = texts.map { strdup($0) } + [nil]
         defer { for text in list { free(text) } }
         return list.withUnsafeMutableBufferPointer { list in list.baseAddress.map { use($0) } ?? EINVAL }

@@ -1,6 +1,7 @@
 // A client with a delegate: redirects, dispositions, the order of calls, and what it hears of errors.
 
 import Foundation
+
 #if CLASSIC_LAYER
 import URLLoadingCompatibility
 #else
@@ -55,24 +56,37 @@ private final class Listener: NSObject, URLSessionDataDelegate, @unchecked Senda
 
 func runDelegates(_ origin: URL) {
     let followed = load(origin.appendingPathComponent("redirect"))
-    Check.that("the order of calls", followed.calls == ["redirect 302", "response 200", "data", "metrics 2", "complete", "invalid"], followed.calls)
+    Check.that(
+        "the order of calls",
+        followed.calls == ["redirect 302", "response 200", "data", "metrics 2", "complete", "invalid"], followed.calls)
     Check.that("the body", followed.body == Data("hello".utf8))
 
     let stayed = load(origin.appendingPathComponent("redirect")) { $0.followsRedirects = false }
-    Check.that("a redirect refused is the response", stayed.calls.contains("response 302") && stayed.error == nil, stayed.calls)
+    Check.that(
+        "a redirect refused is the response", stayed.calls.contains("response 302") && stayed.error == nil, stayed.calls
+    )
 
     let refused = load(origin.appendingPathComponent("text")) { $0.disposition = .cancel }
-    Check.that("a response refused ends the task", (refused.error as? URLError)?.code == .cancelled && refused.body.isEmpty, refused.calls)
+    Check.that(
+        "a response refused ends the task", (refused.error as? URLError)?.code == .cancelled && refused.body.isEmpty,
+        refused.calls)
 
     let lost = load(origin.appendingPathComponent("cut"))
-    Check.that("half an answer is an error", (lost.error as? URLError)?.code == .networkConnectionLost, lost.error as Any)
+    Check.that(
+        "half an answer is an error", (lost.error as? URLError)?.code == .networkConnectionLost, lost.error as Any)
 
     let elsewhere = load(origin.appendingPathComponent("elsewhere")) { _ in
-    } request: { $0.setValue("Bearer secret", forHTTPHeaderField: "Authorization") }
-    Check.that("a secret stays with its origin", elsewhere.body == Data("none".utf8), String(decoding: elsewhere.body, as: UTF8.self))
+    } request: {
+        $0.setValue("Bearer secret", forHTTPHeaderField: "Authorization")
+    }
+    Check.that(
+        "a secret stays with its origin", elsewhere.body == Data("none".utf8),
+        String(decoding: elsewhere.body, as: UTF8.self))
 }
 
-private func load(_ url: URL, _ setUp: (Listener) -> Void = { _ in }, request change: (inout URLRequest) -> Void = { _ in }) -> Listener {
+private func load(
+    _ url: URL, _ setUp: (Listener) -> Void = { _ in }, request change: (inout URLRequest) -> Void = { _ in }
+) -> Listener {
     let listener = Listener()
     setUp(listener)
     let queue = OperationQueue()

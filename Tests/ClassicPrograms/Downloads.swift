@@ -1,6 +1,7 @@
 // A download manager: pause, resume where it stood, progress, the file in its place.
 
 import Foundation
+
 #if CLASSIC_LAYER
 import URLLoadingCompatibility
 #else
@@ -48,14 +49,18 @@ private final class Manager: NSObject, URLSessionDownloadDelegate, @unchecked Se
     func close() { session.invalidateAndCancel() }
 
     func urlSession(
-        _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64, totalBytesWritten: Int64,
+        _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64,
+        totalBytesWritten: Int64,
         totalBytesExpectedToWrite: Int64
     ) {
         fractions.append(Double(totalBytesWritten) / Double(max(totalBytesExpectedToWrite, 1)))
         moved.fire()
     }
 
-    func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didResumeAtOffset fileOffset: Int64, expectedTotalBytes: Int64) {
+    func urlSession(
+        _ session: URLSession, downloadTask: URLSessionDownloadTask, didResumeAtOffset fileOffset: Int64,
+        expectedTotalBytes: Int64
+    ) {
         resumedAt = fileOffset
     }
 
@@ -84,7 +89,11 @@ func runDownloads(_ origin: URL) {
     Check.that("it goes on where it stood", (manager.resumedAt ?? 0) > 0, manager.resumedAt as Any)
     Check.that("no error", manager.error == nil, manager.error as Any)
     let whole = (try? Data(contentsOf: target)) ?? Data()
-    Check.that("the file is whole", whole.count == 1 << 20 && whole.enumerated().allSatisfy { $1 == UInt8(truncatingIfNeeded: $0 / 1024) }, whole.count)
-    Check.that("progress grows to the end", manager.fractions == manager.fractions.sorted() && manager.fractions.last == 1)
+    Check.that(
+        "the file is whole",
+        whole.count == 1 << 20 && whole.enumerated().allSatisfy { $1 == UInt8(truncatingIfNeeded: $0 / 1024) },
+        whole.count)
+    Check.that(
+        "progress grows to the end", manager.fractions == manager.fractions.sorted() && manager.fractions.last == 1)
     manager.close()
 }

@@ -1,6 +1,7 @@
 // Completion handlers: data, uploads, cookies, time-outs, cancellation.
 
 import Foundation
+
 #if CLASSIC_LAYER
 import URLLoadingCompatibility
 #else
@@ -12,7 +13,9 @@ private final class Box<Value>: @unchecked Sendable {
     init(_ value: Value) { self.value = value }
 }
 
-private func fetch(_ request: URLRequest, in session: URLSession = .shared, then: (URLSessionDataTask) -> Void = { _ in }) -> (Data?, HTTPURLResponse?, URLError?) {
+private func fetch(
+    _ request: URLRequest, in session: URLSession = .shared, then: (URLSessionDataTask) -> Void = { _ in }
+) -> (Data?, HTTPURLResponse?, URLError?) {
     let result = Box<(Data?, HTTPURLResponse?, URLError?)>((nil, nil, nil))
     let done = Signal()
     let task = session.dataTask(with: request) { data, response, error in
@@ -48,7 +51,9 @@ func runHandlers(_ origin: URL) {
     let cookies = URLSession(configuration: .ephemeral)
     _ = fetch(URLRequest(url: origin.appendingPathComponent("set-cookie")), in: cookies)
     let (sent, _, _) = fetch(URLRequest(url: origin.appendingPathComponent("cookies")), in: cookies)
-    Check.that("a cookie comes back", sent == Data("taste=sweet".utf8), sent.map { String(decoding: $0, as: UTF8.self) } as Any)
+    Check.that(
+        "a cookie comes back", sent == Data("taste=sweet".utf8), sent.map { String(decoding: $0, as: UTF8.self) } as Any
+    )
 
     let (_, _, unsupported) = fetch(URLRequest(url: URL(string: "nothing://here")!))
     Check.that("a scheme that nobody knows", unsupported?.code == .unsupportedURL, unsupported as Any)

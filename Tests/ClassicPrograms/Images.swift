@@ -1,6 +1,7 @@
 // An image loader: URLCache answers the second time, and a changed image is asked for by its ETag.
 
 import Foundation
+
 #if CLASSIC_LAYER
 import URLLoadingCompatibility
 #else
@@ -36,17 +37,25 @@ func runImages(_ origin: URL) {
     let first = loader.image(fresh).0
     Check.that("an image", first?.count == 20_000, first?.count as Any)
     Check.that("it is in the cache", loader.cache.cachedResponse(for: URLRequest(url: fresh))?.data == first)
-    Check.that("the second time it is not loaded", loader.image(fresh).0 == first && asked(origin, "image") == 1, asked(origin, "image"))
-    Check.that("unless the caller wants it", loader.image(fresh, .reloadIgnoringLocalCacheData).0?.count == 20_000 && asked(origin, "image") == 2)
+    Check.that(
+        "the second time it is not loaded", loader.image(fresh).0 == first && asked(origin, "image") == 1,
+        asked(origin, "image"))
+    Check.that(
+        "unless the caller wants it",
+        loader.image(fresh, .reloadIgnoringLocalCacheData).0?.count == 20_000 && asked(origin, "image") == 2)
     Check.that("without a network", loader.image(fresh, .returnCacheDataDontLoad).0 == first)
     let unknown = loader.image(origin.appendingPathComponent("text"), .returnCacheDataDontLoad)
     Check.that("what was never loaded is an error", unknown.1 != nil && unknown.0 == nil)
 
     let tagged = origin.appendingPathComponent("tagged")
     _ = loader.image(tagged)
-    Check.that("a 304 serves what is kept", loader.image(tagged).0?.count == 20_000 && asked(origin, "not-modified") == 1, asked(origin, "not-modified"))
+    Check.that(
+        "a 304 serves what is kept", loader.image(tagged).0?.count == 20_000 && asked(origin, "not-modified") == 1,
+        asked(origin, "not-modified"))
     loader.cache.removeAllCachedResponses()
-    Check.that("all forgotten", loader.cache.cachedResponse(for: URLRequest(url: fresh)) == nil && loader.cache.currentMemoryUsage == 0)
+    Check.that(
+        "all forgotten",
+        loader.cache.cachedResponse(for: URLRequest(url: fresh)) == nil && loader.cache.currentMemoryUsage == 0)
 }
 
 /// How often the origin was asked for something: it counts.
@@ -56,7 +65,8 @@ private func asked(_ origin: URL, _ what: String) -> Int {
     let done = Signal()
     let configuration = URLSessionConfiguration.ephemeral
     configuration.urlCache = nil
-    URLSession(configuration: configuration).dataTask(with: origin.appendingPathComponent("count/\(what)")) { data, _, _ in
+    URLSession(configuration: configuration).dataTask(with: origin.appendingPathComponent("count/\(what)")) {
+        data, _, _ in
         box.count = data.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? -1
         done.fire()
     }.resume()

@@ -1,6 +1,7 @@
 // A program that keeps cookies for its next run, in the place of its library's choice.
 
 import Foundation
+
 #if CLASSIC_LAYER
 import URLLoadingCompatibility
 #else
@@ -10,8 +11,12 @@ import FoundationNetworking
 func runJar(_ origin: URL) {
     let storage = HTTPCookieStorage.shared
     let end = Date(timeIntervalSinceNow: 86400)
-    for (name, domain, isSecure) in [("host", "example.org", false), ("wide", ".example.net", true), ("suffix", ".co.uk", false)] {
-        var properties: [HTTPCookiePropertyKey: Any] = [.name: name, .value: "v", .domain: domain, .path: "/", .expires: end]
+    for (name, domain, isSecure) in [
+        ("host", "example.org", false), ("wide", ".example.net", true), ("suffix", ".co.uk", false),
+    ] {
+        var properties: [HTTPCookiePropertyKey: Any] = [
+            .name: name, .value: "v", .domain: domain, .path: "/", .expires: end,
+        ]
         if isSecure { properties[.secure] = "TRUE" }
         if let cookie = HTTPCookie(properties: properties) { storage.setCookie(cookie) }
     }

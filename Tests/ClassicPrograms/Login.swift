@@ -1,6 +1,7 @@
 // A login: challenges answered by a delegate and from the storage, wrong passwords, a password given up.
 
 import Foundation
+
 #if CLASSIC_LAYER
 import URLLoadingCompatibility
 #else
@@ -24,7 +25,9 @@ private final class Login: NSObject, URLSessionDataDelegate, @unchecked Sendable
     ) {
         methods.append(challenge.protectionSpace.authenticationMethod)
         realms.append(challenge.protectionSpace.realm)
-        guard challenge.previousFailureCount < passwords.count else { return completionHandler(.performDefaultHandling, nil) }
+        guard challenge.previousFailureCount < passwords.count else {
+            return completionHandler(.performDefaultHandling, nil)
+        }
         let password = passwords[challenge.previousFailureCount]
         completionHandler(.useCredential, URLCredential(user: "user", password: password, persistence: .none))
     }
@@ -54,18 +57,23 @@ func runLogin(_ origin: URL) {
     let basic = origin.appendingPathComponent("basic")
     let right = login(basic, ["pass"])
     Check.that("the right password", right.status == 200 && right.body == Data("welcome".utf8), right.status)
-    Check.that("the space says where", right.methods == [NSURLAuthenticationMethodHTTPBasic] && right.realms == ["door"], right.realms)
+    Check.that(
+        "the space says where", right.methods == [NSURLAuthenticationMethodHTTPBasic] && right.realms == ["door"],
+        right.realms)
     let second = login(basic, ["wrong", "pass"])
     Check.that("the second try", second.status == 200 && second.methods.count == 2, second.methods)
     let none = login(basic, ["wrong"])
     Check.that("who gives up gets the 401", none.status == 401 && none.error == nil, none.error as Any)
     let digest = login(origin.appendingPathComponent("digest"), ["pass"])
-    Check.that("Digest", digest.status == 200 && digest.methods == [NSURLAuthenticationMethodHTTPDigest], digest.methods)
+    Check.that(
+        "Digest", digest.status == 200 && digest.methods == [NSURLAuthenticationMethodHTTPDigest], digest.methods)
 
     let configuration = URLSessionConfiguration.ephemeral
     let space = URLProtectionSpace(
-        host: origin.host!, port: origin.port!, protocol: "http", realm: "door", authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
-    configuration.urlCredentialStorage?.setDefaultCredential(URLCredential(user: "user", password: "pass", persistence: .forSession), for: space)
+        host: origin.host!, port: origin.port!, protocol: "http", realm: "door",
+        authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
+    configuration.urlCredentialStorage?.setDefaultCredential(
+        URLCredential(user: "user", password: "pass", persistence: .forSession), for: space)
     let kept = login(basic, [], configuration: configuration)
     Check.that("a credential from the storage", kept.status == 200, kept.status)
 }

@@ -1,6 +1,7 @@
 // A program that runs everything on one serial queue, the calls of its delegate included, and relies on their order.
 
 import Foundation
+
 #if CLASSIC_LAYER
 import URLLoadingCompatibility
 #else
@@ -37,11 +38,13 @@ private final class Ordered: NSObject, URLSessionDataDelegate, URLSessionDownloa
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) { note("data") }
 
     func urlSession(
-        _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64, totalBytesWritten: Int64,
+        _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64,
+        totalBytesWritten: Int64,
         totalBytesExpectedToWrite: Int64
     ) { begun.fire() }
 
-    func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {}
+    func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {
+    }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         note("complete")
@@ -53,12 +56,15 @@ func runOrder(_ origin: URL) {
     let first = Ordered()
     first.session.dataTask(with: origin.appendingPathComponent("text")).resume()
     first.done.wait("a load")
-    Check.that("what is put on the queue with the response runs before the data", first.words == ["response", "prepared", "data", "complete"], first.words)
+    Check.that(
+        "what is put on the queue with the response runs before the data",
+        first.words == ["response", "prepared", "data", "complete"], first.words)
     first.session.invalidateAndCancel()
 
     let second = Ordered()
     let task = second.session.dataTask(with: origin.appendingPathComponent("text"))
-    let held = Signal(), free = Signal()
+    let held = Signal()
+    let free = Signal()
     second.serial.async {
         held.fire()
         free.wait("a held queue")
@@ -72,7 +78,9 @@ func runOrder(_ origin: URL) {
     free.fire()
     second.done.wait("a cancelled load")
     let place = second.words.firstIndex(of: "cancelled") ?? 9
-    Check.that("a task that is cancelled behind a block ends behind it", place < second.words.firstIndex(of: "complete") ?? 0, second.words)
+    Check.that(
+        "a task that is cancelled behind a block ends behind it", place < second.words.firstIndex(of: "complete") ?? 0,
+        second.words)
     second.session.invalidateAndCancel()
 
     let third = Ordered()

@@ -1,6 +1,7 @@
 // A stub: a URLProtocol in the place of the network, for tests of other code.
 
 import Foundation
+
 #if CLASSIC_LAYER
 import URLLoadingCompatibility
 #else
@@ -20,7 +21,10 @@ private final class Stub: URLProtocol {
         if url.path == "/error" { return client.urlProtocol(self, didFailWithError: URLError(.notConnectedToInternet)) }
         if url.path == "/for-ever" { return }
         let length = URLProtocol.property(forKey: "length", in: request) as? Int ?? 3
-        guard let response = HTTPURLResponse(url: url, statusCode: 203, httpVersion: "HTTP/1.1", headerFields: ["Content-Type": "text/plain"]) else { return }
+        guard
+            let response = HTTPURLResponse(
+                url: url, statusCode: 203, httpVersion: "HTTP/1.1", headerFields: ["Content-Type": "text/plain"])
+        else { return }
         client.urlProtocol(self, didReceive: response, cacheStoragePolicy: .notAllowed)
         client.urlProtocol(self, didLoad: Data(repeating: 0x73, count: length))
         client.urlProtocolDidFinishLoading(self)
@@ -38,7 +42,8 @@ func runStub(_ origin: URL) {
     let text = run(session, "https://stub.test/text")
     Check.that("data, as the stub has it", text.0 == Data("sss".utf8) && text.1 == 203, text.1 as Any)
     let failed = run(session, "https://stub.test/error")
-    Check.that("an error, as the stub has it", (failed.2 as? URLError)?.code == .notConnectedToInternet, failed.2 as Any)
+    Check.that(
+        "an error, as the stub has it", (failed.2 as? URLError)?.code == .notConnectedToInternet, failed.2 as Any)
     let other = run(session, origin.appendingPathComponent("text").absoluteString)
     Check.that("what the stub does not want goes to the network", other.0 == Data("hello".utf8))
 

@@ -12,7 +12,9 @@ struct AskingTests {
         var configuration = Servers.configuration
         configuration.httpVersions = .http1Only
         let directory = try Servers.text("PKI", "/")
-        let identity = try await ClientIdentity.load(certificateFile: directory + "client.pem", keyFile: directory + "client.key") { "sesame" }
+        let identity = try await ClientIdentity.load(
+            certificateFile: directory + "client.pem", keyFile: directory + "client.key"
+        ) { "sesame" }
         var decisions = Decisions()
         decisions.challenge = Decision { challenge in
             guard challenge.clientCertificate != nil else { return .performDefaultHandling }
@@ -21,7 +23,9 @@ struct AskingTests {
         return Session(configuration, decisions: decisions)
     }
 
-    @Test(arguments: Answer.allCases, [false, true]) func `while a 100 is awaited, and without`(_ answer: Answer, _ expects: Bool) async throws {
+    @Test(arguments: Answer.allCases, [false, true]) func `while a 100 is awaited, and without`(
+        _ answer: Answer, _ expects: Bool
+    ) async throws {
         let session = try await session(answer)
         var request = Request(url: try Servers.url("ASKING", "/now"), method: .post, body: .data(Data("hello".utf8)))
         request.headers["X-Answers"] = "\(answer)"
@@ -37,8 +41,9 @@ struct AskingTests {
         let (pieces, feed) = AsyncStream<[UInt8]>.makeStream()
         feed.yield(Array("hello".utf8))
         let body = RequestBody.stream(length: 10) { pieces }
-        let loads = session.dataTask(Request(
-            url: try Servers.url("ASKING", "/now"), method: .post, headers: ["X-Answers": "\(answer)"], body: body))
+        let loads = session.dataTask(
+            Request(
+                url: try Servers.url("ASKING", "/now"), method: .post, headers: ["X-Answers": "\(answer)"], body: body))
         // The 102 comes behind the question: who has heard it has answered.
         var hasHeard = false
         let events = loads.events

@@ -15,7 +15,8 @@ struct AuthenticationTests {
             // Over TLS the certificate is asked about as well.
             guard challenge.space.method != .serverTrust else { return .performDefaultHandling }
             asked.add(challenge.space)
-            return challenge.previousFailureCount == 0 ? .use(Credential(user: "u", password: password)) : .performDefaultHandling
+            return challenge.previousFailureCount == 0
+                ? .use(Credential(user: "u", password: password)) : .performDefaultHandling
         }
         return decisions
     }
@@ -26,7 +27,9 @@ struct AuthenticationTests {
         var all: [ProtectionSpace] { spaces.withLock { $0 } }
     }
 
-    @Test(arguments: [("NGINX", "/basic/", "zone"), ("APACHE", "/basic/", "a \"zone\""), ("APACHE", "/digest/", "dzone"), ("APACHE_TLS", "/digest/", "dzone"),
+    @Test(arguments: [
+        ("NGINX", "/basic/", "zone"), ("APACHE", "/basic/", "a \"zone\""), ("APACHE", "/digest/", "dzone"),
+        ("APACHE_TLS", "/digest/", "dzone"),
         ("NGINX_H2", "/basic/", "zone"), ("APACHE_H2", "/digest/", "dzone"),
     ])
     func origins(_ server: String, _ path: String, _ realm: String) async throws {

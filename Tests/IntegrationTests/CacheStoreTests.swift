@@ -32,18 +32,21 @@ struct CacheStoreTests {
 
     @Test("killed at any moment: what was safe is there, and all that is there is right")
     func killed() async throws {
-        let rounds = Self.isLong ? 100 : 5, count = 1_000
+        let rounds = Self.isLong ? 100 : 5
+        let count = 1_000
         let folder = try TemporaryFolder()
         var killed = 0
         for round in 0..<rounds {
             let directory = folder.path + "/\(round)"
-            let child = try Running(Running.urlloadPath, ["cache", "exercise", "--cache", directory, "--count", "\(count)"])
+            let child = try Running(
+                Running.urlloadPath, ["cache", "exercise", "--cache", directory, "--count", "\(count)"])
             try await Task.sleep(for: .milliseconds(Int.random(in: 5...600)))
             child.send(SIGKILL)
             let result = try await child.wait()
             killed += result.code == SIGKILL ? 1 : 0
             // A line that was cut off says nothing.
-            let safe = result.text.hasSuffix("\n") ? result.text.split(separator: "\n").last.flatMap { Int($0) } ?? -1 : -1
+            let safe =
+                result.text.hasSuffix("\n") ? result.text.split(separator: "\n").last.flatMap { Int($0) } ?? -1 : -1
             let cache = ResponseCache(directory: URL(filePath: directory))
             let there = check(cache, min(count, safe + 40))
             if safe >= 0 { #expect(Set(0...safe).subtracting(there).isEmpty, "round \(round), safe up to \(safe)") }
@@ -60,7 +63,8 @@ struct CacheStoreTests {
         let folder = try TemporaryFolder()
         let count = 200
         let children = try ["http://a.test/", "http://b.test/"].map {
-            try Running(Running.urlloadPath, ["cache", "exercise", "--cache", folder.path + "/c", "--count", "\(count)", $0])
+            try Running(
+                Running.urlloadPath, ["cache", "exercise", "--cache", folder.path + "/c", "--count", "\(count)", $0])
         }
         let cache = ResponseCache(directory: URL(filePath: folder.path + "/c"))
         for _ in 0..<20 {
@@ -109,12 +113,15 @@ struct CacheStoreTests {
         _ = try await run("exercise", "--count", "4")
         let list = try await run("ls")
         let lines = list.text.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
-        #expect(lines.map { [$0[0], $0[1], $0[3], $0[4]] } == [
-            ["200", "100B", "row", "http://exercise.test/0"], ["200", "4.9K", "row", "http://exercise.test/1"],
-            ["200", "39K", "file", "http://exercise.test/2"], ["200", "293K", "file", "http://exercise.test/3"],
-        ], "\(list.text)\(list.errors)")
+        #expect(
+            lines.map { [$0[0], $0[1], $0[3], $0[4]] } == [
+                ["200", "100B", "row", "http://exercise.test/0"], ["200", "4.9K", "row", "http://exercise.test/1"],
+                ["200", "39K", "file", "http://exercise.test/2"], ["200", "293K", "file", "http://exercise.test/3"],
+            ], "\(list.text)\(list.errors)")
         let json = try await run("ls", "--json", "http://exercise.test/1")
-        #expect(json.text.hasPrefix("{\"url\":\"http://exercise.test/1\",\"status\":200,\"bytes\":5000,\"whole\":true,\"age\":"))
+        #expect(
+            json.text.hasPrefix(
+                "{\"url\":\"http://exercise.test/1\",\"status\":200,\"bytes\":5000,\"whole\":true,\"age\":"))
         let show = try await run("show", "http://exercise.test/0")
         #expect(show.output == Array("HTTP/1.1 200 OK\r\nX-Number: 0\r\n\r\n".utf8) + expected(0))
         let why = try await run("why", "http://exercise.test/0", "http://exercise.test/9")
@@ -122,7 +129,9 @@ struct CacheStoreTests {
         #expect(why.text.hasSuffix("http://exercise.test/9: network (nothing stored)\n"), "\(why.text)")
         let none = try await run("show", "http://exercise.test/9")
         #expect(none.code == 22)
-        for (words, left) in [(["http://exercise.test/0"], 3), (["--older", "1000"], 3), (["http://exercise.test/*"], 0)] {
+        for (words, left) in [
+            (["http://exercise.test/0"], 3), (["--older", "1000"], 3), (["http://exercise.test/*"], 0),
+        ] {
             let removal = try await Running.urlload(["cache", "rm"] + words + ["--cache", folder.path + "/c"])
             let rest = try await count()
             #expect(removal.code == 0 && rest == left, "\(words) \(removal.errors)")
@@ -135,20 +144,28 @@ struct CacheStoreTests {
         #expect(help.text.hasPrefix("urlload cache ls"))
     }
 
-    @Test("a working set of 2 GiB through 256 MiB of disk keeps the capacity, and what is used", .enabled(if: CacheStoreTests.isLong, "URLLOADING_LONG"))
+    @Test(
+        "a working set of 2 GiB through 256 MiB of disk keeps the capacity, and what is used",
+        .enabled(if: CacheStoreTests.isLong, "URLLOADING_LONG"))
     func workingSet() async throws {
         let folder = try TemporaryFolder()
-        let directory = URL(filePath: folder.path + "/c"), capacity = 256 << 20
+        let directory = URL(filePath: folder.path + "/c")
+        let capacity = 256 << 20
         let cache = ResponseCache(memoryCapacity: 4 << 20, diskCapacity: Int64(capacity), directory: directory)
         let block = Data((0..<(1 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
         let hot = request(0)
         func store(_ number: Int, _ size: Int) {
-            let response = Response(url: request(number).url, http: HTTPHead(status: .ok, headers: ["X-Number": "\(number)"]))
+            let response = Response(
+                url: request(number).url, http: HTTPHead(status: .ok, headers: ["X-Number": "\(number)"]))
             cache.store(CachedResponse(response: response, data: block.prefix(size)), for: request(number))
         }
         store(0, 1_000)
-        let began = ContinuousClock.now, cpu = Self.cpu()
-        var total = 0, number = 0, most = 0, found = 0
+        let began = ContinuousClock.now
+        let cpu = Self.cpu()
+        var total = 0
+        var number = 0
+        var most = 0
+        var found = 0
         while total < 2 << 30 {
             number += 1
             let size = [1_000, 8_000, 60_000, 300_000, 1_000_000][number % 5]
@@ -160,7 +177,9 @@ struct CacheStoreTests {
         cache.flush()
         most = max(most, usage(folder.path + "/c"))
         let took = began.duration(to: .now)
-        print("2 GiB in \(number) entries through 256 MiB: \(took), \(Self.cpu() - cpu) s of CPU, at most \(most >> 20) MiB on disk")
+        print(
+            "2 GiB in \(number) entries through 256 MiB: \(took), \(Self.cpu() - cpu) s of CPU, at most \(most >> 20) MiB on disk"
+        )
         #expect(cache.diskUsage <= Int64(capacity) && most < capacity * 11 / 10 + (40 << 20))
         #expect(found == number, "the one that is used was lost \(number - found) times")
         // The newest are there, the oldest are gone.
@@ -180,6 +199,7 @@ struct CacheStoreTests {
     private static func cpu() -> Double {
         var usage = rusage()
         getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
-        return Double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) + Double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6
+        return Double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) + Double(
+            usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6
     }
 }

@@ -19,9 +19,11 @@ struct CacheTests {
         return (types, body)
     }
 
-    @Test("checklist 96, 97: ETag and Last-Modified of real servers, coded and not", arguments: [
-        ("NGINX", "/1k.txt"), ("NGINX", "/1m.bin"), ("APACHE", "/1k.txt"), ("APACHE", "/1m.txt"),
-    ])
+    @Test(
+        "checklist 96, 97: ETag and Last-Modified of real servers, coded and not",
+        arguments: [
+            ("NGINX", "/1k.txt"), ("NGINX", "/1m.bin"), ("APACHE", "/1k.txt"), ("APACHE", "/1m.txt"),
+        ])
     func validation(_ server: String, _ path: String) async throws {
         var configuration = Servers.configuration
         configuration.keepsResponses = true
@@ -73,7 +75,8 @@ struct CacheTests {
         configuration.cache = ResponseCache(memoryCapacity: 64 << 20)
         try await withSession(configuration) { session in
             let request = Request(url: try Servers.url("NGINX", "/r301"))
-            let first = try await types(session, request), second = try await types(session, request)
+            let first = try await types(session, request)
+            let second = try await types(session, request)
             #expect(first.types == ["network 301", "network 200"] && first.body == second.body)
             #expect(second.types.first == "cache 301")
         }
@@ -89,7 +92,8 @@ struct CacheTests {
             plain.headers[.acceptEncoding] = "identity"
             let (whole, response) = try await session.data(for: decoded)
             // One that is coded is for who has it decoded, whether Vary says so (Apache) or not (nginx).
-            let varies = response.http?.headers[.vary]?.lowercased().contains("accept-encoding") == true
+            let varies =
+                response.http?.headers[.vary]?.lowercased().contains("accept-encoding") == true
                 || response.http?.headers.contains(.contentEncoding) == true
             let first = try await types(session, plain)
             #expect(first.body == whole && first.types == [varies ? "network 200" : "cache 200"])

@@ -22,25 +22,33 @@ struct CommandEventTests {
             #expect(blocks.code == 0 && blocks.errors.isEmpty, "\(blocks.errors)")
             #expect(blocks.text == "event: a\nid: 1\ndata: x\ndata: y\n\nid: 1\ndata: z\n\n")
             let lines = try await Running.urlload(["--sse", "--json", url])
-            #expect(lines.text == #"{"type":"a","data":"x\ny","lastEventID":"1"}"# + "\n" + #"{"type":"message","data":"z","lastEventID":"1"}"# + "\n")
+            #expect(
+                lines.text == #"{"type":"a","data":"x\ny","lastEventID":"1"}"# + "\n"
+                    + #"{"type":"message","data":"z","lastEventID":"1"}"# + "\n")
         }
     }
 
-    @Test("what is no stream of events has an exit code", arguments: [("/404", 22), ("/html", 8), ("/silent", 28)] as [(String, Int32)])
+    @Test(
+        "what is no stream of events has an exit code",
+        arguments: [("/404", 22), ("/html", 8), ("/silent", 28)] as [(String, Int32)])
     func refused(_ path: String, _ code: Int32) async throws {
         try await withTestOrigin { origin in
             origin.route("/html") { _ in .ok("<p>", headers: [.contentType: "text/html"]) }
             origin.route("/silent", faults: [.init(.responseHead(after: 0), .stall)]) { _ in .ok("") }
             let limit = code == 28 ? ["-m", "1"] : []
             let result = try await Running.urlload(["--sse"] + limit + [origin.url(path).absoluteString])
-            #expect(result.code == code && result.output.isEmpty && result.errors.hasPrefix("urlload: "), "\(result.errors)")
+            #expect(
+                result.code == code && result.output.isEmpty && result.errors.hasPrefix("urlload: "), "\(result.errors)"
+            )
         }
     }
 
     @Test("an interrupt ends a stream of events")
     func interrupted() async throws {
         try await withTestOrigin { origin in
-            origin.route("/", faults: [.init(.responseBody(after: 9), .stall)]) { _ in .ok("data: a\n\ndata: b\n\n", headers: Self.type) }
+            origin.route("/", faults: [.init(.responseBody(after: 9), .stall)]) { _ in
+                .ok("data: a\n\ndata: b\n\n", headers: Self.type)
+            }
             let running = try Running(Running.urlloadPath, ["--sse", origin.url().absoluteString])
             try await origin.wait { $0.stalled == 1 }
             running.send(SIGINT)
@@ -56,11 +64,18 @@ struct CommandEventTests {
         try Data("content".utf8).write(to: URL(filePath: folder.path + "/a;b.txt"))
         try await withTestOrigin { origin in
             origin.route("/") { request in .ok(.bytes(request.body)) }
-            let result = try await Running.urlload(["-F", "t=1", "-F", "f=@\"a;b.txt\";type=x/y", "-F", "s=<-", origin.url().absoluteString], input: "in", in: folder)
+            let result = try await Running.urlload(
+                ["-F", "t=1", "-F", "f=@\"a;b.txt\";type=x/y", "-F", "s=<-", origin.url().absoluteString], input: "in",
+                in: folder)
             #expect(result.code == 0, "\(result.errors)")
             let boundary = try #require(result.text.split(separator: "\r\n").first)
-            let parts = ["name=\"t\"\r\n\r\n1", "name=\"f\"; filename=\"a;b.txt\"\r\nContent-Type: x/y\r\n\r\ncontent", "name=\"s\"\r\nContent-Type: text/plain\r\n\r\nin"]
-            #expect(result.text == parts.map { "\(boundary)\r\nContent-Disposition: form-data; \($0)\r\n" }.joined() + "\(boundary)--\r\n")
+            let parts = [
+                "name=\"t\"\r\n\r\n1", "name=\"f\"; filename=\"a;b.txt\"\r\nContent-Type: x/y\r\n\r\ncontent",
+                "name=\"s\"\r\nContent-Type: text/plain\r\n\r\nin",
+            ]
+            #expect(
+                result.text == parts.map { "\(boundary)\r\nContent-Disposition: form-data; \($0)\r\n" }.joined()
+                    + "\(boundary)--\r\n")
             #expect(origin.requests.first?.headers[.contentLength] == "\(result.output.count)")
             let missing = try await Running.urlload(["-F", "f=@/no/such/file", origin.url().absoluteString])
             #expect(missing.code == 26 && missing.errors.contains("/no/such/file"))

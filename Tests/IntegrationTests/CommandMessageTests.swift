@@ -21,11 +21,15 @@ struct CommandMessageTests {
 
     // MARK: Files of certificates
 
-    @Test("a file of --cacert that cannot be used is named, with what is wrong with it", arguments: [
-        ("missing.pem", "No such file or directory"), ("", "Is a directory"), ("text.pem", "there is no certificate in PEM"),
-    ])
+    @Test(
+        "a file of --cacert that cannot be used is named, with what is wrong with it",
+        arguments: [
+            ("missing.pem", "No such file or directory"), ("", "Is a directory"),
+            ("text.pem", "there is no certificate in PEM"),
+        ])
     func roots(_ name: String, _ words: String) async throws {
-        let authority = try TestCertificateAuthority(commonName: "Test root"), folder = try TemporaryFolder()
+        let authority = try TestCertificateAuthority(commonName: "Test root")
+        let folder = try TemporaryFolder()
         try Data("no certificate\n".utf8).write(to: URL(filePath: folder.path + "/text.pem"))
         let path = name.isEmpty ? folder.path : folder.path + "/" + name
         try await withTestOrigin(.init(tls: .init(try authority.issue()))) { origin in
@@ -42,7 +46,8 @@ struct CommandMessageTests {
             try Data(content).write(to: URL(filePath: folder.path + "/" + name))
             return folder.path + "/" + name
         }
-        let certificate = try file("certificate.pem", made.certificatePEM), text = try file("text", "no certificate\n".utf8)
+        let certificate = try file("certificate.pem", made.certificatePEM)
+        let text = try file("text", "no certificate\n".utf8)
         let nowhere = folder.path + "/nowhere"
         func words(_ options: String...) async throws -> String {
             let result = try await Running.urlload(options + ["http://127.0.0.1:1/"])
@@ -62,7 +67,8 @@ struct CommandMessageTests {
     func silence() async throws {
         try await withPages { origin, folder in
             for options in [["-k"], ["-O"], ["-k", "-o", "x"]] {
-                let result = try await Running.urlload(["-s"] + options + [origin.url("/missing").absoluteString], in: folder)
+                let result = try await Running.urlload(
+                    ["-s"] + options + [origin.url("/missing").absoluteString], in: folder)
                 #expect(result.code == 0 && result.errors == "", "\(options): \(result.errors)")
             }
         }
@@ -75,15 +81,17 @@ struct CommandMessageTests {
         try await withPages { origin, folder in
             let paths = ["/a/x", "/b/x", "/c/x.1", "/d/y", "/e/x"]
             let result = try await Running.urlload(["-O"] + paths.map { origin.url($0).absoluteString }, in: folder)
-            #expect(result.code == 0 && folder.names == ["x", "x.1", "x.2", "x.3", "y"], "\(folder.names) \(result.errors)")
+            #expect(
+                result.code == 0 && folder.names == ["x", "x.1", "x.2", "x.3", "y"], "\(folder.names) \(result.errors)")
             for (name, path) in zip(["x", "x.2", "x.1", "y", "x.3"], paths) {
                 #expect(try text(name, in: folder) == "page \(path)")
             }
-            #expect(result.errors == """
-                urlload: \(origin.url("/b/x")) goes to x.2: an earlier URL goes to x
-                urlload: \(origin.url("/e/x")) goes to x.3: an earlier URL goes to x
+            #expect(
+                result.errors == """
+                    urlload: \(origin.url("/b/x")) goes to x.2: an earlier URL goes to x
+                    urlload: \(origin.url("/e/x")) goes to x.3: an earlier URL goes to x
 
-                """)
+                    """)
             // Another run replaces what the first has left, as ever.
             let again = try await Running.urlload(["-O", origin.url("/f/x").absoluteString], in: folder)
             #expect(again.code == 0 && again.errors == "" && folder.names.count == 5)
@@ -91,14 +99,20 @@ struct CommandMessageTests {
         }
     }
 
-    @Test("a saved error page is told of; the exit code is 0, unless -f", arguments: [["-O"], ["-o", "missing"], ["-C", "-O"]])
+    @Test(
+        "a saved error page is told of; the exit code is 0, unless -f",
+        arguments: [["-O"], ["-o", "missing"], ["-C", "-O"]])
     func errorPage(_ options: [String]) async throws {
         try await withPages { origin, folder in
             let url = origin.url("/missing").absoluteString
             let saved = try await Running.urlload(options + [url], in: folder)
             #expect(saved.code == 0 && folder.names == ["missing"], "\(saved.code) \(folder.names)")
-            #expect(saved.errors == "urlload: \(url): the server answered 404 Not Found, and missing holds that page; -f saves none\n")
-            let printed = try await Running.urlload([url]), thrown = try await Running.urlload(["-o", "/dev/null", url])
+            #expect(
+                saved.errors
+                    == "urlload: \(url): the server answered 404 Not Found, and missing holds that page; -f saves none\n"
+            )
+            let printed = try await Running.urlload([url])
+            let thrown = try await Running.urlload(["-o", "/dev/null", url])
             #expect(printed.errors == "" && thrown.errors == "" && printed.code == 0 && thrown.code == 0)
             let strict = try await Running.urlload(options + ["-f", url], in: try TemporaryFolder())
             #expect(strict.code == 22)

@@ -7,16 +7,24 @@ import URLLoading
 
 @Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(5)))
 struct CommandTests {
-    @Test("exit codes", arguments: [
-        ("NGINX", "/1k.txt", [], 0), ("NGINX", "/nope", [], 0), ("NGINX", "/nope", ["-f"], 22), ("NGINX", "/500", ["--fail"], 22),
-        ("NGINX", "/loop", [], 47), ("NGINX", "/loop", ["--no-location"], 0), ("NGINX", "/r302", ["--max-redirects", "0"], 47),
-        ("NGINX", "/drop", [], 56), ("ORIGIN", "/short", [], 18), ("ORIGIN", "/reset", [], 56), ("ORIGIN", "/garbage", [], 8),
-        ("ORIGIN", "/badgzip", [], 61), ("ORIGIN", "/silent", ["--timeout", "0.3"], 28), ("ORIGIN", "/stall", ["-m", "0.3"], 28),
-        ("NGINX_TLS", "/1k.txt", [], 60), ("NGINX_TLS", "/1k.txt", ["--cacert", "CA"], 0), ("NGINX_TLS", "/1k.txt", ["-k"], 0),
-        ("NGINX_TLS", "/1k.txt", ["--cacert", "/nope"], 77), ("NGINX_TLS13", "/1k.txt", ["-k", "--tls-max", "1.2"], 35),
-        ("NGINX", "/1k.txt", ["-o", "/no/such/folder/x"], 23), ("NGINX", "/1k.txt", ["-d", "@/no/such/file"], 26),
-        ("NGINX", "/1k.txt", ["--nope"], 2), ("NGINX", "/1k.txt", ["-o", "x", "http://b/"], 2),
-    ] as [(String, String, [String], Int32)])
+    @Test(
+        "exit codes",
+        arguments: [
+            ("NGINX", "/1k.txt", [], 0), ("NGINX", "/nope", [], 0), ("NGINX", "/nope", ["-f"], 22),
+            ("NGINX", "/500", ["--fail"], 22),
+            ("NGINX", "/loop", [], 47), ("NGINX", "/loop", ["--no-location"], 0),
+            ("NGINX", "/r302", ["--max-redirects", "0"], 47),
+            ("NGINX", "/drop", [], 56), ("ORIGIN", "/short", [], 18), ("ORIGIN", "/reset", [], 56),
+            ("ORIGIN", "/garbage", [], 8),
+            ("ORIGIN", "/badgzip", [], 61), ("ORIGIN", "/silent", ["--timeout", "0.3"], 28),
+            ("ORIGIN", "/stall", ["-m", "0.3"], 28),
+            ("NGINX_TLS", "/1k.txt", [], 60), ("NGINX_TLS", "/1k.txt", ["--cacert", "CA"], 0),
+            ("NGINX_TLS", "/1k.txt", ["-k"], 0),
+            ("NGINX_TLS", "/1k.txt", ["--cacert", "/nope"], 77),
+            ("NGINX_TLS13", "/1k.txt", ["-k", "--tls-max", "1.2"], 35),
+            ("NGINX", "/1k.txt", ["-o", "/no/such/folder/x"], 23), ("NGINX", "/1k.txt", ["-d", "@/no/such/file"], 26),
+            ("NGINX", "/1k.txt", ["--nope"], 2), ("NGINX", "/1k.txt", ["-o", "x", "http://b/"], 2),
+        ] as [(String, String, [String], Int32)])
     func exitCodes(_ server: String, _ path: String, _ options: [String], _ code: Int32) async throws {
         let options = options.map { $0 == "CA" ? Servers.variable("CA") ?? "" : $0 }
         let result = try await Running.urlload(options + [Servers.text(server, path)])
@@ -27,9 +35,12 @@ struct CommandTests {
         #expect(silent.errors.isEmpty || code == 2)
     }
 
-    @Test("exit codes without a server", arguments: [
-        ("http://127.0.0.1:1/", 7), ("gopher://127.0.0.1/", 1), ("http://a.invalid/", 6), ("http://[::1/", 3), ("http:///", 3),
-    ] as [(String, Int32)])
+    @Test(
+        "exit codes without a server",
+        arguments: [
+            ("http://127.0.0.1:1/", 7), ("gopher://127.0.0.1/", 1), ("http://a.invalid/", 6), ("http://[::1/", 3),
+            ("http:///", 3),
+        ] as [(String, Int32)])
     func unreachable(_ url: String, _ code: Int32) async throws {
         let result = try await Running.urlload([url])
         #expect(result.code == code, "\(result.errors)")
@@ -54,17 +65,21 @@ struct CommandTests {
         let form = try await Running.urlload(["-i", "-d", "a=1", "-d", "b=2", echo])
         #expect(form.text.hasSuffix("\r\n\r\na=1&b=2"))
         #expect(form.text.contains("X-Method: POST\r\nX-Type: application/x-www-form-urlencoded\r\n"))
-        let json = try await Running.urlload(["-i", "-X", "PUT", "-H", "Content-Type: application/json", "-d", "@-", echo], input: "{}")
+        let json = try await Running.urlload(
+            ["-i", "-X", "PUT", "-H", "Content-Type: application/json", "-d", "@-", echo], input: "{}")
         #expect(json.text.hasSuffix("X-Method: PUT\r\nX-Type: application/json\r\n\r\n{}"))
         let folder = try TemporaryFolder()
-        let file = try await Running.urlload(["-d", "@" + (Servers.variable("FILES") ?? "") + "/1m.bin", "-o", folder.path + "/echo", echo])
+        let file = try await Running.urlload([
+            "-d", "@" + (Servers.variable("FILES") ?? "") + "/1m.bin", "-o", folder.path + "/echo", echo,
+        ])
         #expect(file.code == 0)
         #expect(try folder.bytes("echo") == Array(Servers.numbers(125_000)))
     }
 
     @Test func filesAppearWhole() async throws {
         let folder = try TemporaryFolder()
-        let good = try await Running.urlload(["-O", Servers.text("NGINX", "/1m.txt"), Servers.text("NGINX", "/1k.txt?x")], in: folder)
+        let good = try await Running.urlload(
+            ["-O", Servers.text("NGINX", "/1m.txt"), Servers.text("NGINX", "/1k.txt?x")], in: folder)
         #expect(good.code == 0 && good.output.isEmpty && good.errors.isEmpty)
         #expect(folder.names == ["1k.txt", "1m.txt"])
         #expect(try folder.bytes("1m.txt") == Array(Servers.numbers(125_000)))
@@ -76,13 +91,22 @@ struct CommandTests {
 
     @Test func oneJSONObjectPerURL() async throws {
         let result = try await Running.urlload(
-            ["--json", "--cacert", #require(Servers.variable("CA")), Servers.text("NGINX_TLS", "/1k.txt"), Servers.text("NGINX", "/r302"),
-             "http://127.0.0.1:1/"])
+            [
+                "--json", "--cacert", #require(Servers.variable("CA")), Servers.text("NGINX_TLS", "/1k.txt"),
+                Servers.text("NGINX", "/r302"),
+                "http://127.0.0.1:1/",
+            ])
         #expect(result.code == 7)
         struct Report: Decodable {
             struct Timings: Decodable { let resolve, connect, tls, firstByte, total: Double? }
-            struct Redirect: Decodable { let status: Int; let url: String }
-            struct Failure: Decodable { let reason, phase, party: String; let code, exitCode: Int }
+            struct Redirect: Decodable {
+                let status: Int
+                let url: String
+            }
+            struct Failure: Decodable {
+                let reason, phase, party: String
+                let code, exitCode: Int
+            }
             let url: String
             let effectiveURL: String?
             let status: Int?
@@ -93,26 +117,42 @@ struct CommandTests {
             let redirects: [Redirect]
             let error: Failure?
         }
-        let reports = try result.output.split(separator: 10).map { try JSONDecoder().decode(Report.self, from: Data($0)) }
+        let reports = try result.output.split(separator: 10).map {
+            try JSONDecoder().decode(Report.self, from: Data($0))
+        }
         try #require(reports.count == 3)
         #expect(reports[0].status == 200 && reports[0].bytes == 1024)
         #expect(reports[0].headers?["content-type"] == ["text/plain"])
-        let times = [reports[0].timings.connect, reports[0].timings.tls, reports[0].timings.firstByte, reports[0].timings.total]
+        let times = [
+            reports[0].timings.connect, reports[0].timings.tls, reports[0].timings.firstByte, reports[0].timings.total,
+        ]
         #expect(times.compactMap { $0 }.count == 4 && times.compactMap { $0 } == times.compactMap { $0 }.sorted())
         #expect(reports[1].redirects.map(\.status) == [302] && reports[1].reused && reports[1].timings.tls == nil)
         #expect(reports[1].effectiveURL?.hasSuffix("/1k.txt") == true)
-        #expect(reports[2].error?.reason == "connectionRefused" && reports[2].error?.exitCode == 7 && reports[2].status == nil)
+        #expect(
+            reports[2].error?.reason == "connectionRefused" && reports[2].error?.exitCode == 7
+                && reports[2].status == nil)
     }
 
     @Test func anArchiveHasEveryTransaction() async throws {
         let folder = try TemporaryFolder()
         let result = try await Running.urlload(
-            ["--har", "a.har", "-H", "Cookie: id=secret", Servers.text("NGINX", "/r302"), "http://127.0.0.1:1/"], in: folder)
+            ["--har", "a.har", "-H", "Cookie: id=secret", Servers.text("NGINX", "/r302"), "http://127.0.0.1:1/"],
+            in: folder)
         #expect(result.code == 7)
         struct File: Decodable {
-            struct Log: Decodable { let version: String; let entries: [Entry] }
-            struct Entry: Decodable { let time: Double; let response: Answer }
-            struct Answer: Decodable { let status: Int; let _error: String? }
+            struct Log: Decodable {
+                let version: String
+                let entries: [Entry]
+            }
+            struct Entry: Decodable {
+                let time: Double
+                let response: Answer
+            }
+            struct Answer: Decodable {
+                let status: Int
+                let _error: String?
+            }
             let log: Log
         }
         let bytes = try folder.bytes("a.har")
@@ -126,14 +166,21 @@ struct CommandTests {
 
     @Test func aTraceHasEveryByte() async throws {
         let result = try await Running.urlload(
-            ["--trace", "-H", "Authorization: Basic c2VjcmV0", "-H", "Cookie: id=secret", "-d", "a\\b", Servers.text("ORIGIN", "/control")])
+            [
+                "--trace", "-H", "Authorization: Basic c2VjcmV0", "-H", "Cookie: id=secret", "-d", "a\\b",
+                Servers.text("ORIGIN", "/control"),
+            ])
         let lines = result.errors.split(separator: "\n").map(String.init)
         #expect(lines.contains("> POST /control HTTP/1.1") && lines.contains("> Authorization: Basic [hidden]"))
         #expect(lines.contains("> a\\\\b\\") && lines.contains("< \\x1b[31m\\x00\\xff\\"))
         #expect(!result.errors.contains("secret") && !result.errors.contains("c2VjcmV0"))
-        let shown = try await Running.urlload(["--trace-secrets", "-v", "-H", "Cookie: id=secret", Servers.text("ORIGIN", "/control")])
+        let shown = try await Running.urlload([
+            "--trace-secrets", "-v", "-H", "Cookie: id=secret", Servers.text("ORIGIN", "/control"),
+        ])
         #expect(shown.errors.contains("> Cookie: id=secret\n") && !shown.errors.contains("\\x1b"))
-        let large = try await Running.urlload(["--trace", "-d", "@" + (Servers.variable("FILES") ?? "") + "/1m.txt", Servers.text("ORIGIN", "/count")])
+        let large = try await Running.urlload([
+            "--trace", "-d", "@" + (Servers.variable("FILES") ?? "") + "/1m.txt", Servers.text("ORIGIN", "/count"),
+        ])
         #expect(large.text == "1000000")
         #expect(large.errors.split(separator: "\n").count { $0.hasPrefix("> 0") } >= 125_000)
     }
@@ -147,18 +194,25 @@ struct CommandTests {
         let url = try Servers.text("NGINX", "/1g.bin")
         // SIGPIPE ignored as some parents have it, and not.
         for trap in ["", "trap '' PIPE; "] {
-            let result = try await Running.command("/bin/bash", ["-c", trap + "\"$0\" \"$1\" | head -c 10 | wc -c; echo ${PIPESTATUS[0]}", Running.urlloadPath, url])
+            let result = try await Running.command(
+                "/bin/bash",
+                ["-c", trap + "\"$0\" \"$1\" | head -c 10 | wc -c; echo ${PIPESTATUS[0]}", Running.urlloadPath, url])
             #expect(result.text == "10\n141\n")
             #expect(result.errors.isEmpty)
         }
     }
 
-    @Test("signals end the load and leave nothing behind", arguments: [(SIGINT, 130), (SIGTERM, 143), (SIGHUP, 130)] as [(Int32, Int32)])
+    @Test(
+        "signals end the load and leave nothing behind",
+        arguments: [(SIGINT, 130), (SIGTERM, 143), (SIGHUP, 130)] as [(Int32, Int32)])
     func signals(_ number: Int32, _ code: Int32) async throws {
         let folder = try TemporaryFolder()
-        let process = try Running(Running.urlloadPath, ["-o", "file", "--json", Servers.text("ORIGIN", "/stall")], in: folder)
+        let process = try Running(
+            Running.urlloadPath, ["-o", "file", "--json", Servers.text("ORIGIN", "/stall")], in: folder)
         // The temporary file says that the load is on its way.
-        while !folder.names.contains(where: { $0.hasPrefix(".urlload") }) { try await Task.sleep(for: .milliseconds(10)) }
+        while !folder.names.contains(where: { $0.hasPrefix(".urlload") }) {
+            try await Task.sleep(for: .milliseconds(10))
+        }
         process.send(number)
         let result = try await process.wait()
         #expect(result.code == code)
@@ -170,7 +224,8 @@ struct CommandTests {
     @Test func aSignalEndsAWriteThatWaits() async throws {
         // Nobody reads: the pipe fills, and the write behind it waits for ever.
         let script = "\"$0\" \"$1\" > >(exec sleep 5) & sleep 0.5; kill -TERM $!; wait $!; echo $?"
-        let result = try await Running.command("/bin/bash", ["-mc", script, Running.urlloadPath, Servers.text("NGINX", "/1g.bin")])
+        let result = try await Running.command(
+            "/bin/bash", ["-mc", script, Running.urlloadPath, Servers.text("NGINX", "/1g.bin")])
         #expect(result.text == "143\n")
     }
 
@@ -206,14 +261,17 @@ struct CommandTests {
         let path = Servers.isLong ? "/10g.bin" : "/1g.bin"
         let folder = try TemporaryFolder()
         for options in [["-o", "/dev/null"], ["--json"]] {
-            let process = try Running(Running.urlloadPath, options + [Servers.text("NGINX", path)], in: folder, sampling: true)
+            let process = try Running(
+                Running.urlloadPath, options + [Servers.text("NGINX", path)], in: folder, sampling: true)
             let result = try await process.wait()
             #expect(result.code == 0)
             // The program itself is half of it.
             #expect(result.highWater > 1 << 20 && result.highWater < 32 << 20)
         }
         let upload = try Running(
-            Running.urlloadPath, ["-d", "@" + (Servers.variable("FILES") ?? "") + "/1g.bin", Servers.text("NGINX", "/drop")], in: folder, sampling: true)
+            Running.urlloadPath,
+            ["-d", "@" + (Servers.variable("FILES") ?? "") + "/1g.bin", Servers.text("NGINX", "/drop")], in: folder,
+            sampling: true)
         // nginx reads the body away before it closes.
         #expect(try await upload.wait().highWater < 32 << 20)
     }

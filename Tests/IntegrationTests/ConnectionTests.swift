@@ -6,10 +6,14 @@ import URLLoading
 @Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(4)))
 struct ConnectionTests {
     /// The number nginx gives the connection, and which request on it this was.
-    private func connection(_ session: Session, _ server: String, _ path: String = "/1k.txt") async throws -> (Int, Int) {
+    private func connection(_ session: Session, _ server: String, _ path: String = "/1k.txt") async throws -> (Int, Int)
+    {
         let (_, response) = try await session.data(from: Servers.url(server, path))
         let headers = try #require(response.http?.headers)
-        return (try #require(headers["X-Connection"].flatMap { Int($0) }), try #require(headers["X-Requests"].flatMap { Int($0) }))
+        return (
+            try #require(headers["X-Connection"].flatMap { Int($0) }),
+            try #require(headers["X-Requests"].flatMap { Int($0) })
+        )
     }
 
     @Test("one connection serves one load after the other", arguments: ["NGINX", "NGINX_TLS"])
@@ -65,9 +69,12 @@ struct ConnectionTests {
         }
     }
 
-    @Test("broken servers", arguments: [
-        ("/garbage", LoadError.Reason.notHTTP), ("/short", .truncated), ("/badgzip", .contentDecodingFailed), ("/reset", .connectionLost),
-    ])
+    @Test(
+        "broken servers",
+        arguments: [
+            ("/garbage", LoadError.Reason.notHTTP), ("/short", .truncated), ("/badgzip", .contentDecodingFailed),
+            ("/reset", .connectionLost),
+        ])
     func faults(_ path: String, _ reason: LoadError.Reason) async throws {
         try await withSession(Servers.configuration) { session in
             let error = try await failure(session, Request(url: Servers.url("ORIGIN", path)))

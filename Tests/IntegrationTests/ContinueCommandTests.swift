@@ -25,17 +25,22 @@ struct ContinueCommandTests {
 
     /// A file of which the first answer is cut off in the middle, and a folder.
     static func with(_ use: (TestOrigin, TemporaryFolder, Server) async throws -> Void) async throws {
-        let server = Server(), folder = try TemporaryFolder()
+        let server = Server()
+        let folder = try TemporaryFolder()
         try await withTestOrigin { origin in
             for path in ["/file", "/other"] {
                 origin.route(path) { request in
                     let headers: Headers = [.etag: "\"\(path)\""]
                     switch server.mood {
                     case .broken: return .status(.internalServerError, body: .bytes(Array("an error page".utf8)))
-                    case .cut: return .ok(.declared(Int64(content.count), bytes: Array(content[..<(content.count / 2)])), headers: headers)
+                    case .cut:
+                        return .ok(
+                            .declared(Int64(content.count), bytes: Array(content[..<(content.count / 2)])),
+                            headers: headers)
                     case .whole: break
                     }
-                    guard request.headers[.ifRange] == "\"\(path)\"", let range = request.headers[.range], let first = Int(range.dropFirst(6).dropLast())
+                    guard request.headers[.ifRange] == "\"\(path)\"", let range = request.headers[.range],
+                        let first = Int(range.dropFirst(6).dropLast())
                     else { return .ok(.bytes(content), headers: headers) }
                     var part = headers
                     part[.contentRange] = "bytes \(first)-\(content.count - 1)/\(content.count)"
@@ -46,12 +51,16 @@ struct ContinueCommandTests {
         }
     }
 
-    static func run(_ origin: TestOrigin, _ folder: TemporaryFolder, _ name: String = "file", path: String = "/file") async throws -> Running.Result {
+    static func run(_ origin: TestOrigin, _ folder: TemporaryFolder, _ name: String = "file", path: String = "/file")
+        async throws -> Running.Result
+    {
         try await Running.urlload(["-C", "-o", name, origin.url(path).absoluteString], in: folder)
     }
 
     /// The first run, which is cut off.
-    static func begin(_ origin: TestOrigin, _ folder: TemporaryFolder, _ server: Server, _ name: String = "file") async throws {
+    static func begin(_ origin: TestOrigin, _ folder: TemporaryFolder, _ server: Server, _ name: String = "file")
+        async throws
+    {
         let first = try await run(origin, folder, name)
         #expect(first.code == 18, "\(first.errors)")
         #expect(held(folder).count == 1 && !folder.names.contains(name), "\(folder.names)")
@@ -97,7 +106,9 @@ struct ContinueCommandTests {
             for name in Self.held(folder) { unlink(folder.path + "/" + name) }
             let second = try await Self.run(origin, folder)
             let bytes = try folder.bytes("file")
-            #expect(second.code == 0 && origin.requests.last?.headers[.range] == nil && folder.names == ["file"] && bytes == Self.content)
+            #expect(
+                second.code == 0 && origin.requests.last?.headers[.range] == nil && folder.names == ["file"]
+                    && bytes == Self.content)
         }
     }
 
@@ -107,11 +118,15 @@ struct ContinueCommandTests {
             server.mood = .broken
             let names = folder.names
             let second = try await Self.run(origin, folder)
-            #expect(second.code == 22 && Self.held(folder).count == 1 && folder.names.count == names.count, "\(second.code) \(folder.names)")
+            #expect(
+                second.code == 22 && Self.held(folder).count == 1 && folder.names.count == names.count,
+                "\(second.code) \(folder.names)")
             server.mood = .whole
             let third = try await Self.run(origin, folder)
             let bytes = try folder.bytes("file")
-            #expect(third.code == 0 && origin.requests.last?.headers[.range] != nil && folder.names == ["file"] && bytes == Self.content)
+            #expect(
+                third.code == 0 && origin.requests.last?.headers[.range] != nil && folder.names == ["file"]
+                    && bytes == Self.content)
         }
     }
 
@@ -120,7 +135,9 @@ struct ContinueCommandTests {
             try await Self.begin(origin, folder, server)
             let other = try await Self.run(origin, folder, path: "/other")
             let bytes = try folder.bytes("file")
-            #expect(other.code == 0 && origin.requests.last?.headers[.range] == nil && folder.names == ["file"] && bytes == Self.content)
+            #expect(
+                other.code == 0 && origin.requests.last?.headers[.range] == nil && folder.names == ["file"]
+                    && bytes == Self.content)
         }
     }
 
@@ -130,16 +147,21 @@ struct ContinueCommandTests {
             #expect(cut.code == 18 && folder.names.isEmpty)
             server.mood = .whole
             let script = "mkfifo pipe; cat pipe >got & \"$0\" -C -o pipe \"$1\"; code=$?; wait; exit $code"
-            let piped = try await Running.command("/bin/bash", ["-c", script, Running.urlloadPath, origin.url("/file").absoluteString], in: folder)
+            let piped = try await Running.command(
+                "/bin/bash", ["-c", script, Running.urlloadPath, origin.url("/file").absoluteString], in: folder)
             let bytes = try folder.bytes("got")
-            #expect(piped.code == 0 && bytes == Self.content && folder.names == ["got", "pipe"], "\(piped.errors) \(folder.names)")
+            #expect(
+                piped.code == 0 && bytes == Self.content && folder.names == ["got", "pipe"],
+                "\(piped.errors) \(folder.names)")
             #expect(Self.status(folder, "pipe").st_mode & S_IFMT == S_IFIFO)
         }
     }
 
     @Test func `a link stays one, and links in the place of notes lead nowhere`() async throws {
         try await Self.with { origin, folder, server in
-            for name in ["target", "victim"] { _ = FileManager.default.createFile(atPath: folder.path + "/" + name, contents: Data("mine".utf8)) }
+            for name in ["target", "victim"] {
+                _ = FileManager.default.createFile(atPath: folder.path + "/" + name, contents: Data("mine".utf8))
+            }
             symlink("target", folder.path + "/file")
             symlink("victim", folder.path + "/.target.urlload.new")
             symlink("victim", folder.path + "/.target.urlload")
@@ -150,15 +172,21 @@ struct ContinueCommandTests {
             #expect(second.code == 0 && origin.requests.last?.headers[.range] != nil, "\(second.errors)")
             let (target, victim) = (try folder.bytes("target"), try folder.bytes("victim"))
             #expect(target == Self.content && victim == Array("mine".utf8))
-            #expect(Self.status(folder, "file").st_mode & S_IFMT == S_IFLNK && folder.names == ["file", "target", "victim"], "\(folder.names)")
+            #expect(
+                Self.status(folder, "file").st_mode & S_IFMT == S_IFLNK
+                    && folder.names == ["file", "target", "victim"], "\(folder.names)")
         }
     }
 
-    @Test("what does not go together", arguments: [
-        ["http://a.test/x"], ["-o", "-", "http://a.test/x"], ["-o", "f", "-I", "http://a.test/x"], ["-o", "f", "-i", "http://a.test/x"],
-        ["-o", "f", "-d", "x", "http://a.test/x"], ["-o", "f", "-T", "f", "http://a.test/x"], ["-O", "http://a.test/x", "http://b.test/x"],
-        ["-O", "http://a.test/x", "http://a.test/y", "http://b.test/d/x?q"],
-    ])
+    @Test(
+        "what does not go together",
+        arguments: [
+            ["http://a.test/x"], ["-o", "-", "http://a.test/x"], ["-o", "f", "-I", "http://a.test/x"],
+            ["-o", "f", "-i", "http://a.test/x"],
+            ["-o", "f", "-d", "x", "http://a.test/x"], ["-o", "f", "-T", "f", "http://a.test/x"],
+            ["-O", "http://a.test/x", "http://b.test/x"],
+            ["-O", "http://a.test/x", "http://a.test/y", "http://b.test/d/x?q"],
+        ])
     func exclusions(_ words: [String]) async throws {
         let folder = try TemporaryFolder()
         let result = try await Running.urlload(["-C"] + words, in: folder)

@@ -9,7 +9,8 @@ import URLLoadingTesting
 struct FTPCommandTests {
     @Test("what a killed run has is not fetched again", .enabled(if: Servers.variable("VSFTPD") != nil, "No vsftpd"))
     func killed() async throws {
-        let held = try Servers.text("FTP_FILES", "/pub/killed.bin"), folder = try TemporaryFolder()
+        let held = try Servers.text("FTP_FILES", "/pub/killed.bin")
+        let folder = try TemporaryFolder()
         // Sparse, and large enough, at the rate of the server (ftp.sh), to be met in the middle; with a mark here and there.
         let length: UInt64 = 128 << 20
         _ = FileManager.default.createFile(atPath: held, contents: nil)
@@ -25,10 +26,14 @@ struct FTPCommandTests {
         let target = try Servers.text("VSFTPD", "/pub/killed.bin")
         let running = try Running(Running.urlloadPath, ["-C", "-s", "-o", "file", target], in: folder)
         func size() -> Int {
-            folder.names.compactMap { (try? FileManager.default.attributesOfItem(atPath: folder.path + "/" + $0))?[.size] as? Int }.max() ?? 0
+            folder.names.compactMap {
+                (try? FileManager.default.attributesOfItem(atPath: folder.path + "/" + $0))?[.size] as? Int
+            }.max() ?? 0
         }
         // Killed before the token is written, it would rightly begin anew.
-        while size() < 1 << 20 || !folder.names.contains(".file.urlload") { try await Task.sleep(for: .microseconds(100)) }
+        while size() < 1 << 20 || !folder.names.contains(".file.urlload") {
+            try await Task.sleep(for: .microseconds(100))
+        }
         running.send(SIGKILL)
         _ = try await running.wait()
         #expect(size() < Int(length) && folder.names.contains(".file.urlload"), "\(folder.names) \(size())")
@@ -44,13 +49,18 @@ struct FTPCommandTests {
             let content = Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
             server.put("file", content)
             server.inject(.stallsData(after: 1_000_000))
-            let folder = try TemporaryFolder(), target = server.url("/file").absoluteString
+            let folder = try TemporaryFolder()
+            let target = server.url("/file").absoluteString
             let running = try Running(Running.urlloadPath, ["-C", "-s", "-o", "file", target], in: folder)
             func size() -> Int {
-                folder.names.compactMap { (try? FileManager.default.attributesOfItem(atPath: folder.path + "/" + $0))?[.size] as? Int }.max() ?? 0
+                folder.names.compactMap {
+                    (try? FileManager.default.attributesOfItem(atPath: folder.path + "/" + $0))?[.size] as? Int
+                }.max() ?? 0
             }
             // Killed before the token is written, it would rightly begin anew.
-            while size() < 1_000_000 || !folder.names.contains(".file.urlload") { try await Task.sleep(for: .milliseconds(1)) }
+            while size() < 1_000_000 || !folder.names.contains(".file.urlload") {
+                try await Task.sleep(for: .milliseconds(1))
+            }
             running.send(SIGKILL)
             _ = try await running.wait()
             server.removeFaults()

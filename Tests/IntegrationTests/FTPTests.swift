@@ -15,7 +15,8 @@ struct FTPTests {
         var configuration = Servers.configuration
         if server == "VSFTPD_EXPLICIT" || server == "PYFTPD_TLS" { configuration.ftp.security = .explicit }
         let address = try Servers.text(server, "")
-        let base = server.hasPrefix("PYFTPD") && user != nil ? address.replacing("://", with: "://\(user ?? "")@") : address
+        let base =
+            server.hasPrefix("PYFTPD") && user != nil ? address.replacing("://", with: "://\(user ?? "")@") : address
         return (Session(configuration), { try #require(URL(string: base + $0)) })
     }
 
@@ -24,13 +25,16 @@ struct FTPTests {
         let (session, url) = try Self.session(server)
         for _ in 0..<3 {
             let (data, response) = try await session.data(from: url("/pub/1m.bin"))
-            #expect(data == Servers.numbers(125_000) && response.expectedLength == 1_000_000 && response.lastModified != nil)
+            #expect(
+                data == Servers.numbers(125_000) && response.expectedLength == 1_000_000 && response.lastModified != nil
+            )
         }
         let (listing, _) = try await session.data(from: url("/pub/"))
         #expect(String(decoding: listing, as: UTF8.self).contains("1k.txt"))
         let (_, head) = try await session.data(for: Request(url: url("/pub/1k.txt"), method: .head))
         #expect(head.expectedLength == 1024)
-        let (part, _) = try await session.data(for: Request(url: url("/pub/1m.bin"), headers: ["Range": "bytes=999992-"]))
+        let (part, _) = try await session.data(
+            for: Request(url: url("/pub/1m.bin"), headers: ["Range": "bytes=999992-"]))
         #expect(String(decoding: part, as: UTF8.self) == "0125000\n")
         await #expect(throws: LoadError.self) { try await session.data(from: url("/pub/none")) }
         #expect(session.connectionsDescription.contains(" 1 idle "))
@@ -78,7 +82,9 @@ struct FTPTests {
         #expect(error?.reason == .userAuthenticationRequired)
     }
 
-    @Test("a server that wants TLS lets nobody in without", .enabled(if: Servers.variable("VSFTPD_EXPLICIT") != nil, "No vsftpd"))
+    @Test(
+        "a server that wants TLS lets nobody in without",
+        .enabled(if: Servers.variable("VSFTPD_EXPLICIT") != nil, "No vsftpd"))
     func wantsTLS() async throws {
         let session = Session(Servers.configuration)
         let url = try Servers.url("VSFTPD_EXPLICIT", "/pub/1k.txt")

@@ -15,7 +15,9 @@ struct HTTP2TestServerTests {
         server.route("/hello") { _ in .ok("hello", headers: ["X-A": "b"]) }
         server.route("/big") { _ in .ok(.repeated(count: 3_000_000)) }
         server.route("/echo") { request in .ok(.bytes(request.body)) }
-        server.route("/trailers") { _ in .ok(.chunks(["one", "two"], trailers: ["sum": "2"])).after(.init(.earlyHints, headers: ["link": "</x>"])) }
+        server.route("/trailers") { _ in
+            .ok(.chunks(["one", "two"], trailers: ["sum": "2"])).after(.init(.earlyHints, headers: ["link": "</x>"]))
+        }
     }
 
     @Test("curl, with prior knowledge", .enabled(if: has("curl")))
@@ -23,14 +25,18 @@ struct HTTP2TestServerTests {
         try await withHTTP2TestServer { server in
             Self.routes(server)
             // curl 7.88 fails the second request of such a connection, with other servers too.
-            for (path, result) in [("/hello", "2 200 5"), ("/big", "2 200 3000000"), ("/trailers", "2 200 6"), ("/nowhere", "2 404 0")] {
+            for (path, result) in [
+                ("/hello", "2 200 5"), ("/big", "2 200 3000000"), ("/trailers", "2 200 6"), ("/nowhere", "2 404 0"),
+            ] {
                 let arguments = ["--http2-prior-knowledge", "-o", "/dev/null", server.url(path).absoluteString]
                 let got = try await Running.command("/usr/bin/curl", ["-sS", "-w", Self.format] + arguments)
                 #expect(got.text == result, "\(got.errors)")
             }
             let body = String(repeating: "0123456789", count: 5_000)
             let echo = try await Running.command(
-                "/usr/bin/curl", ["-sS", "--http2-prior-knowledge", "--data-binary", "@-", server.url("/echo").absoluteString], input: body)
+                "/usr/bin/curl",
+                ["-sS", "--http2-prior-knowledge", "--data-binary", "@-", server.url("/echo").absoluteString],
+                input: body)
             #expect(echo.text == body, "\(echo.errors)")
             #expect(server.complaints.isEmpty && server.counts.accepted == 5)
         }
@@ -54,7 +60,9 @@ struct HTTP2TestServerTests {
         try await withHTTP2TestServer { server in
             Self.routes(server)
             let got = try await Running.command("/usr/bin/nghttp", ["-nv", server.url("/trailers").absoluteString])
-            #expect(got.text.contains(":status: 103") && got.text.contains(":status: 200") && got.text.contains("sum: 2"), "\(got.text)")
+            #expect(
+                got.text.contains(":status: 103") && got.text.contains(":status: 200") && got.text.contains("sum: 2"),
+                "\(got.text)")
             #expect(server.complaints.isEmpty)
         }
     }

@@ -27,7 +27,9 @@ struct HTTPTests {
         }
     }
 
-    @Test("checklist 160: 4xx and 5xx arrive like any response", arguments: [("/nope", 404), ("/500", 500), ("/204", 204), ("/empty.bin", 200)])
+    @Test(
+        "checklist 160: 4xx and 5xx arrive like any response",
+        arguments: [("/nope", 404), ("/500", 500), ("/204", 204), ("/empty.bin", 200)])
     func anyStatusIsSuccess(_ path: String, _ code: Int) async throws {
         try await withSession(Servers.configuration) { session in
             let (data, response) = try await session.data(from: Servers.url("NGINX", path))
@@ -36,12 +38,17 @@ struct HTTPTests {
         }
     }
 
-    @Test("gzip and deflate are undone", arguments: [("NGINX", "/1m.txt", "gzip"), ("APACHE", "/1m.txt", "gzip"), ("ORIGIN", "/deflate", "deflate")])
+    @Test(
+        "gzip and deflate are undone",
+        arguments: [("NGINX", "/1m.txt", "gzip"), ("APACHE", "/1m.txt", "gzip"), ("ORIGIN", "/deflate", "deflate")])
     func codings(_ server: String, _ path: String, _ coding: String) async throws {
         try await withSession(Servers.configuration) { session in
             let (data, response) = try await session.data(from: Servers.url(server, path))
             #expect(response.http?.headers[.contentEncoding] == coding)
-            #expect(data == (coding == "gzip" ? Servers.numbers(125_000) : Data(String(repeating: "deflated ", count: 1000).utf8)))
+            #expect(
+                data
+                    == (coding == "gzip"
+                        ? Servers.numbers(125_000) : Data(String(repeating: "deflated ", count: 1000).utf8)))
         }
     }
 

@@ -3,20 +3,25 @@ import Testing
 import URLLoading
 
 /// NTLM, checked by pyspnego, which knows nothing of ours.
-@Suite(.enabled(if: Servers.areHere, Servers.areMissing), .enabled(if: Servers.variable("NTLM") != nil, "pyspnego is not installed: script/setup --tests"),
+@Suite(
+    .enabled(if: Servers.areHere, Servers.areMissing),
+    .enabled(if: Servers.variable("NTLM") != nil, "pyspnego is not installed: script/setup --tests"),
     .timeLimit(.minutes(4)))
 struct NTLMTests {
     private func session(_ user: String, _ password: String) -> Session {
         var decisions = Decisions()
         decisions.challenge = Decision { challenge in
-            guard challenge.space.method == .ntlm, challenge.previousFailureCount == 0 else { return .performDefaultHandling }
+            guard challenge.space.method == .ntlm, challenge.previousFailureCount == 0 else {
+                return .performDefaultHandling
+            }
             return .use(Credential(user: user, password: password))
         }
         return Session(Servers.configuration, decisions: decisions)
     }
 
     /// Over TLS the server wants the proof bound to its certificate (RFC 5929).
-    @Test(arguments: ["NTLM", "NTLM_TLS"]) func `asked once, then the connection is open`(_ server: String) async throws {
+    @Test(arguments: ["NTLM", "NTLM_TLS"]) func `asked once, then the connection is open`(_ server: String) async throws
+    {
         let session = session("DOM\\alice", "s3cret")
         let target = try Servers.url(server, "/x")
         let (data, _) = try await session.data(for: Request(url: target, method: .post, body: .data(Data("text".utf8))))
@@ -35,7 +40,9 @@ struct NTLMTests {
         #expect(String(decoding: data, as: UTF8.self) == "DOM\\böb 0\n")
     }
 
-    @Test(arguments: [("DOM\\alice", "no"), ("alice", "s3cret"), ("DOM\\nobody", "")]) func refused(_ user: String, _ password: String) async throws {
+    @Test(arguments: [("DOM\\alice", "no"), ("alice", "s3cret"), ("DOM\\nobody", "")]) func refused(
+        _ user: String, _ password: String
+    ) async throws {
         let (_, response) = try await session(user, password).data(from: try Servers.url("NTLM", "/"))
         #expect(response.http?.status == .unauthorized)
     }
@@ -73,7 +80,9 @@ struct NTLMTests {
         }
         #expect(connections.count == 1)
         let wrong = Session(configuration, decisions: Self.wrong)
-        let error = await #expect(throws: LoadError.self) { try await wrong.data(from: try ProxyTests.renamed("NGINX_TLS", "/1k.txt")) }
+        let error = await #expect(throws: LoadError.self) {
+            try await wrong.data(from: try ProxyTests.renamed("NGINX_TLS", "/1k.txt"))
+        }
         #expect(error?.reason == .proxyAuthenticationRequired)
     }
 
@@ -89,7 +98,10 @@ struct NTLMTests {
     @Test func `a proxy, on the command line`() async throws {
         for origin in ["NGINX", "NGINX_TLS"] {
             let target = try ProxyTests.renamed(origin, "/1k.txt").absoluteString
-            let words = ["-s", "--cacert", try Servers.text("CA", ""), "-x", try Servers.text("NTLM_PROXY", ""), "-U", "DOM\\alice:s3cret"]
+            let words = [
+                "-s", "--cacert", try Servers.text("CA", ""), "-x", try Servers.text("NTLM_PROXY", ""), "-U",
+                "DOM\\alice:s3cret",
+            ]
             let result = try await Running.urlload(words + [target])
             #expect(result.output == Array(Servers.numbers(128)), "\(result.errors)")
         }

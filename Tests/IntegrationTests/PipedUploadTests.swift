@@ -13,7 +13,9 @@ struct PipedUploadTests {
         return try Running("/bin/bash", ["-c", script, Running.urlloadPath, url.absoluteString], in: folder)
     }
 
-    static func go(_ folder: TemporaryFolder) { _ = FileManager.default.createFile(atPath: folder.path + "/go", contents: nil) }
+    static func go(_ folder: TemporaryFolder) {
+        _ = FileManager.default.createFile(atPath: folder.path + "/go", contents: nil)
+    }
 
     @Test("the request goes out before the input has ended, chunked")
     func streams() async throws {
@@ -28,7 +30,9 @@ struct PipedUploadTests {
             let request = try #require(origin.requests.first)
             #expect(request.method == .put && request.body == Array("onetwo".utf8))
             #expect(request.headers[.transferEncoding] == "chunked" && request.headers[.contentLength] == nil)
-            #expect(request.headers["Expect"] == "100-continue" && request.headers[.contentType] == "application/octet-stream")
+            #expect(
+                request.headers["Expect"] == "100-continue"
+                    && request.headers[.contentType] == "application/octet-stream")
         }
     }
 
@@ -52,13 +56,15 @@ struct PipedUploadTests {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok("done") }
             let script = "mkfifo pipe; printf piped >pipe & exec \"$0\" -T pipe \"$1\""
-            let named = try await Running.command("/bin/bash", ["-c", script, Running.urlloadPath, origin.url().absoluteString], in: folder)
+            let named = try await Running.command(
+                "/bin/bash", ["-c", script, Running.urlloadPath, origin.url().absoluteString], in: folder)
             #expect(named.code == 0 && origin.requests.last?.body == Array("piped".utf8), "\(named.errors)")
             #expect(origin.requests.last?.headers[.transferEncoding] == "chunked")
             // As good as its name: its length is known, and it can be sent again.
             let file = try await Running.urlload(["-T", "-", origin.url().absoluteString], input: "file")
             #expect(file.code == 0 && origin.requests.last?.body == Array("file".utf8), "\(file.errors)")
-            #expect(origin.requests.last?.headers[.contentLength] == "4" && origin.requests.last?.headers["Expect"] == nil)
+            #expect(
+                origin.requests.last?.headers[.contentLength] == "4" && origin.requests.last?.headers["Expect"] == nil)
         }
     }
 
@@ -69,10 +75,14 @@ struct PipedUploadTests {
         try await withTestOrigin { origin in
             origin.route("/moved", readsBody: false) { _ in .redirect("/", status: .temporaryRedirect) }
             origin.route("/closed", readsBody: false) { request in
-                request.headers[.authorization] == nil ? .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=x"]) : .redirect("/", status: .temporaryRedirect)
+                request.headers[.authorization] == nil
+                    ? .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=x"])
+                    : .redirect("/", status: .temporaryRedirect)
             }
             origin.route("/") { _ in .ok("done") }
-            for (path, options) in [("/moved", "--expect100-timeout 60 -T -"), ("/closed", "--expect100-timeout 60 -u u:pw -T -")] {
+            for (path, options) in [
+                ("/moved", "--expect100-timeout 60 -T -"), ("/closed", "--expect100-timeout 60 -u u:pw -T -"),
+            ] {
                 let result = try await Self.piped(options, origin.url(path), in: folder).wait()
                 #expect(result.code == 0 && result.text == "done", "\(path): \(result.errors)")
                 #expect(origin.requests.last?.body == Array("onetwo".utf8))
@@ -88,7 +98,9 @@ struct PipedUploadTests {
             origin.route("/moved") { _ in .redirect("/", status: .temporaryRedirect) }
             origin.route("/") { _ in .ok("done") }
             let result = try await Self.piped("-T -", origin.url("/moved"), in: folder).wait()
-            #expect(result.code == 26 && result.errors.contains("standard input: the server wants it once more"), "\(result.errors)")
+            #expect(
+                result.code == 26 && result.errors.contains("standard input: the server wants it once more"),
+                "\(result.errors)")
             #expect(!origin.requests.contains { $0.target == "/" && !$0.body.isEmpty })
         }
     }
@@ -97,10 +109,12 @@ struct PipedUploadTests {
     func anEarlyEnd() async throws {
         try await withTestOrigin { origin in
             origin.route("/", readsBody: false, faults: [.init(.responseHead(), .close)]) { _ in .ok("") }
-            let script = "exec 3< <(exec sleep 30); input=$!; \"$0\" -s -T - \"$1\" <&3; code=$?; kill -KILL $input; exit $code"
+            let script =
+                "exec 3< <(exec sleep 30); input=$!; \"$0\" -s -T - \"$1\" <&3; code=$?; kill -KILL $input; exit $code"
             let folder = try TemporaryFolder()
             let begun = ContinuousClock.now
-            let result = try await Running.command("/bin/bash", ["-c", script, Running.urlloadPath, origin.url().absoluteString], in: folder)
+            let result = try await Running.command(
+                "/bin/bash", ["-c", script, Running.urlloadPath, origin.url().absoluteString], in: folder)
             #expect(result.code != 0 && begun.duration(to: .now) < .seconds(25), "\(result.errors)")
         }
     }

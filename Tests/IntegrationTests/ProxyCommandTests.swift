@@ -14,22 +14,29 @@ struct ProxyCommandTests {
             origin.route("/") { _ in .ok("here") }
             let target = "http://origin.test:\(origin.port)/"
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
-                for words in [["-x", "u:pw@127.0.0.1:\(proxy.port)"], ["--proxy", "http://127.0.0.1:\(proxy.port)", "-U", "u:pw"]] {
+                for words in [
+                    ["-x", "u:pw@127.0.0.1:\(proxy.port)"],
+                    ["--proxy", "http://127.0.0.1:\(proxy.port)", "-U", "u:pw"],
+                ] {
                     let result = try await Running.urlload(words + [target])
                     #expect(result.code == 0 && result.text == "here", "\(result.errors)")
                 }
                 let result = try await Self.run("-x", "127.0.0.1:\(proxy.port)", "-f", target)
                 #expect(result.code == 22)
-                let direct = try await Self.run("-x", "127.0.0.1:\(proxy.port)", "--noproxy", "127.0.0.1", origin.url().absoluteString)
+                let direct = try await Self.run(
+                    "-x", "127.0.0.1:\(proxy.port)", "--noproxy", "127.0.0.1", origin.url().absoluteString)
                 #expect(direct.text == "here" && proxy.asked.count == 3)
             }
             try await withTestProxy(.init(.socks)) { proxy in
                 for option in ["--socks5-hostname", "--socks4a"] {
                     let result = try await Self.run(option, "127.0.0.1:\(proxy.port)", target)
-                    #expect(result.text == "here" && proxy.asked.last?.target == "origin.test:\(origin.port)", "\(result.errors)")
+                    #expect(
+                        result.text == "here" && proxy.asked.last?.target == "origin.test:\(origin.port)",
+                        "\(result.errors)")
                 }
                 try await withTestProxy { second in
-                    let result = try await Self.run("--preproxy", "socks5h://127.0.0.1:\(proxy.port)", "-x", "127.0.0.1:\(second.port)", target)
+                    let result = try await Self.run(
+                        "--preproxy", "socks5h://127.0.0.1:\(proxy.port)", "-x", "127.0.0.1:\(second.port)", target)
                     #expect(result.text == "here" && second.asked.last?.target == target)
                 }
             }
@@ -38,8 +45,12 @@ struct ProxyCommandTests {
 
     @Test func theTraceShowsWhatTheProxyIsAskedAndNoPassword() async throws {
         try await withTestProxy(.init(.http, user: "u", password: "S3CRET", fault: .refuse(503))) { proxy in
-            let result = try await Running.urlload(["-v", "-x", "u:S3CRET@127.0.0.1:\(proxy.port)", "https://origin.test/"])
-            #expect(result.errors.contains("> CONNECT origin.test:443 HTTP/1.1") && result.errors.contains("< HTTP/1.1 503"), "\(result.errors)")
+            let result = try await Running.urlload([
+                "-v", "-x", "u:S3CRET@127.0.0.1:\(proxy.port)", "https://origin.test/",
+            ])
+            #expect(
+                result.errors.contains("> CONNECT origin.test:443 HTTP/1.1")
+                    && result.errors.contains("< HTTP/1.1 503"), "\(result.errors)")
             let hidden = "Basic " + Data("u:S3CRET".utf8).base64EncodedString()
             #expect(!result.errors.contains("S3CRET") && !result.errors.contains(hidden))
         }
@@ -48,15 +59,19 @@ struct ProxyCommandTests {
     @Test func exitCodes() async throws {
         let nobody = "127.0.0.1:1"
         for (words, code) in [
-            (["-x", "no.such.proxy.invalid:1", "http://a.test/"], 5), (["-x", nobody, "http://a.test/"], 7), (["--socks5-hostname", nobody, "http://a.test/"], 7),
-            (["--interface", "nosuch0", "http://127.0.0.1:1/"], 45), (["-x", "ftp://a", "http://a.test/"], 2), (["--resolve", "a.test:1:127.0.0.1", "http://a.test:1/"], 7),
+            (["-x", "no.such.proxy.invalid:1", "http://a.test/"], 5), (["-x", nobody, "http://a.test/"], 7),
+            (["--socks5-hostname", nobody, "http://a.test/"], 7),
+            (["--interface", "nosuch0", "http://127.0.0.1:1/"], 45), (["-x", "ftp://a", "http://a.test/"], 2),
+            (["--resolve", "a.test:1:127.0.0.1", "http://a.test:1/"], 7),
         ] as [([String], Int32)] {
             let result = try await Running.urlload(["-s"] + words)
             #expect(result.code == code, "\(words)")
         }
         for (kind, fault, option, code) in [
-            (.http, .refuse(403), "--proxy", 56), (.http, .garbage, "--proxy", 56), (.http, .close(.request), "--proxy", 56),
-            (.socks, .refuse(5), "--socks5-hostname", 97), (.socks, .refuse(91), "--socks4a", 97), (.socks, .garbage, "--socks5-hostname", 97),
+            (.http, .refuse(403), "--proxy", 56), (.http, .garbage, "--proxy", 56),
+            (.http, .close(.request), "--proxy", 56),
+            (.socks, .refuse(5), "--socks5-hostname", 97), (.socks, .refuse(91), "--socks4a", 97),
+            (.socks, .garbage, "--socks5-hostname", 97),
             (.socks, .close(.greeting), "--socks5-hostname", 97),
         ] as [(TestProxy.Configuration.Kind, TestProxy.Fault, String, Int32)] {
             try await withTestProxy(.init(kind, fault: fault)) { proxy in
@@ -76,31 +91,39 @@ struct ProxyCommandTests {
     @Test func theEnvironmentAndTheOptions() async throws {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok("here") }
-            let target = "http://origin.test:\(origin.port)/", here = origin.url().absoluteString
+            let target = "http://origin.test:\(origin.port)/"
+            let here = origin.url().absoluteString
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
                 let address = "http://127.0.0.1:\(proxy.port)"
                 // -U is for the environment's proxy too, unless that says itself who asks.
                 let asked = try await Self.withEnvironment(["http_proxy=\(address)"], ["-U", "u:pw", target])
                 #expect(asked.code == 0 && asked.text == "here", "\(asked.errors)")
-                let own = try await Self.withEnvironment(["http_proxy=http://u:pw@127.0.0.1:\(proxy.port)"], ["-U", "other:no", target])
+                let own = try await Self.withEnvironment(
+                    ["http_proxy=http://u:pw@127.0.0.1:\(proxy.port)"], ["-U", "other:no", target])
                 #expect(own.text == "here")
                 #expect(proxy.asked.count == 2)
                 // no_proxy is for -x too, as curl has it; --noproxy takes its place.
                 let passed = try await Self.withEnvironment(["no_proxy=127.0.0.1"], ["-x", address, here])
                 #expect(passed.text == "here" && proxy.asked.count == 2)
-                let again = try await Self.withEnvironment(["NO_PROXY=127.0.0.1"], ["-x", address, "-U", "u:pw", "--noproxy", "", here])
+                let again = try await Self.withEnvironment(
+                    ["NO_PROXY=127.0.0.1"], ["-x", address, "-U", "u:pw", "--noproxy", "", here])
                 #expect(again.text == "here" && proxy.asked.count == 3, "\(again.errors)")
                 let refused = try await Self.withEnvironment([], ["-x", address, "https://origin.test/"])
-                #expect(refused.code == 56 && refused.errors.contains("at the proxy \(address): it did not let us in"), "\(refused.errors)")
+                #expect(
+                    refused.code == 56 && refused.errors.contains("at the proxy \(address): it did not let us in"),
+                    "\(refused.errors)")
             }
             // Before the environment's; and where that has none.
             try await withTestProxy(.init(.socks)) { first in
                 try await withTestProxy { second in
                     let outer = "socks5h://127.0.0.1:\(first.port)"
-                    let both = try await Self.withEnvironment(["http_proxy=127.0.0.1:\(second.port)"], ["--preproxy", outer, target])
+                    let both = try await Self.withEnvironment(
+                        ["http_proxy=127.0.0.1:\(second.port)"], ["--preproxy", outer, target])
                     #expect(both.text == "here" && first.asked.count == 1 && second.asked.count == 1, "\(both.errors)")
                     let alone = try await Self.withEnvironment([], ["--preproxy", outer, target])
-                    #expect(alone.text == "here" && first.asked.last?.target == "origin.test:\(origin.port)" && second.asked.count == 1, "\(alone.errors)")
+                    #expect(
+                        alone.text == "here" && first.asked.last?.target == "origin.test:\(origin.port)"
+                            && second.asked.count == 1, "\(alone.errors)")
                 }
             }
         }
@@ -112,11 +135,16 @@ struct ProxyCommandTests {
             try await withTestProxy(.init(.socks)) { proxy in
                 let (address, there) = ("127.0.0.1:\(proxy.port)", "a.test:\(origin.port)")
                 for (option, target) in [
-                    (["--socks5", address], "127.0.0.1"), (["--socks4", address], "127.0.0.1"), (["-x", "socks5://\(address)"], "127.0.0.1"),
-                    (["--socks5-hostname", address], "a.test"), (["--socks4a", address], "a.test"), (["-x", "socks5h://\(address)"], "a.test"),
+                    (["--socks5", address], "127.0.0.1"), (["--socks4", address], "127.0.0.1"),
+                    (["-x", "socks5://\(address)"], "127.0.0.1"),
+                    (["--socks5-hostname", address], "a.test"), (["--socks4a", address], "a.test"),
+                    (["-x", "socks5h://\(address)"], "a.test"),
                 ] {
-                    let result = try await Running.urlload(option + ["--resolve", there + ":127.0.0.1", "http://\(there)/"])
-                    #expect(result.text == "here" && proxy.asked.last?.target == "\(target):\(origin.port)", "\(option): \(result.errors)")
+                    let result = try await Running.urlload(
+                        option + ["--resolve", there + ":127.0.0.1", "http://\(there)/"])
+                    #expect(
+                        result.text == "here" && proxy.asked.last?.target == "\(target):\(origin.port)",
+                        "\(option): \(result.errors)")
                 }
             }
         }
@@ -126,14 +154,20 @@ struct ProxyCommandTests {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy { proxy in
-                let result = try await Self.run("-x", "127.0.0.1:\(proxy.port)", "--connect-to", "a.test:80:b.test:\(origin.port)", "http://a.test/")
-                #expect(result.text == "here" && proxy.asked.first?.method == "CONNECT" && origin.requests.first?.headers[.host] == "a.test")
+                let result = try await Self.run(
+                    "-x", "127.0.0.1:\(proxy.port)", "--connect-to", "a.test:80:b.test:\(origin.port)", "http://a.test/"
+                )
+                #expect(
+                    result.text == "here" && proxy.asked.first?.method == "CONNECT"
+                        && origin.requests.first?.headers[.host] == "a.test")
             }
         }
     }
 
     @Test func otherPlaces() async throws {
-        let path = FileManager.default.temporaryDirectory.appending(path: "urlload-\(UInt64.random(in: 0 ... .max)).sock").path()
+        let path = FileManager.default.temporaryDirectory.appending(
+            path: "urlload-\(UInt64.random(in: 0 ... .max)).sock"
+        ).path()
         defer { try? FileManager.default.removeItem(atPath: path) }
         var server = TestOrigin.Configuration()
         server.address = .unix(path)
@@ -145,8 +179,10 @@ struct ProxyCommandTests {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok("here") }
             for words in [
-                ["--resolve", "a.test:\(origin.port):127.0.0.1", "http://a.test:\(origin.port)/"], ["--connect-to", "a.test:80:127.0.0.1:\(origin.port)", "http://a.test/"],
-                ["--interface", "lo", origin.url().absoluteString], ["--interface", "127.0.0.3", origin.url().absoluteString],
+                ["--resolve", "a.test:\(origin.port):127.0.0.1", "http://a.test:\(origin.port)/"],
+                ["--connect-to", "a.test:80:127.0.0.1:\(origin.port)", "http://a.test/"],
+                ["--interface", "lo", origin.url().absoluteString],
+                ["--interface", "127.0.0.3", origin.url().absoluteString],
             ] {
                 let result = try await Running.urlload(words)
                 #expect(result.text == "here", "\(words): \(result.errors)")

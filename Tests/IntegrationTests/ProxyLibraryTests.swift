@@ -2,9 +2,10 @@
 
 import Foundation
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingWire
+
+@testable import URLLoading
 
 @Suite(.timeLimit(.minutes(4)))
 struct ProxyLibraryTests {
@@ -46,7 +47,8 @@ struct ProxyLibraryTests {
         let folder = try TemporaryFolder()
         guard let library = try await Self.library(folder) else { return }
         #expect(try await Self.ways(library, "http://direct.test/") == ["direct"])
-        #expect(try await Self.ways(library, "https://two.test/") == ["http://proxy.test:3128", "socks5h://gate.test:1080"])
+        #expect(
+            try await Self.ways(library, "https://two.test/") == ["http://proxy.test:3128", "socks5h://gate.test:1080"])
         // It is told the origin and nothing more; and of this machine it is not asked.
         #expect(try await Self.ways(library, "http://a.test/path?secret") == ["direct"])
         #expect(try await Self.ways(library, "http://localhost/two") == ["direct"])
@@ -62,7 +64,8 @@ struct ProxyLibraryTests {
             let error = await #expect(throws: LoadError.self) { try await Self.ways(library, "http://\(host)/") }
             #expect(error?.reason == .proxiesUnknown && error?.phase == .preparing && error?.party == .system)
             let load = LoadControl(idle: nil, resource: nil)
-            let ways = try await DesktopProxies.chains(to: try Target("http://\(host)/").origin, otherwise: [.direct], load, library)
+            let ways = try await DesktopProxies.chains(
+                to: try Target("http://\(host)/").origin, otherwise: [.direct], load, library)
             #expect(ways == [.direct])
         }
     }
@@ -86,7 +89,9 @@ struct ProxyLibraryTests {
     }
 
     /// Whatever this machine's settings are, its answer is understood.
-    @Test(.enabled(if: ProxyLibrary.shared != nil, "libproxy is not installed: script/setup --tests")) func theRealOne() async throws {
+    @Test(.enabled(if: ProxyLibrary.shared != nil, "libproxy is not installed: script/setup --tests")) func theRealOne()
+        async throws
+    {
         let library = try #require(ProxyLibrary.shared)
         let ways = try await Self.ways(library, "http://www.example.org/")
         #expect(!ways.isEmpty)

@@ -9,7 +9,9 @@ struct ProxyTests {
     static func session(_ server: String, user: String? = nil, _ password: String? = nil) throws -> Session {
         let address = try Proxy(Servers.text(server, ""))
         var configuration = Servers.configuration
-        configuration.proxies = .fixed([try Proxy(address.kind, host: "\(address.host)", port: address.port, user: user, password: password)])
+        configuration.proxies = .fixed([
+            try Proxy(address.kind, host: "\(address.host)", port: address.port, user: user, password: password)
+        ])
         return Session(configuration)
     }
 
@@ -41,7 +43,9 @@ struct ProxyTests {
             let session = try Self.session("SQUID_CLOSED", user: password == nil ? nil : "x", password)
             let (_, response) = try await session.data(from: try Self.renamed("NGINX", "/1k.txt"))
             #expect(response.http?.status == .proxyAuthenticationRequired)
-            let error = await #expect(throws: LoadError.self) { try await session.data(from: try Self.renamed("NGINX_TLS", "/1k.txt")) }
+            let error = await #expect(throws: LoadError.self) {
+                try await session.data(from: try Self.renamed("NGINX_TLS", "/1k.txt"))
+            }
             #expect(error?.reason == .proxyAuthenticationRequired)
             #expect(error?.proxyFailure?.head?.headers[.proxyAuthenticate] == "Basic realm=\"proxies\"")
         }
@@ -52,7 +56,9 @@ struct ProxyTests {
         // Port 1: nobody listens there.
         let (_, response) = try await session.data(from: try #require(URL(string: "http://origin.test:1/")))
         #expect(response.http?.status == .serviceUnavailable)
-        let error = await #expect(throws: LoadError.self) { try await session.data(from: try #require(URL(string: "https://origin.test:1/"))) }
+        let error = await #expect(throws: LoadError.self) {
+            try await session.data(from: try #require(URL(string: "https://origin.test:1/")))
+        }
         #expect(error?.reason == .proxyRefused && error?.proxyFailure?.head?.status == .serviceUnavailable)
     }
 
@@ -61,7 +67,9 @@ struct ProxyTests {
         try await Self.expectThrough(proxy, origin)
     }
 
-    @Test(.enabled(if: Servers.variable("DANTE") != nil, "dante-server is not installed: some systems lack it"), arguments: ["NGINX", "NGINX_TLS"])
+    @Test(
+        .enabled(if: Servers.variable("DANTE") != nil, "dante-server is not installed: some systems lack it"),
+        arguments: ["NGINX", "NGINX_TLS"])
     func dante(origin: String) async throws {
         try await Self.expectThrough("DANTE", origin)
     }
@@ -72,14 +80,18 @@ struct ProxyTests {
             let (data, _) = try await session.data(from: try Servers.url(origin, "/1m.bin"))
             #expect(data == Servers.numbers(125_000))
         }
-        let error = await #expect(throws: LoadError.self) { try await session.data(from: try #require(URL(string: "http://127.0.0.1:1/"))) }
+        let error = await #expect(throws: LoadError.self) {
+            try await session.data(from: try #require(URL(string: "http://127.0.0.1:1/")))
+        }
         #expect(error?.reason == .proxyRefused && error?.proxyFailure?.reply == 5)
     }
 
     @Test func socksWantsCredentials() async throws {
         for password in ["wrong", nil] as [String?] {
             let session = try Self.session("MICROSOCKS", user: password == nil ? nil : "u", password)
-            let error = await #expect(throws: LoadError.self) { try await session.data(from: try Servers.url("NGINX", "/1k.txt")) }
+            let error = await #expect(throws: LoadError.self) {
+                try await session.data(from: try Servers.url("NGINX", "/1k.txt"))
+            }
             #expect(error?.reason == .proxyAuthenticationRequired)
         }
     }
@@ -88,7 +100,8 @@ struct ProxyTests {
         var configuration = Servers.configuration
         let gate = try Proxy(Servers.text("MICROSOCKS", ""))
         configuration.proxies = .fixed([
-            try Proxy(Servers.text("MICROSOCKS_OPEN", "")), try Proxy(.socks5, host: "\(gate.host)", port: gate.port, user: "u", password: "pw"),
+            try Proxy(Servers.text("MICROSOCKS_OPEN", "")),
+            try Proxy(.socks5, host: "\(gate.host)", port: gate.port, user: "u", password: "pw"),
             try Proxy(Servers.text("SQUID_TLS", "")),
         ])
         let session = Session(configuration)

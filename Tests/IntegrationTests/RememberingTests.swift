@@ -8,9 +8,13 @@ import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(5)))
 struct RememberingTests {
-    private static let strace = ["/usr/bin/strace", "/bin/strace"].first { FileManager.default.isExecutableFile(atPath: $0) }
+    private static let strace = ["/usr/bin/strace", "/bin/strace"].first {
+        FileManager.default.isExecutableFile(atPath: $0)
+    }
 
-    @Test("checklist 3: an ephemeral session opens no file for writing, whatever it is told to remember", .enabled(if: strace != nil, "strace is not installed"))
+    @Test(
+        "checklist 3: an ephemeral session opens no file for writing, whatever it is told to remember",
+        .enabled(if: strace != nil, "strace is not installed"))
     func ephemeral() async throws {
         let strace = try #require(Self.strace)
         let folder = try TemporaryFolder()
@@ -21,11 +25,16 @@ struct RememberingTests {
                 }
                 return .ok(
                     request.headers[.cookie] ?? "none",
-                    headers: [.setCookie: "a=1; Max-Age=600", .cacheControl: "max-age=600", .strictTransportSecurity: "max-age=600"])
+                    headers: [
+                        .setCookie: "a=1; Max-Age=600", .cacheControl: "max-age=600",
+                        .strictTransportSecurity: "max-age=600",
+                    ])
             }
-            let log = folder.path + "/log", home = folder.path + "/home"
+            let log = folder.path + "/log"
+            let home = folder.path + "/home"
             let result = try await Running.command(
-                strace, ["-f", "-qq", "-e", "trace=%file", "-o", log, Running.urlloadPath, "-u", "u:p"]
+                strace,
+                ["-f", "-qq", "-e", "trace=%file", "-o", log, Running.urlloadPath, "-u", "u:p"]
                     + ["/1", "/2"].map { origin.url($0).absoluteString },
                 environment: ["HOME": home, "XDG_CACHE_HOME": home + "/cache", "XDG_STATE_HOME": home + "/state"])
             #expect(result.code == 0 && result.text == "nonea=1", "\(result.text)\(result.errors)")
@@ -35,8 +44,11 @@ struct RememberingTests {
                 guard !call.contains("\"/dev/"), !call.contains("\"/proc/") else { return false }
                 // The thread sanitizer's copy of constants, made and removed before the program begins.
                 if Servers.isSanitized, call.contains("/tsan.rodata.") { return false }
-                return ["O_WRONLY", "O_RDWR", "O_CREAT", "mkdir", "creat(", "rename", "unlink", "truncate", "symlink", "link("]
-                    .contains { call.contains($0) } && !call.contains("readlink")
+                return [
+                    "O_WRONLY", "O_RDWR", "O_CREAT", "mkdir", "creat(", "rename", "unlink", "truncate", "symlink",
+                    "link(",
+                ]
+                .contains { call.contains($0) } && !call.contains("readlink")
             }
             #expect(writes.isEmpty, "\(writes.joined(separator: "\n"))")
         }
@@ -49,7 +61,8 @@ struct RememberingTests {
         try await withTestOrigin { origin in
             origin.route("/") { .ok($0.headers[.cookie] ?? "none", headers: [.setCookie: "a=1; Max-Age=600"]) }
             let words = ["--cookies", folder.path + "/jar", origin.url("/").absoluteString]
-            let first = try await Running.urlload(words), second = try await Running.urlload(words)
+            let first = try await Running.urlload(words)
+            let second = try await Running.urlload(words)
             #expect(first.text == "none" && second.text == "a=1", "\(first.errors)\(second.errors)")
             let mode = try FileManager.default.attributesOfItem(atPath: folder.path + "/jar")[.posixPermissions] as? Int
             #expect(mode == 0o600)
@@ -66,19 +79,28 @@ struct RememberingTests {
                     : .ok("page", headers: [.etag: "\"1\"", .cacheControl: "max-age=600"])
             }
             func run(_ policy: String, _ url: URL) async throws -> String {
-                let result = try await Running.urlload(["-v", "--cache", folder.path + "/c", "--policy", policy, url.absoluteString])
-                let plan = result.errors.split(separator: "\n").first { $0.contains("cache: ") }.map(String.init) ?? result.errors
+                let result = try await Running.urlload([
+                    "-v", "--cache", folder.path + "/c", "--policy", policy, url.absoluteString,
+                ])
+                let plan =
+                    result.errors.split(separator: "\n").first { $0.contains("cache: ") }.map(String.init)
+                    ?? result.errors
                 return "\(result.code) \(result.text) \(plan.split(separator: " ").dropFirst(2).first ?? "-")"
             }
             let url = origin.url("/")
             let answers = try await [
-                run("protocol", url), run("protocol", url), run("revalidate", url), run("stored", url), run("stored-only", url),
+                run("protocol", url), run("protocol", url), run("revalidate", url), run("stored", url),
+                run("stored-only", url),
                 run("reload", url), run("reload-all", url), run("stored-only", origin.url("/other")),
             ]
-            #expect(answers.dropLast() == [
-                "0 page network", "0 page stored", "0 page validate", "0 page stored", "0 page stored", "0 page network", "0 page network",
-            ])
-            #expect(answers.last?.hasPrefix("0") == false && answers.last?.hasSuffix("refused") == true, "\(answers.last ?? "")")
+            #expect(
+                answers.dropLast() == [
+                    "0 page network", "0 page stored", "0 page validate", "0 page stored", "0 page stored",
+                    "0 page network", "0 page network",
+                ])
+            #expect(
+                answers.last?.hasPrefix("0") == false && answers.last?.hasSuffix("refused") == true,
+                "\(answers.last ?? "")")
             #expect(origin.counts.requests == 4)
         }
     }
@@ -102,14 +124,16 @@ struct RememberingTests {
         let folder = try TemporaryFolder()
         let unshare = geteuid() == 0 ? ["-m"] : ["-r", "-m"]
         func inside(_ script: String) async throws -> Running.Result {
-            let words = ["unshare"] + unshare + ["sh", "-c", #"mount -t tmpfs -o size=2m none "$1" || exit 99; "# + script]
+            let words =
+                ["unshare"] + unshare + ["sh", "-c", #"mount -t tmpfs -o size=2m none "$1" || exit 99; "# + script]
             return try await Running.command("/usr/bin/env", words + [Running.urlloadPath, folder.path])
         }
         guard try await inside("exit 0").code == 0 else {
             print("no file system can be mounted here: the full disk is not tested")
             return
         }
-        let result = try await inside("""
+        let result = try await inside(
+            """
             "$0" cache exercise --cache "$1/c" --count 300 >/dev/null; echo exercised $?
             "$0" cache ls --cache "$1/c" >"$1/list"; echo listed $?
             "$0" cache rm --all --cache "$1/c"; echo removed $?

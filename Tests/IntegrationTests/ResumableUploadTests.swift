@@ -12,9 +12,11 @@ struct ResumableUploadTests {
 
     private static let content = Data((0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
 
-    @Test("killed at any point, the next run sends what the server lacks, and not a byte more", arguments: [
-        [1], [100_000], [1_000_000, 1_000_001, 5_000_000, Int64(size) - 1],
-    ] as [[Int64]])
+    @Test(
+        "killed at any point, the next run sends what the server lacks, and not a byte more",
+        arguments: [
+            [1], [100_000], [1_000_000, 1_000_001, 5_000_000, Int64(size) - 1],
+        ] as [[Int64]])
     func killed(at places: [Int64]) async throws {
         let folder = try TemporaryFolder()
         try Self.content.write(to: URL(filePath: folder.path + "/film"))
@@ -62,7 +64,9 @@ struct ResumableUploadTests {
             server.inject(.init(.received(3_000_000), .reset))
             let lost = try await Running.urlload(arguments, in: folder)
             #expect(lost.code == 0 && lost.text == "\(Self.size) bytes", "\(lost.errors)")
-            #expect(lost.errors.contains("* upload interrupted: ") && lost.errors.contains("* upload goes on from byte 3000000"))
+            #expect(
+                lost.errors.contains("* upload interrupted: ")
+                    && lost.errors.contains("* upload goes on from byte 3000000"))
 
             server.inject(.init(.received(1), .stall))
             let process = try Running(Running.urlloadPath, arguments, in: folder)
@@ -87,7 +91,9 @@ struct ResumableUploadTests {
         let folder = try TemporaryFolder()
         try Data("hello".utf8).write(to: URL(filePath: folder.path + "/a"))
         try await withTestOrigin { origin in
-            origin.route("/") { .ok("\($0.method) \(String(decoding: $0.body, as: UTF8.self)) \($0.headers[.contentType] ?? "-")") }
+            origin.route("/") {
+                .ok("\($0.method) \(String(decoding: $0.body, as: UTF8.self)) \($0.headers[.contentType] ?? "-")")
+            }
             let url = origin.url().absoluteString
             for (arguments, input, text) in [
                 (["-T", "a"], nil, "PUT hello application/octet-stream"),

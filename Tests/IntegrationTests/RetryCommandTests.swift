@@ -7,10 +7,13 @@ import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
 struct RetryCommandTests {
-    @Test("it tries again, tells so, and delivers the last response", arguments: [
-        (["--retry", "2"], 3, "3", 0), (["--retry", "1"], 2, "2", 0), (["--retry", "1", "-f"], 2, "", 22), ([], 1, "1", 0),
-        (["-s", "--retry", "2"], 3, "3", 0), (["--retry", "2", "-d", "x"], 3, "3", 0),
-    ] as [([String], Int, String, Int32)])
+    @Test(
+        "it tries again, tells so, and delivers the last response",
+        arguments: [
+            (["--retry", "2"], 3, "3", 0), (["--retry", "1"], 2, "2", 0), (["--retry", "1", "-f"], 2, "", 22),
+            ([], 1, "1", 0),
+            (["-s", "--retry", "2"], 3, "3", 0), (["--retry", "2", "-d", "x"], 3, "3", 0),
+        ] as [([String], Int, String, Int32)])
     func statuses(_ options: [String], _ count: Int, _ output: String, _ code: Int32) async throws {
         try await withTestOrigin { origin in
             origin.route("/") { [weak origin] _ in
@@ -25,7 +28,8 @@ struct RetryCommandTests {
         }
     }
 
-    @Test("a refusal only if told so", arguments: [(["--retry", "2"], 0), (["--retry", "2", "--retry-connrefused"], 2)])
+    @Test(
+        "a refusal only if told so", arguments: [(["--retry", "2"], 0), (["--retry", "2", "--retry-connrefused"], 2)])
     func refusal(_ options: [String], _ count: Int) async throws {
         let result = try await Running.urlload(options + ["--retry-delay", "0.001", "http://127.0.0.1:1/"])
         #expect(result.code == 7)

@@ -17,18 +17,21 @@ final class Running: Sendable {
 
     /// Beside the test bundle.
     static let urlloadPath: String = {
-        let here = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
+        let here =
+            (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
         return URL(fileURLWithPath: here).deletingLastPathComponent().appendingPathComponent("urlload").path
     }()
 
     static func urlload(
-        _ arguments: [String], input: String? = nil, in folder: TemporaryFolder? = nil, environment: [String: String] = [:]
+        _ arguments: [String], input: String? = nil, in folder: TemporaryFolder? = nil,
+        environment: [String: String] = [:]
     ) async throws -> Result {
         try await command(urlloadPath, arguments, input: input, in: folder, environment: environment)
     }
 
     static func command(
-        _ path: String, _ arguments: [String], input: String? = nil, in folder: TemporaryFolder? = nil, environment: [String: String] = [:]
+        _ path: String, _ arguments: [String], input: String? = nil, in folder: TemporaryFolder? = nil,
+        environment: [String: String] = [:]
     ) async throws -> Result {
         try await Running(path, arguments, input: input, in: folder, environment: environment).wait()
     }
@@ -40,7 +43,8 @@ final class Running: Sendable {
 
     /// - Parameter environment: besides that of the tests.
     init(
-        _ path: String, _ arguments: [String], input: String? = nil, in folder: TemporaryFolder? = nil, sampling: Bool = false,
+        _ path: String, _ arguments: [String], input: String? = nil, in folder: TemporaryFolder? = nil,
+        sampling: Bool = false,
         environment: [String: String] = [:]
     ) throws {
         written = try TemporaryFolder()

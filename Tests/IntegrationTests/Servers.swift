@@ -7,7 +7,8 @@ import URLLoading
 
 enum Servers {
     static let areHere = variable("NGINX") != nil
-    static let areMissing: Comment = "No servers: script/test starts them, or source script/servers and call start_servers"
+    static let areMissing: Comment =
+        "No servers: script/test starts them, or source script/servers and call start_servers"
     /// `script/test --long`.
     static let isLong = getenv("URLLOADING_LONG") != nil
 

@@ -48,7 +48,8 @@ struct TLSTests {
     @Test func plainTextIsNoTLS() async throws {
         try await withSession(Servers.configuration) { session in
             let url = try Servers.url("NGINX", "/1k.txt")
-            let error = try await failure(session, Request(url: try #require(URL(string: "https://127.0.0.1:\(url.port ?? 0)/"))))
+            let error = try await failure(
+                session, Request(url: try #require(URL(string: "https://127.0.0.1:\(url.port ?? 0)/"))))
             #expect(error.reason == .notTLS)
         }
     }

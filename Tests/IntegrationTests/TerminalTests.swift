@@ -22,7 +22,9 @@ struct TerminalTests {
             origin.route("/") { request in
                 let right = "Basic " + Data("ada:päss".utf8).base64EncodedString()
                 guard request.headers[.authorization] == right else {
-                    return .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"r\""], body: .bytes(Array("refused".utf8)))
+                    return .status(
+                        .unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"r\""],
+                        body: .bytes(Array("refused".utf8)))
                 }
                 return .ok("welcome")
             }
@@ -35,14 +37,16 @@ struct TerminalTests {
         try await withDoor { target in
             let (shown, state, code) = try await type(keys, "-s", "-u", "ada", target)
             #expect(shown.contains("welcome") && shown.contains("ada"), "\(shown)")
-            #expect(!shown.contains("\\xe4") && !shown.contains("nonsense") && state == "echoes" && code == "0", "\(shown)")
+            #expect(
+                !shown.contains("\\xe4") && !shown.contains("nonsense") && state == "echoes" && code == "0", "\(shown)")
         }
     }
 
     @Test func `interrupted: the terminal is as it was`() async throws {
         try await withDoor { target in
             let (shown, state, code) = try await type("p\\x03", "-s", "-u", "ada", target)
-            #expect(state == "echoes" && (code == "-2" || code == "130") && !shown.contains("refused"), "\(shown) \(code)")
+            #expect(
+                state == "echoes" && (code == "-2" || code == "130") && !shown.contains("refused"), "\(shown) \(code)")
         }
     }
 

@@ -6,12 +6,17 @@ import Testing
 @Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(4)))
 struct TicketTests {
     /// A copy: tickets for services are added to it.
-    private func load(_ tickets: String, _ words: [String], service: String = "localhost") async throws -> Running.Result {
+    private func load(_ tickets: String, _ words: [String], service: String = "localhost") async throws
+        -> Running.Result
+    {
         let folder = try TemporaryFolder()
         let caches = try Servers.text("TICKETS", "/")
-        if tickets != "none" { try FileManager.default.copyItem(atPath: caches + tickets, toPath: folder.path + "/cache") }
+        if tickets != "none" {
+            try FileManager.default.copyItem(atPath: caches + tickets, toPath: folder.path + "/cache")
+        }
         let environment = ["KRB5_CONFIG": try Servers.text("KRB5", ""), "KRB5CCNAME": "FILE:" + folder.path + "/cache"]
-        let result = try await Running.urlload(["-s", "--cacert", try Servers.text("CA", "")] + words, environment: environment)
+        let result = try await Running.urlload(
+            ["-s", "--cacert", try Servers.text("CA", "")] + words, environment: environment)
         withExtendedLifetime(folder) {}
         return result
     }
@@ -20,12 +25,16 @@ struct TicketTests {
         try Servers.text(server, path).replacing("127.0.0.1", with: "localhost")
     }
 
-    @Test(arguments: ["APACHE", "APACHE_TLS", "APACHE_H2"]) func `checklist 70: a ticket is used, and nobody asked`(_ server: String) async throws {
+    @Test(arguments: ["APACHE", "APACHE_TLS", "APACHE_H2"]) func `checklist 70: a ticket is used, and nobody asked`(
+        _ server: String
+    ) async throws {
         let target = try Self.named(server, "/ticket/1k.txt")
         for words in [["--negotiate"], []] {
             // Twice: what was accepted is said unasked, with a token of its own.
             let result = try await load("alice", words + ["-i", target, target])
-            #expect(result.code == 0 && result.text.components(separatedBy: "alice@TEST.LOCAL").count == 3, "\(result.text.prefix(400)) \(result.errors)")
+            #expect(
+                result.code == 0 && result.text.components(separatedBy: "alice@TEST.LOCAL").count == 3,
+                "\(result.text.prefix(400)) \(result.errors)")
             #expect(!result.text.contains(" 401"))
         }
     }
@@ -35,11 +44,15 @@ struct TicketTests {
         #expect(result.text.contains("alice@TEST.LOCAL"), "\(result.text.prefix(400)) \(result.errors)")
     }
 
-    @Test(arguments: ["expired", "none"]) func `no ticket, or one that has expired: the refusal is the response`(_ tickets: String) async throws {
+    @Test(arguments: ["expired", "none"]) func `no ticket, or one that has expired: the refusal is the response`(
+        _ tickets: String
+    ) async throws {
         // One of a second.
         try await Task.sleep(for: .milliseconds(1100))
         let refused = try await load(tickets, ["-i", try Self.named("APACHE", "/ticket/1k.txt")])
-        #expect(refused.code == 0 && refused.text.hasPrefix("HTTP/1.1 401"), "\(refused.text.prefix(200)) \(refused.errors)")
+        #expect(
+            refused.code == 0 && refused.text.hasPrefix("HTTP/1.1 401"), "\(refused.text.prefix(200)) \(refused.errors)"
+        )
         // And the next way, where there is one.
         let next = try await load(tickets, ["-i", "-u", "u:pw", try Self.named("APACHE", "/ticket-or-basic/1k.txt")])
         #expect(next.text.contains("HTTP/1.1 200"), "\(next.text.prefix(200)) \(next.errors)")
@@ -61,8 +74,12 @@ struct TicketTests {
         let folder = try TemporaryFolder()
         try FileManager.default.copyItem(atPath: try Servers.text("TICKETS", "/alice"), toPath: folder.path + "/cache")
         let trace = folder.path + "/trace"
-        let environment = ["KRB5_CONFIG": try Servers.text("KRB5", ""), "KRB5CCNAME": "FILE:" + folder.path + "/cache", "KRB5_TRACE": trace]
-        let result = try await Running.urlload(["-s", "-i", try Self.named("APACHE", "/ticket/1k.txt")], environment: environment)
+        let environment = [
+            "KRB5_CONFIG": try Servers.text("KRB5", ""), "KRB5CCNAME": "FILE:" + folder.path + "/cache",
+            "KRB5_TRACE": trace,
+        ]
+        let result = try await Running.urlload(
+            ["-s", "-i", try Self.named("APACHE", "/ticket/1k.txt")], environment: environment)
         #expect(result.text.contains("alice@TEST.LOCAL"))
         let said = try String(contentsOfFile: trace, encoding: .utf8)
         // Who delegates asks the KDC for a ticket to forward.
@@ -74,7 +91,9 @@ struct TicketTests {
     @Test func `checklist 66: without a ticket a password gets one, and is said to the KDC alone`() async throws {
         let target = try Self.named("APACHE", "/ticket/1k.txt")
         let right = try await load("none", ["-v", "-i", "--negotiate", "-u", "alice@TEST.LOCAL:pw", target, target])
-        #expect(right.text.components(separatedBy: "alice@TEST.LOCAL").count == 3, "\(right.text.prefix(300)) \(right.errors)")
+        #expect(
+            right.text.components(separatedBy: "alice@TEST.LOCAL").count == 3,
+            "\(right.text.prefix(300)) \(right.errors)")
         #expect(!right.errors.contains("Basic "))
         for user in ["alice@TEST.LOCAL:no", "nobody@TEST.LOCAL:pw", "alice@NO.REALM:pw", "alice:pw", ":"] {
             let wrong = try await load("none", ["-i", "--negotiate", "-u", user, target])
@@ -93,18 +112,24 @@ struct TicketTests {
         #expect(late.text == "alice@TEST.LOCAL bound\n", "\(late.errors)")
     }
 
-    @Test(arguments: ["SQUID_TICKETS", "TICKETS_TLS"]) func `checklist 88: a proxy that takes tickets, for requests and for tunnels`(_ proxy: String) async throws {
+    @Test(arguments: ["SQUID_TICKETS", "TICKETS_TLS"])
+    func `checklist 88: a proxy that takes tickets, for requests and for tunnels`(_ proxy: String) async throws {
         let way = ["-i", "-x", try Servers.text(proxy, "")]
         for origin in ["NGINX", "NGINX_TLS"] {
             let target = try ProxyTests.renamed(origin, "/1k.txt").absoluteString
             let result = try await load("alice", way + [target, target])
-            #expect(result.code == 0 && result.text.components(separatedBy: "0000128\n").count == 3, "\(origin) \(result.text.prefix(300)) \(result.errors)")
+            #expect(
+                result.code == 0 && result.text.components(separatedBy: "0000128\n").count == 3,
+                "\(origin) \(result.text.prefix(300)) \(result.errors)")
             // Over TLS it is bound to the proxy's certificate.
             if proxy == "TICKETS_TLS", origin == "NGINX" { #expect(result.text.contains("alice@TEST.LOCAL bound")) }
             let refused = try await load("none", way + [target])
-            #expect(refused.text.isEmpty ? refused.code == 56 : refused.text.hasPrefix("HTTP/1.1 407"), "\(refused.text.prefix(100)) \(refused.errors)")
+            #expect(
+                refused.text.isEmpty ? refused.code == 56 : refused.text.hasPrefix("HTTP/1.1 407"),
+                "\(refused.text.prefix(100)) \(refused.errors)")
         }
-        let sent = try await load("alice", way + ["-d", "text", try ProxyTests.renamed("NGINX", "/up/echo").absoluteString])
+        let sent = try await load(
+            "alice", way + ["-d", "text", try ProxyTests.renamed("NGINX", "/up/echo").absoluteString])
         #expect(sent.text.contains("200"), "\(sent.text.prefix(300)) \(sent.errors)")
     }
 
@@ -113,7 +138,9 @@ struct TicketTests {
         let silent = try SilentServer()
         let folder = try TemporaryFolder()
         let text = try String(contentsOfFile: try Servers.text("KRB5", ""), encoding: .utf8)
-        let words = text.split(separator: "\n").map { $0.contains("kdc = ") ? "kdc = 127.0.0.1:\(silent.port)" : String($0) }
+        let words = text.split(separator: "\n").map {
+            $0.contains("kdc = ") ? "kdc = 127.0.0.1:\(silent.port)" : String($0)
+        }
         try words.joined(separator: "\n").write(toFile: folder.path + "/krb5.conf", atomically: true, encoding: .utf8)
         try FileManager.default.copyItem(atPath: try Servers.text("TICKETS", "/alice"), toPath: folder.path + "/cache")
         let environment = ["KRB5_CONFIG": folder.path + "/krb5.conf", "KRB5CCNAME": "FILE:" + folder.path + "/cache"]

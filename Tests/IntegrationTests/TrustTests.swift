@@ -25,7 +25,9 @@ struct TrustTests {
         }
     }
 
-    @Test("who does not say is told so: by a status, or by an alert", arguments: [Configuration.TLS.Version.tls12, .tls13])
+    @Test(
+        "who does not say is told so: by a status, or by an alert",
+        arguments: [Configuration.TLS.Version.tls12, .tls13])
     func strangers(_ version: Configuration.TLS.Version) async throws {
         var configuration = Servers.configuration
         configuration.tls.maximumVersion = version
@@ -76,7 +78,8 @@ struct TrustTests {
 
     @Test("asked for after the handshake, a decision says who we are")
     func laterDecided() async throws {
-        let identity = try await identity(packed: false), asked = Lock(0)
+        let identity = try await identity(packed: false)
+        let asked = Lock(0)
         let url = try Servers.url("APACHE_TLS", "/client/1k.txt")
         for gives in [true, false] {
             var decisions = Decisions()
@@ -125,7 +128,8 @@ struct TrustTests {
         let bad = try await Running.urlload(["tls", "--cacert", pki + "/other-ca.pem", host])
         #expect(bad.code == 60 && bad.text.contains("✗ certificateUntrusted"))
         let client = try await Running.urlload([
-            "-s", "--cacert", pki + "/ca.pem", "--cert", pki + "/client.pem", "--key", pki + "/client.key", "--pass", "sesame",
+            "-s", "--cacert", pki + "/ca.pem", "--cert", pki + "/client.pem", "--key", pki + "/client.key", "--pass",
+            "sesame",
             try Servers.text("NGINX_CLIENTS", "/"),
         ])
         #expect(client.text == "CN=ada")

@@ -16,7 +16,8 @@ struct WebSocketCommandTests {
 
     @Test func `lines in, messages out`() async throws {
         try await withEcho { origin, target in
-            let result = try await Running.urlload(["ws", "--wait=1", "-H", "X: y", target], input: "one\n\nthrée\nfour")
+            let result = try await Running.urlload(
+                ["ws", "--wait=1", "-H", "X: y", target], input: "one\n\nthrée\nfour")
             #expect(result.code == 0 && result.text == "one\n\nthrée\nfour\n", "\(result.text) \(result.errors)")
             #expect(origin.requests.first?.headers["X"] == "y")
         }
@@ -67,26 +68,32 @@ struct WebSocketCommandTests {
         try await withEcho { _, target in
             let text = String(repeating: "0123456789", count: 300_000)
             let result = try await Running.urlload(["ws", "--binary", "--wait=3", target], input: text)
-            #expect(result.code == 0 && result.output.count == text.utf8.count && result.text == text, "\(result.output.count) \(result.errors)")
+            #expect(
+                result.code == 0 && result.output.count == text.utf8.count && result.text == text,
+                "\(result.output.count) \(result.errors)")
         }
     }
 
     @Test func `exit codes say how it ended`() async throws {
         try await withTestOrigin { origin in
             origin.route("/refused") { _ in .status(.forbidden) }
-            origin.webSocket("/bad") { socket in try await socket.close(WebSocketClose(.internalError, reason: "sorry")) }
+            origin.webSocket("/bad") { socket in try await socket.close(WebSocketClose(.internalError, reason: "sorry"))
+            }
             origin.webSocket("/gone") { socket in socket.reset() }
             func run(_ path: String) async throws -> (Int32, String) {
                 let result = try await Running.urlload(["ws", "--wait", origin.url(path).absoluteString])
                 return (result.code, result.errors)
             }
-            let refused = try await run("/refused"), bad = try await run("/bad"), gone = try await run("/gone")
+            let refused = try await run("/refused")
+            let bad = try await run("/bad")
+            let gone = try await run("/gone")
             #expect(refused.0 == 22 && refused.1.contains("403"), "\(refused)")
             #expect(bad.0 == 56 && bad.1.contains("sorry"), "\(bad)")
             #expect(gone.0 == 56, "\(gone)")
             let silent = try await Running.urlload(["ws", "-s", "-k", origin.url("/refused").absoluteString])
             #expect(silent.code == 22 && silent.errors == "", "\(silent.errors)")
-            let none = try await Running.urlload(["ws"]), wrong = try await Running.urlload(["ws", "ftp://a.example/"])
+            let none = try await Running.urlload(["ws"])
+            let wrong = try await Running.urlload(["ws", "ftp://a.example/"])
             #expect(none.code == 2 && wrong.code == 2 && none.errors.contains("--help"))
             let help = try await Running.urlload(["ws", "--help"])
             #expect(help.code == 0 && help.text.contains("--wait"))
@@ -115,11 +122,14 @@ struct WebSocketCommandTests {
             let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
                 .appendingPathComponent("Servers/terminal.py").path
             let result = try await Running.command(
-                "/usr/bin/python3", ["-I", script, "--at-once", "typed\\n\\x04", Running.urlloadPath, "ws", "--wait=1", target])
+                "/usr/bin/python3",
+                ["-I", script, "--at-once", "typed\\n\\x04", Running.urlloadPath, "ws", "--wait=1", target])
             let lines = result.text.split(separator: "\n").map(String.init)
             try #require(lines.count == 3, "\(result.text) \(result.errors)")
             // As it was typed, and as it came back.
-            #expect(lines[0].components(separatedBy: "typed").count == 3 && lines[1] == "echoes" && lines[2] == "0", "\(lines)")
+            #expect(
+                lines[0].components(separatedBy: "typed").count == 3 && lines[1] == "echoes" && lines[2] == "0",
+                "\(lines)")
         }
     }
 }

@@ -11,8 +11,10 @@ struct WebSocketTests {
     private static let servers = ["WEBSOCKETS", "WSPROTO", "HYPERCORN", "HYPERCORN_H2C"]
 
     private static let samples: [WebSocketMessage] = [
-        .text(""), .data(Data()), .text("grüße, 世界, 👋"), .data(Data(repeating: 7, count: 125)), .data(Data(repeating: 7, count: 126)),
-        .text(String(repeating: "x", count: 65_536)), .data(Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })),
+        .text(""), .data(Data()), .text("grüße, 世界, 👋"), .data(Data(repeating: 7, count: 125)),
+        .data(Data(repeating: 7, count: 126)),
+        .text(String(repeating: "x", count: 65_536)),
+        .data(Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })),
     ]
 
     private static func options(_ isCompressed: Bool) -> WebSocketOptions {
@@ -42,7 +44,8 @@ struct WebSocketTests {
 
     @Test func `what websockets says by itself`() async throws {
         try await withSession(Servers.configuration) { session in
-            let chat = session.webSocketTask(Request(url: try Servers.url("WEBSOCKETS", "/")), protocols: ["chat.v3", "chat.v2"])
+            let chat = session.webSocketTask(
+                Request(url: try Servers.url("WEBSOCKETS", "/")), protocols: ["chat.v3", "chat.v2"])
             chat.resume()
             let opening = try await chat.opened
             #expect(opening.subprotocol == "chat.v2")
@@ -62,7 +65,9 @@ struct WebSocketTests {
             let left = session.webSocketTask(try Servers.url("WEBSOCKETS", "/leave"))
             left.resume()
             do { _ = try await left.receive() } catch let error as LoadError {
-                #expect(error.reason == .webSocketClosed && error.webSocketClose?.reason == "as said" && error.webSocketClose?.code.rawValue == 4000)
+                #expect(
+                    error.reason == .webSocketClosed && error.webSocketClose?.reason == "as said"
+                        && error.webSocketClose?.code.rawValue == 4000)
             }
         }
     }
@@ -120,7 +125,8 @@ struct WebSocketTests {
             let refused = session.webSocketTask(try Servers.url("HYPERCORN_H2C", "/closed"))
             refused.resume()
             do { _ = try await refused.opened } catch let error as LoadError {
-                #expect(error.reason == .webSocketRefused && error.webSocketRefusal?.http?.status == .forbidden, "\(error)")
+                #expect(
+                    error.reason == .webSocketRefused && error.webSocketRefusal?.http?.status == .forbidden, "\(error)")
             }
             let left = session.webSocketTask(try Servers.url("HYPERCORN_H2C", "/"))
             left.resume()

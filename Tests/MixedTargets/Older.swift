@@ -8,7 +8,10 @@ public enum Older {
     public static func login(_ url: URL) throws -> (url: URL, fields: [String: String]) {
         let (_, response) = try load(URLRequest(url: url))
         let cookie = (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Set-Cookie") ?? ""
-        return (url.deletingLastPathComponent().appendingPathComponent("cookies"), ["Cookie": String(cookie.prefix { $0 != ";" })])
+        return (
+            url.deletingLastPathComponent().appendingPathComponent("cookies"),
+            ["Cookie": String(cookie.prefix { $0 != ";" })]
+        )
     }
 
     public static func load(_ url: URL, _ fields: [String: String]) throws -> Data {
@@ -24,7 +27,11 @@ public enum Older {
         configuration.httpShouldSetCookies = false
         let session = URLSession(configuration: configuration)
         session.dataTask(with: request) { data, response, error in
-            if let data, let response { result = .success((data, response)) } else { result = .failure(error ?? URLError(.unknown)) }
+            if let data, let response {
+                result = .success((data, response))
+            } else {
+                result = .failure(error ?? URLError(.unknown))
+            }
             done.signal()
         }.resume()
         done.wait()

@@ -14,7 +14,8 @@ func check(_ what: String, _ holds: Bool) {
 
 do {
     let (next, fields) = try Older.login(origin.appendingPathComponent("set-cookie"))
-    let byNewer = try Newer.load(next, fields), byOlder = try Older.load(next, fields)
+    let byNewer = try Newer.load(next, fields)
+    let byOlder = try Older.load(next, fields)
     check("the newer goes on where the older began", byNewer == Data("taste=sweet".utf8))
     check("both get the same", byNewer == byOlder)
 } catch { check("\(error)", false) }
@@ -23,8 +24,9 @@ for load in [Older.load, Newer.load] {
     do {
         _ = try load(URL(string: "http://127.0.0.1:1/")!, [:])
         check("nobody is there", false)
-    } catch let error as URLError { check("an error is Foundation's, whoever found it", error.code == .cannotConnectToHost) }
-    catch { check("\(error)", false) }
+    } catch let error as URLError {
+        check("an error is Foundation's, whoever found it", error.code == .cannotConnectToHost)
+    } catch { check("\(error)", false) }
 }
 check("the newer's classes are the layer's", Newer.request.hasPrefix("URLLoadingCompatibility."))
 exit(failures == 0 ? 0 : 1)

@@ -27,7 +27,8 @@ struct ClassicGuideTests {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok("hello") }
             let url = origin.url()
-            let results = Box<(Data, (any Error)?)>(), done = Counter()
+            let results = Box<(Data, (any Error)?)>()
+            let done = Counter()
             let download = Download {
                 results.add(($0, $1))
                 done.add()
@@ -45,7 +46,8 @@ struct ClassicGuideTests {
         try await withTestOrigin { origin in
             origin.route("/") { .ok("\($0.method) \($0.bodyCount)") }
             let url = origin.url()
-            let shown = Box<Data>(), done = Counter()
+            let shown = Box<Data>()
+            let done = Counter()
             let task = URLSession.shared.dataTask(with: url) { data, response, error in
                 defer { done.add() }
                 guard let data, (response as? HTTPURLResponse)?.statusCode == 200 else { return }
@@ -66,7 +68,9 @@ struct ClassicGuideTests {
             let posted = await session.result(request)
             #expect(posted.data == Data("POST 2".utf8))
 
-            let error: (any Error)? = await session.result(URLRequest(url: try #require(URL(string: "gopher://a.example/")))).error
+            let error: (any Error)? = await session.result(
+                URLRequest(url: try #require(URL(string: "gopher://a.example/")))
+            ).error
             let beneath = (error as? URLError)?.userInfo[NSUnderlyingErrorKey] as? LoadError
             #expect(beneath?.reason == .unsupportedScheme)
             session.invalidateAndCancel()
@@ -81,7 +85,9 @@ struct ClassicGuideTests {
         ) async -> URLSession.ResponseDisposition {
             await policy.allows(response) ? .allow : .cancel
         }
-        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { done.add() }
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+            done.add()
+        }
     }
 
     actor Policy {
@@ -120,7 +126,9 @@ struct ClassicGuideTests {
         func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask) async -> InputStream? {
             InputStream(data: film)
         }
-        func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask, from offset: Int64) async -> InputStream? {
+        func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask, from offset: Int64) async
+            -> InputStream?
+        {
             InputStream(data: film.dropFirst(Int(offset)))
         }
     }
@@ -147,7 +155,8 @@ struct ClassicGuideTests {
             }
             #expect(server.uploads.first.map { Data($0.content) == content && $0.isComplete } == true)
 
-            let reel = Reel(content), streaming = URLSession(configuration: .ephemeral, delegate: reel, delegateQueue: nil)
+            let reel = Reel(content)
+            let streaming = URLSession(configuration: .ephemeral, delegate: reel, delegateQueue: nil)
             server.inject(.init(.received(70_000), .reset))
             let task = streaming.uploadTask(withStreamedRequest: request)
             task.resume()
@@ -175,7 +184,9 @@ struct ClassicGuideTests {
             #expect(heard == "hello")
             session.finishTasksAndInvalidate()
 
-            let url = origin.url(), reader = ConnectionRows.Reader(), queue = OperationQueue()
+            let url = origin.url()
+            let reader = ConnectionRows.Reader()
+            let queue = OperationQueue()
             let connection = NSURLConnection(request: URLRequest(url: url), delegate: reader, startImmediately: false)
             connection?.setDelegateQueue(queue)
             connection?.start()
@@ -187,7 +198,8 @@ struct ClassicGuideTests {
     @Test("guide: a stream becomes secure")
     func streams() async throws {
         let identity = try TestCertificateAuthority(commonName: "Nobody's").issue(.init(names: ["127.0.0.1"]))
-        let context = try TLSServerContext(.init(certificateChain: identity.certificatePEM, privateKey: identity.keyPEM))
+        let context = try TLSServerContext(
+            .init(certificateChain: identity.certificatePEM, privateKey: identity.keyPEM))
         let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
         let (host, port) = ("127.0.0.1", Int(listener.address.port))
         let delegate = Listener()
@@ -227,7 +239,9 @@ extension ClassicGuideTests {
                 response: proposedResponse.response, data: proposedResponse.data, userInfo: ["seen": "today"],
                 storagePolicy: .allowedInMemoryOnly)
         }
-        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { done.add() }
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+            done.add()
+        }
     }
 
     @Test("guide: what is kept, and how a delegate says so")
@@ -246,7 +260,8 @@ extension ClassicGuideTests {
             #expect(kept == Data("hello".utf8))
             session.invalidateAndCancel()
 
-            let other = URLSessionConfiguration.ephemeral, choosy = Choosy()
+            let other = URLSessionConfiguration.ephemeral
+            let choosy = Choosy()
             let asking = URLSession(configuration: other, delegate: choosy, delegateQueue: nil)
             asking.dataTask(with: url).resume()
             await choosy.done.reaches(1)
@@ -261,7 +276,8 @@ extension ClassicGuideTests {
         override class func canonicalRequest(for request: URLRequest) -> URLRequest { request }
         override func startLoading() {
             guard let url = request.url,
-                let response = HTTPURLResponse(url: url, statusCode: 200, httpVersion: nil, headerFields: ["Content-Type": "text/plain"])
+                let response = HTTPURLResponse(
+                    url: url, statusCode: 200, httpVersion: nil, headerFields: ["Content-Type": "text/plain"])
             else { return }
             client?.urlProtocol(self, didReceive: response, cacheStoragePolicy: .notAllowed)
             client?.urlProtocol(self, didLoad: Data("hello".utf8))

@@ -1,8 +1,9 @@
 import Foundation
 import Testing
 import URLLoading
-@testable import URLLoadingCompatibility
 import URLLoadingTesting
+
+@testable import URLLoadingCompatibility
 
 /// Values as programs know them that were written for Apple's classes or for FoundationNetworking.
 @Suite(.timeLimit(.minutes(2)))
@@ -16,7 +17,8 @@ struct LegacyValueTests {
         let request = URLRequest(url: relative)
         #expect(request.url?.baseURL == nil && request.url?.relativeString == "http://a.example/dir/page?x=1")
         #expect(request == URLRequest(url: try url("http://a.example/dir/page?x=1")))
-        #expect(NSURLRequest(url: relative).url?.baseURL == nil && NSMutableURLRequest(url: relative).url?.baseURL == nil)
+        #expect(
+            NSURLRequest(url: relative).url?.baseURL == nil && NSMutableURLRequest(url: relative).url?.baseURL == nil)
     }
 
     @Test("a field that is set again keeps the spelling of its name; names of HTTP have the usual one")
@@ -49,7 +51,8 @@ struct LegacyValueTests {
             let session = URLSession(configuration: .ephemeral)
             var post = URLRequest(url: origin.url())
             post.httpMethod = "POST"
-            let body = Data(count: count), expected = count == 0 ? "- 0" : "application/x-www-form-urlencoded 1"
+            let body = Data(count: count)
+            let expected = count == 0 ? "- 0" : "application/x-www-form-urlencoded 1"
             let (uploaded, _) = try await session.upload(for: post, from: body)
             post.httpBody = body
             let (posted, _) = try await session.data(for: post)
@@ -60,14 +63,19 @@ struct LegacyValueTests {
 
     // MARK: Media types
 
-    @Test("a parameter that is none leaves type and charset as they are", arguments: [
-        ("text/html; charset", "text/html", nil), ("text/html;charset=utf-8;foo", "text/html", "utf-8"),
-        ("text/html; =x; charset=Latin1", "text/html", "latin1"), ("text/html; a b; charset=utf-8", "text/html", "utf-8"),
-        ("text/html; charset=\"utf-8", "text/html", "utf-8"), ("text", nil, nil),
-    ] as [(String, String?, String?)])
+    @Test(
+        "a parameter that is none leaves type and charset as they are",
+        arguments: [
+            ("text/html; charset", "text/html", nil), ("text/html;charset=utf-8;foo", "text/html", "utf-8"),
+            ("text/html; =x; charset=Latin1", "text/html", "latin1"),
+            ("text/html; a b; charset=utf-8", "text/html", "utf-8"),
+            ("text/html; charset=\"utf-8", "text/html", "utf-8"), ("text", nil, nil),
+        ] as [(String, String?, String?)])
     func mediaTypes(_ field: String, _ type: String?, _ charset: String?) throws {
-        let response = try #require(HTTPURLResponse(
-            url: url("http://a.example/"), statusCode: 200, httpVersion: nil, headerFields: ["Content-Type": field]))
+        let response = try #require(
+            HTTPURLResponse(
+                url: url("http://a.example/"), statusCode: 200, httpVersion: nil, headerFields: ["Content-Type": field])
+        )
         #expect(response.mimeType == type && response.textEncodingName == charset)
     }
 
@@ -82,17 +90,21 @@ struct LegacyValueTests {
     // MARK: The cache
 
     private func entry(_ url: URL, _ fields: [String: String], _ text: String = "text") throws -> CachedURLResponse {
-        let response = try #require(HTTPURLResponse(url: url, statusCode: 200, httpVersion: "HTTP/1.1", headerFields: fields))
+        let response = try #require(
+            HTTPURLResponse(url: url, statusCode: 200, httpVersion: "HTTP/1.1", headerFields: fields))
         return CachedURLResponse(response: response, data: Data(text.utf8))
     }
 
-    @Test("a response comes back equal to what was stored, with a length and without", arguments: [
-        [:], ["Content-Type": "text/plain"], ["Content-Length": "4"], ["Content-Length": "9"],
-    ])
+    @Test(
+        "a response comes back equal to what was stored, with a length and without",
+        arguments: [
+            [:], ["Content-Type": "text/plain"], ["Content-Length": "4"], ["Content-Length": "9"],
+        ])
     func equality(_ fields: [String: String]) throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("equal-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }
-        let url = try URLLoadingCompatibilityTests.url("http://a.example/x"), entry = try entry(url, fields)
+        let url = try URLLoadingCompatibilityTests.url("http://a.example/x")
+        let entry = try entry(url, fields)
         for cache in [
             URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil),
             URLCache(memoryCapacity: 0, diskCapacity: 1 << 20, directory: folder),
@@ -126,25 +138,35 @@ struct LegacyValueTests {
     @Test("the properties of a cookie may be parts of strings")
     func substrings() throws {
         let parts = "theme=dark=example.org=/=TRUE=60=1".split(separator: "=")
-        let cookie = try #require(HTTPCookie(properties: [
-            .name: parts[0], .value: parts[1], .domain: parts[2], .path: parts[3], .secure: parts[4], .maximumAge: parts[5],
-            .version: parts[6],
-        ]))
-        #expect(cookie.name == "theme" && cookie.value == "dark" && cookie.domain == "example.org" && cookie.path == "/")
+        let cookie = try #require(
+            HTTPCookie(properties: [
+                .name: parts[0], .value: parts[1], .domain: parts[2], .path: parts[3], .secure: parts[4],
+                .maximumAge: parts[5],
+                .version: parts[6],
+            ]))
+        #expect(
+            cookie.name == "theme" && cookie.value == "dark" && cookie.domain == "example.org" && cookie.path == "/")
         #expect(cookie.isSecure && cookie.expiresDate != nil && cookie.version == 1)
         let origin = "http://example.org/"[...]
-        #expect(HTTPCookie(properties: [.name: "a", .value: "b", .originURL: origin, .path: "/"])?.domain == "example.org")
+        #expect(
+            HTTPCookie(properties: [.name: "a", .value: "b", .originURL: origin, .path: "/"])?.domain == "example.org")
         let date = "Wed, 09 Jun 2100 10:18:14 GMT"[...]
-        let dated = HTTPCookie(properties: [.name: "a", .value: "b", .domain: "example.org", .path: "/", .expires: date])
+        let dated = HTTPCookie(properties: [
+            .name: "a", .value: "b", .domain: "example.org", .path: "/", .expires: date,
+        ])
         #expect(dated?.expiresDate == Date(timeIntervalSince1970: 4_116_219_494))
     }
 
-    @Test("Set-Cookie fields are told apart, whatever follows the comma that joins them", arguments: [
-        "a=1; Path=/x,b=2", "a=1; Path=/x, b=2", "a=1; Path=/x,\nb=2", "a=1; Path=/x,\n\tb=2", "a=1; Path=/x,\r\nb=2",
-        "a=1; Expires=Wed, 09 Jun 2100 10:18:14 GMT; Path=/x,\nb=2",
-    ])
+    @Test(
+        "Set-Cookie fields are told apart, whatever follows the comma that joins them",
+        arguments: [
+            "a=1; Path=/x,b=2", "a=1; Path=/x, b=2", "a=1; Path=/x,\nb=2", "a=1; Path=/x,\n\tb=2",
+            "a=1; Path=/x,\r\nb=2",
+            "a=1; Expires=Wed, 09 Jun 2100 10:18:14 GMT; Path=/x,\nb=2",
+        ])
     func joined(_ field: String) throws {
-        let cookies = HTTPCookie.cookies(withResponseHeaderFields: ["Set-Cookie": field], for: try url("http://example.org/"))
+        let cookies = HTTPCookie.cookies(
+            withResponseHeaderFields: ["Set-Cookie": field], for: try url("http://example.org/"))
         #expect(cookies.map { "\($0.name)=\($0.value) \($0.path)" } == ["a=1 /x", "b=2 /"])
     }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 import URLLoading
+
 @testable import URLLoadingCompatibility
 
 /// The machine behind a delegate's calls, without a load.
@@ -46,7 +47,8 @@ struct MailboxTests {
     func held() {
         var mailbox = Mailbox(collects: false)
         mailbox.put(Self.response, isHeard: true)
-        let first = mailbox.schedule(), second = mailbox.schedule()
+        let first = mailbox.schedule()
+        let second = mailbox.schedule()
         #expect(first && !second)
         mailbox.finish(nil)
         #expect(Self.words(&mailbox) == ["response"] && mailbox.isHeld)
@@ -77,7 +79,8 @@ struct MailboxTests {
         _ = mailbox.schedule()
         _ = mailbox.fail(Self.failure)
         mailbox.finish(nil)
-        let first = mailbox.beginTurn(), second = mailbox.beginTurn()
+        let first = mailbox.beginTurn()
+        let second = mailbox.beginTurn()
         #expect(!first && second && Self.words(&mailbox) == ["finished cancelled"])
     }
 
@@ -86,12 +89,14 @@ struct MailboxTests {
         var mailbox = Mailbox(collects: false)
         mailbox.put(Self.response, isHeard: true)
         mailbox.finish(nil)
-        let isScheduled = mailbox.schedule(), begins = mailbox.beginTurn()
+        let isScheduled = mailbox.schedule()
+        let begins = mailbox.beginTurn()
         _ = mailbox.next()
         let goesOn = mailbox.endTurn()
         #expect(isScheduled && begins && !goesOn, "the response is not answered yet")
         mailbox.answered()
-        let isScheduledAgain = mailbox.schedule(), isScheduledTwice = mailbox.schedule()
+        let isScheduledAgain = mailbox.schedule()
+        let isScheduledTwice = mailbox.schedule()
         _ = mailbox.next()
         let isOver = !mailbox.endTurn() && mailbox.isOver
         #expect(isScheduledAgain && !isScheduledTwice && isOver)

@@ -33,7 +33,8 @@ struct MovingGuideTests {
             for try await data in pieces.stream { counts.append(data.count) }
 
             #expect(counts.count > 1 && counts.reduce(0, +) == 3_000_000)
-            let cut = Pieces(), failing = session.dataTask(with: origin.url("/cut"))
+            let cut = Pieces()
+            let failing = session.dataTask(with: origin.url("/cut"))
             failing.delegate = cut
             failing.resume()
             var got = Data()
@@ -69,7 +70,9 @@ struct MovingGuideTests {
     final class Screen: LoaderDelegate, @unchecked Sendable {
         let shown = Box<String>(), changed = Counter()
         func loader(_ loader: Loader, didLoad data: Data) { show(String(decoding: data, as: UTF8.self)) }
-        func loader(_ loader: Loader, didFailWith error: any Error) { show("\((error as? LoadError)?.reason == .connectionRefused)") }
+        func loader(_ loader: Loader, didFailWith error: any Error) {
+            show("\((error as? LoadError)?.reason == .connectionRefused)")
+        }
         private func show(_ text: String) {
             shown.add(text + (OperationQueue.current === OperationQueue.main ? "" : " elsewhere"))
             changed.add()
@@ -80,7 +83,8 @@ struct MovingGuideTests {
     func behindDelegate() async throws {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok("hello") }
-            let loader = Loader(), screen = Screen()
+            let loader = Loader()
+            let screen = Screen()
             loader.delegate = screen
             await loader.load(origin.url()).value
             await screen.changed.reaches(1)

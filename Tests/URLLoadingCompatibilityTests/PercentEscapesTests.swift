@@ -9,8 +9,9 @@ struct PercentEscapesTests {
         let reserved = String.reservedURLCharacters
         #expect(reserved == ":/?#[]@!$&'()*+,;=")
         #expect(reserved.addingPercentEscapes(using: .utf8) == ":/?%23%5B%5D@!$&'()*+,;=")
-        #expect(reserved.addingPercentEscapes(using: .utf8, escaping: reserved)
-            == "%3A%2F%3F%23%5B%5D%40%21%24%26%27%28%29%2A%2B%2C%3B%3D")
+        #expect(
+            reserved.addingPercentEscapes(using: .utf8, escaping: reserved)
+                == "%3A%2F%3F%23%5B%5D%40%21%24%26%27%28%29%2A%2B%2C%3B%3D")
         #expect("a-b._~%20".addingPercentEscapes(using: .utf8) == "a-b._~%2520")
         #expect("a%20b#c".addingPercentEscapes(using: .utf8, leaving: "%#") == "a%20b#c")
     }
@@ -20,7 +21,9 @@ struct PercentEscapesTests {
         #expect("é ü".addingPercentEscapes(using: .utf8) == "%C3%A9%20%C3%BC")
         #expect("é ü".addingPercentEscapes(using: .isoLatin1) == "%E9%20%FC")
         #expect("漢".addingPercentEscapes(using: .isoLatin1) == nil)
-        #expect("%E9".replacingPercentEscapes(using: .isoLatin1) == "é" && "%E9".replacingPercentEscapes(using: .utf8) == nil)
+        #expect(
+            "%E9".replacingPercentEscapes(using: .isoLatin1) == "é"
+                && "%E9".replacingPercentEscapes(using: .utf8) == nil)
     }
 
     @Test("checklist 165: what is escaped and replaced is what it was; some escapes may stay")

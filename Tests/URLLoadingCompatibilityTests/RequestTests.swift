@@ -6,7 +6,8 @@ import URLLoadingCompatibility
 struct RequestTests {
     private var request: URLRequest {
         get throws {
-            var request = URLRequest(url: try url("http://example.org/a"), cachePolicy: .returnCacheDataElseLoad, timeoutInterval: 7)
+            var request = URLRequest(
+                url: try url("http://example.org/a"), cachePolicy: .returnCacheDataElseLoad, timeoutInterval: 7)
             request.httpMethod = "post"
             request.httpBody = Data("body".utf8)
             request.setValue("text/plain", forHTTPHeaderField: "Content-Type")
@@ -34,10 +35,12 @@ struct RequestTests {
         let mutable = NSMutableURLRequest(url: try url("http://example.org/"))
         mutable.setValue("1", forHTTPHeaderField: "X")
         mutable.addValue("2", forHTTPHeaderField: "x")
-        let copy = try #require(mutable.copy() as? NSURLRequest), second = try #require(mutable.mutableCopy() as? NSMutableURLRequest)
+        let copy = try #require(mutable.copy() as? NSURLRequest)
+        let second = try #require(mutable.mutableCopy() as? NSMutableURLRequest)
         mutable.httpMethod = "PUT"
         mutable.setValue(nil, forHTTPHeaderField: "X")
-        #expect(copy.httpMethod == "GET" && copy.value(forHTTPHeaderField: "X") == "1,2" && !(copy is NSMutableURLRequest))
+        #expect(
+            copy.httpMethod == "GET" && copy.value(forHTTPHeaderField: "X") == "1,2" && !(copy is NSMutableURLRequest))
         second.url = try url("http://example.org/other")
         #expect(mutable.url?.path == "/" && second.value(forHTTPHeaderField: "X") == "1,2")
         #expect(copy.copy() as? NSURLRequest === copy)
@@ -72,9 +75,11 @@ struct RequestTests {
         let data = try NSKeyedArchiver.archivedData(withRootObject: credential, requiringSecureCoding: true)
         #expect(try NSKeyedUnarchiver.unarchivedObject(ofClass: URLCredential.self, from: data) == credential)
         let a = URLProtectionSpace(host: "h", port: 80, protocol: "http", realm: "r", authenticationMethod: nil)
-        let b = URLProtectionSpace(host: "h", port: 80, protocol: "http", realm: "r", authenticationMethod: NSURLAuthenticationMethodDefault)
+        let b = URLProtectionSpace(
+            host: "h", port: 80, protocol: "http", realm: "r", authenticationMethod: NSURLAuthenticationMethodDefault)
         #expect(a == b && a.hash == b.hash && a.proxyType == nil && !a.isProxy())
-        let proxy = URLProtectionSpace(proxyHost: "p", port: 1, type: NSURLProtectionSpaceHTTPSProxy, realm: nil, authenticationMethod: nil)
+        let proxy = URLProtectionSpace(
+            proxyHost: "p", port: 1, type: NSURLProtectionSpaceHTTPSProxy, realm: nil, authenticationMethod: nil)
         #expect(proxy.isProxy() && proxy.protocol == nil && proxy.receivesCredentialSecurely && proxy != a)
     }
 }

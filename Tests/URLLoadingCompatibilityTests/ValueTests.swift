@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+
 @testable import URLLoadingCompatibility
 
 /// Requests, responses, configurations: values without a load.
@@ -14,7 +15,9 @@ struct ValueTests {
         request.addValue("a", forHTTPHeaderField: "Accept")
         request.addValue("b", forHTTPHeaderField: "ACCEPT")
         #expect(request.allHTTPHeaderFields == ["Content-Type": "text/html", "Accept": "a,b"])
-        #expect(request.value(forHTTPHeaderField: "accept") == "a,b" && before.allHTTPHeaderFields == nil && before != request)
+        #expect(
+            request.value(forHTTPHeaderField: "accept") == "a,b" && before.allHTTPHeaderFields == nil
+                && before != request)
         request.setValue(nil, forHTTPHeaderField: "aCCEPT")
         #expect(request.allHTTPHeaderFields == ["Content-Type": "text/html"])
         request.allHTTPHeaderFields = nil
@@ -36,20 +39,22 @@ struct ValueTests {
         #expect(URLSession.ResponseDisposition.allow.rawValue == 1 && URLSessionTask.State.completed.rawValue == 3)
     }
 
-    @Test("a suggested name is a name, never a path", arguments: [
-        ("http://a.example/dir/file.txt?x=1", nil, "file.txt"),
-        ("http://a.example/", nil, "Unknown"),
-        ("http://a.example/%2e%2e", nil, "Unknown"),
-        ("http://a.example/a%2Fb%5Cc.txt", nil, "c.txt"),
-        ("http://a.example/x", "attachment; filename=\"../../etc/passwd\"", "passwd"),
-        ("http://a.example/x", "attachment; filename=..", "x"),
-        ("http://a.example/x", "attachment; filename=\"C:\\\\dir\\\\a.exe\"", "a.exe"),
-        ("http://a.example/x", "attachment; filename=\".bashrc\"", "bashrc"),
-        ("http://a.example/x", "attachment; filename=plain.txt; filename*=UTF-8''na%C3%AFve.txt", "naïve.txt"),
-        ("http://a.example/x", "attachment; filename*=UTF-8''%2e%2e%2fa%00b", "ab"),
-        ("http://a.example/x", "attachment; filename=\"a\u{202e}gpj.exe\"", "agpj.exe"),
-        ("http://a.example/x", "nonsense;;;=", "x"),
-    ])
+    @Test(
+        "a suggested name is a name, never a path",
+        arguments: [
+            ("http://a.example/dir/file.txt?x=1", nil, "file.txt"),
+            ("http://a.example/", nil, "Unknown"),
+            ("http://a.example/%2e%2e", nil, "Unknown"),
+            ("http://a.example/a%2Fb%5Cc.txt", nil, "c.txt"),
+            ("http://a.example/x", "attachment; filename=\"../../etc/passwd\"", "passwd"),
+            ("http://a.example/x", "attachment; filename=..", "x"),
+            ("http://a.example/x", "attachment; filename=\"C:\\\\dir\\\\a.exe\"", "a.exe"),
+            ("http://a.example/x", "attachment; filename=\".bashrc\"", "bashrc"),
+            ("http://a.example/x", "attachment; filename=plain.txt; filename*=UTF-8''na%C3%AFve.txt", "naïve.txt"),
+            ("http://a.example/x", "attachment; filename*=UTF-8''%2e%2e%2fa%00b", "ab"),
+            ("http://a.example/x", "attachment; filename=\"a\u{202e}gpj.exe\"", "agpj.exe"),
+            ("http://a.example/x", "nonsense;;;=", "x"),
+        ])
     func names(_ address: String, _ disposition: String?, _ name: String) throws {
         let response = HTTPURLResponse(
             url: try url(address), statusCode: 200, httpVersion: nil,
@@ -67,9 +72,10 @@ struct ValueTests {
 
     @Test("responses are made, compared, copied and archived")
     func responses() throws {
-        let made = try #require(HTTPURLResponse(
-            url: try url("http://a.example/"), statusCode: 404, httpVersion: "HTTP/1.1",
-            headerFields: ["Content-Type": "text/html; charset=Latin1", "Content-Length": "12"]))
+        let made = try #require(
+            HTTPURLResponse(
+                url: try url("http://a.example/"), statusCode: 404, httpVersion: "HTTP/1.1",
+                headerFields: ["Content-Type": "text/html; charset=Latin1", "Content-Length": "12"]))
         #expect(made.mimeType == "text/html" && made.textEncodingName == "latin1" && made.expectedContentLength == 12)
         #expect(made.copy() as AnyObject === made)
         #expect(made.description == "<HTTPURLResponse 404 text/html http://a.example/>")
@@ -77,11 +83,16 @@ struct ValueTests {
         let read = try #require(try NSKeyedUnarchiver.unarchivedObject(ofClass: HTTPURLResponse.self, from: archive))
         #expect(read == made && read.hash == made.hash && read.statusCode == 404)
         #expect(read.value(forHTTPHeaderField: "content-LENGTH") == "12")
-        let other = HTTPURLResponse(url: try url("http://a.example/"), statusCode: 200, httpVersion: nil, headerFields: nil)
+        let other = HTTPURLResponse(
+            url: try url("http://a.example/"), statusCode: 200, httpVersion: nil, headerFields: nil)
         #expect(other != made && other?.expectedContentLength == -1 && other?.allHeaderFields.isEmpty == true)
     }
 
-    @Test("statuses in words", arguments: [(200, "no error"), (404, "not found"), (299, "success"), (599, "server error"), (7, "server error")])
+    @Test(
+        "statuses in words",
+        arguments: [
+            (200, "no error"), (404, "not found"), (299, "success"), (599, "server error"), (7, "server error"),
+        ])
     func words(_ status: Int, _ words: String) {
         #expect(HTTPURLResponse.localizedString(forStatusCode: status) == words)
     }

@@ -1,6 +1,7 @@
 import Testing
-@testable import URLLoadingIO
 import URLLoadingTesting
+
+@testable import URLLoadingIO
 
 /// An attempt's limit ends the attempt, and not the work.
 @Suite(.timeLimit(.minutes(4)))

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import Testing
+
 @testable import URLLoadingIO
 
 /// Files that grow: what of them is on the disk, and for whom they are.
@@ -10,7 +11,8 @@ struct FileWriterTests {
     final class Place: Sendable {
         let path: String
         init() throws {
-            var template = Array("\(FileManager.default.temporaryDirectory.path(percentEncoded: false))/writer-XXXXXX".utf8CString)
+            var template = Array(
+                "\(FileManager.default.temporaryDirectory.path(percentEncoded: false))/writer-XXXXXX".utf8CString)
             path = try #require(mkdtemp(&template).map { String(cString: $0) })
         }
         deinit { try? FileManager.default.removeItem(atPath: path) }
@@ -35,7 +37,9 @@ struct FileWriterTests {
         let after = [wrote(3 * SyncPlan.bytes, 105)]
         #expect(after == [true])
         plan.synchronized(true)
-        let later = [wrote(3 * SyncPlan.bytes + 1, 109), wrote(3 * SyncPlan.bytes + 2, 110), wrote(3 * SyncPlan.bytes + 3, 200)]
+        let later = [
+            wrote(3 * SyncPlan.bytes + 1, 109), wrote(3 * SyncPlan.bytes + 2, 110), wrote(3 * SyncPlan.bytes + 3, 200),
+        ]
         #expect(later == [false, true, false])
         plan.synchronized(true)
         // No new bytes, nothing to do.
@@ -112,7 +116,9 @@ struct FileWriterTests {
         chmod("\(place.path)/probe", 0o4751)
         #expect(FileWriter.permissions(at: "\(place.path)/probe") == 0o751)
         symlink("probe", "\(place.path)/link")
-        #expect(FileWriter.permissions(at: "\(place.path)/link") == nil && FileWriter.permissions(at: "\(place.path)/none") == nil)
+        #expect(
+            FileWriter.permissions(at: "\(place.path)/link") == nil
+                && FileWriter.permissions(at: "\(place.path)/none") == nil)
     }
 
     @Test("the system names its boot")

@@ -24,7 +24,10 @@ struct ManualTimeTests {
 
     @Test("timers fire by moment, then by the order in which they were set, before the move returns")
     func order() {
-        let time = ManualTime(), clock = LoopClock(time), note = Note(), start = time.now
+        let time = ManualTime()
+        let clock = LoopClock(time)
+        let note = Note()
+        let start = time.now
         for (number, moment) in [(0, 5), (1, 3), (2, 5), (3, 3), (4, 9)] as [(Int, Int64)] {
             clock.schedule(note.timer(number), at: start + moment)
         }
@@ -38,11 +41,15 @@ struct ManualTimeTests {
 
     @Test("what is set while others fire is fired in the same move, if it is due; what is late, at once")
     func nested() {
-        let time = ManualTime(), clock = LoopClock(time), note = Note(), start = time.now
-        clock.schedule(note.timer(0) { now in
-            clock.schedule(note.timer(1) { _ in clock.schedule(note.timer(3), at: now + 100) }, at: now + 2)
-            clock.schedule(note.timer(2), at: now)
-        }, at: start + 1)
+        let time = ManualTime()
+        let clock = LoopClock(time)
+        let note = Note()
+        let start = time.now
+        clock.schedule(
+            note.timer(0) { now in
+                clock.schedule(note.timer(1) { _ in clock.schedule(note.timer(3), at: now + 100) }, at: now + 2)
+                clock.schedule(note.timer(2), at: now)
+            }, at: start + 1)
         time.advance(by: 10)
         #expect(note.fired.withLock { $0.map(\.0) } == [0, 2, 1])
         #expect(clock.now() == start + 10 && time.scheduled == 1)
@@ -54,7 +61,8 @@ struct ManualTimeTests {
 
     @Test("a sleeper is woken by the move, and by a stop")
     func sleeping() async throws {
-        let time = ManualTime(), clock = LoopClock(time)
+        let time = ManualTime()
+        let clock = LoopClock(time)
         let moment = time.now + 1_000_000
         let sleeper = Task { try await clock.sleep(until: moment, StopToken()) }
         while time.scheduled == 0 { try await Task.sleep(for: .microseconds(200)) }

@@ -1,7 +1,7 @@
-import URLLoadingCSystem
 import Glibc
 import Synchronization
 import Testing
+import URLLoadingCSystem
 
 @testable import URLLoadingIO
 
@@ -162,7 +162,10 @@ struct NameTests {
     func interleaving() {
         func four(_ last: UInt8) -> SocketAddress { .ipv4((192, 0, 2, last), port: 1) }
         func six(_ last: UInt8) -> SocketAddress { .ipv6([UInt8](repeating: 0, count: 15) + [last], port: 1) }
-        #expect(ConnectRace.interleave([six(1), six(2), four(1), six(3), four(2)]) == [six(1), four(1), six(2), four(2), six(3)])
+        #expect(
+            ConnectRace.interleave([six(1), six(2), four(1), six(3), four(2)]) == [
+                six(1), four(1), six(2), four(2), six(3),
+            ])
         #expect(ConnectRace.interleave([four(1), four(2), six(1)]) == [four(1), six(1), four(2)])
         #expect(ConnectRace.interleave([four(1)]) == [four(1)])
         #expect(ConnectRace.interleave([]) == [])
@@ -177,7 +180,9 @@ struct NameTests {
         let winner = try await ConnectRace.connect([dead.address, listener.address], StopToken())
         #expect(winner.peer == listener.address)
         winner.close()
-        let error = await #expect(throws: IOFailure.self) { try await ConnectRace.connect([dead.address, dead.address.withPort(1)], StopToken()) }
+        let error = await #expect(throws: IOFailure.self) {
+            try await ConnectRace.connect([dead.address, dead.address.withPort(1)], StopToken())
+        }
         #expect(systemError(error) == ECONNREFUSED)
         let none = await #expect(throws: IOFailure.self) { try await ConnectRace.connect([], StopToken()) }
         guard case .invalidAddress? = none?.code else {

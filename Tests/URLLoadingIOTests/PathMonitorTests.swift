@@ -51,10 +51,14 @@ struct PathMonitorTests {
         #expect(state.links[2]?.isRunning == false && state.routes.isEmpty)
     }
 
-    @Test("no news, no question", arguments: [
-        [RouteBytes.link(2, "eth0")], [RouteBytes.address(2, [192, 0, 2, 2])], [RouteBytes.link(7, "gone", isGone: true)],
-        [RouteBytes.address(3, [192, 0, 2, 3], isGone: true)], [RouteBytes.defaultRoute(through: [2], length: 24)], [RouteBytes.done],
-    ])
+    @Test(
+        "no news, no question",
+        arguments: [
+            [RouteBytes.link(2, "eth0")], [RouteBytes.address(2, [192, 0, 2, 2])],
+            [RouteBytes.link(7, "gone", isGone: true)],
+            [RouteBytes.address(3, [192, 0, 2, 3], isGone: true)], [RouteBytes.defaultRoute(through: [2], length: 24)],
+            [RouteBytes.done],
+        ])
     func noNews(_ messages: [[UInt8]]) async throws {
         let kernel = ScriptedPaths(Self.home)
         let end = RouteBytes.address(2, [192, 0, 2, 9])
@@ -98,7 +102,11 @@ struct PathMonitorTests {
     func foreignAnswers() throws {
         let kernel = ScriptedPaths(Self.home)
         let monitor = try PathMonitor(kernel)
-        kernel.meanwhile { $0.change(telling: [RouteBytes.answering(RouteBytes.done, 1, 99), RouteBytes.answering(RouteBytes.failure(1), 1, 99)]) }
+        kernel.meanwhile {
+            $0.change(telling: [
+                RouteBytes.answering(RouteBytes.done, 1, 99), RouteBytes.answering(RouteBytes.failure(1), 1, 99),
+            ])
+        }
         #expect(try monitor.begin().links.count == 2)
     }
 
@@ -145,20 +153,22 @@ struct PathMonitorTests {
         #expect(kernel.open == 0)
     }
 
-    @Test("what an interface is made of", arguments: [
-        (PathLink(index: 1, name: "lo", hardware: 772, flags: 0x49), nil, false, LinkKind.loopback),
-        (PathLink(index: 2, name: "eth0", hardware: 1, flags: 0x41), nil, false, .wired),
-        (PathLink(index: 2, name: "wlp2s0", hardware: 1, flags: 0x41), nil, true, .wifi),
-        (PathLink(index: 2, name: "wlp2s0", hardware: 1, flags: 0x41), "wlan", false, .wifi),
-        (PathLink(index: 2, name: "wwp0s20", hardware: 1, flags: 0x41), "wwan", false, .cellular),
-        (PathLink(index: 2, name: "modem", hardware: 519, flags: 0x41), nil, false, .cellular),
-        (PathLink(index: 2, name: "wwan0", hardware: 1, flags: 0x41), nil, false, .cellular),
-        (PathLink(index: 2, name: "rmnet_data0", hardware: 530, flags: 0x41), nil, false, .cellular),
-        (PathLink(index: 2, name: "ppp0", hardware: 512, flags: 0x41), nil, false, .cellular),
-        (PathLink(index: 2, name: "br0", hardware: 1, flags: 0x41), "bridge", false, .wired),
-        (PathLink(index: 2, name: "tun0", hardware: 65534, flags: 0x41), nil, false, .other),
-        (PathLink(index: 2, name: "", hardware: 0, flags: 0), nil, false, .other),
-    ] as [(PathLink, String?, Bool, LinkKind)])
+    @Test(
+        "what an interface is made of",
+        arguments: [
+            (PathLink(index: 1, name: "lo", hardware: 772, flags: 0x49), nil, false, LinkKind.loopback),
+            (PathLink(index: 2, name: "eth0", hardware: 1, flags: 0x41), nil, false, .wired),
+            (PathLink(index: 2, name: "wlp2s0", hardware: 1, flags: 0x41), nil, true, .wifi),
+            (PathLink(index: 2, name: "wlp2s0", hardware: 1, flags: 0x41), "wlan", false, .wifi),
+            (PathLink(index: 2, name: "wwp0s20", hardware: 1, flags: 0x41), "wwan", false, .cellular),
+            (PathLink(index: 2, name: "modem", hardware: 519, flags: 0x41), nil, false, .cellular),
+            (PathLink(index: 2, name: "wwan0", hardware: 1, flags: 0x41), nil, false, .cellular),
+            (PathLink(index: 2, name: "rmnet_data0", hardware: 530, flags: 0x41), nil, false, .cellular),
+            (PathLink(index: 2, name: "ppp0", hardware: 512, flags: 0x41), nil, false, .cellular),
+            (PathLink(index: 2, name: "br0", hardware: 1, flags: 0x41), "bridge", false, .wired),
+            (PathLink(index: 2, name: "tun0", hardware: 65534, flags: 0x41), nil, false, .other),
+            (PathLink(index: 2, name: "", hardware: 0, flags: 0), nil, false, .other),
+        ] as [(PathLink, String?, Bool, LinkKind)])
     func kinds(_ link: PathLink, _ type: String?, _ isWireless: Bool, _ kind: LinkKind) {
         #expect(LinkKind.make(link, LinkKind.Facts(isWireless: isWireless, deviceType: type)) == kind)
     }
@@ -166,14 +176,18 @@ struct PathMonitorTests {
     @Test("facts are read from a directory per interface, and from nowhere else")
     func facts() throws {
         let root = "/tmp/url-loading-\(getpid())-\(UInt32.random(in: 0 ..< .max))"
-        for directory in ["", "/wifi", "/wifi/wireless", "/modem", "/plain"] { #expect(mkdir(root + directory, 0o700) == 0) }
+        for directory in ["", "/wifi", "/wifi/wireless", "/modem", "/plain"] {
+            #expect(mkdir(root + directory, 0o700) == 0)
+        }
         let file = try #require(fopen("\(root)/modem/uevent", "w"))
         fputs("INTERFACE=modem\nDEVTYPE=wwan\nIFINDEX=3\n", file)
         fclose(file)
         #expect(LinkKind.Facts(of: "wifi", root: root) == LinkKind.Facts(isWireless: true))
         #expect(LinkKind.Facts(of: "modem", root: root) == LinkKind.Facts(deviceType: "wwan"))
         #expect(LinkKind.Facts(of: "plain", root: root) == LinkKind.Facts())
-        for name in ["", ".", "..", "../wifi", "wifi/.", "a\0b", "missing"] { #expect(LinkKind.Facts(of: name, root: root) == LinkKind.Facts()) }
+        for name in ["", ".", "..", "../wifi", "wifi/.", "a\0b", "missing"] {
+            #expect(LinkKind.Facts(of: name, root: root) == LinkKind.Facts())
+        }
         unlink("\(root)/modem/uevent")
         for directory in ["/wifi/wireless", "/wifi", "/modem", "/plain", ""] { #expect(rmdir(root + directory) == 0) }
     }

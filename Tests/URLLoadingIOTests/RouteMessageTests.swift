@@ -18,7 +18,8 @@ struct RouteMessageTests {
     @Test("each kind of message, alone and behind another")
     func kinds() {
         let eth = PathLink(index: 2, name: "eth0", hardware: 1, flags: 0x41)
-        let four = PathAddress(index: 2, octets: [192, 0, 2, 2]), six = PathAddress(index: 2, octets: Self.six)
+        let four = PathAddress(index: 2, octets: [192, 0, 2, 2])
+        let six = PathAddress(index: 2, octets: Self.six)
         let cases: [([UInt8], RouteMessage)] = [
             (RouteBytes.link(2, "eth0"), .link(eth)),
             (RouteBytes.link(2, "eth0", flags: 0xFFFF_FF41 & ~0x8), .link(eth)),
@@ -34,19 +35,34 @@ struct RouteMessageTests {
             (RouteBytes.address(2, Self.six, scope: 253), .other),
             (RouteBytes.address(2, [1, 2, 3]), .other),
             (RouteBytes.defaultRoute(through: [2]), .route(PathRoute(isIPv6: false, indices: [2], metric: 0))),
-            (RouteBytes.defaultRoute(isIPv6: true, through: [2], metric: 1024), .route(PathRoute(isIPv6: true, indices: [2], metric: 1024))),
-            (RouteBytes.defaultRoute(through: [2, 3], metric: 5), .route(PathRoute(isIPv6: false, indices: [2, 3], metric: 5))),
-            (RouteBytes.defaultRoute(through: [2], isGone: true), .routeGone(PathRoute(isIPv6: false, indices: [2], metric: 0))),
-            (RouteBytes.defaultRoute(through: [9], table: 51820), .route(PathRoute(isIPv6: false, indices: [9], metric: 0))),
+            (
+                RouteBytes.defaultRoute(isIPv6: true, through: [2], metric: 1024),
+                .route(PathRoute(isIPv6: true, indices: [2], metric: 1024))
+            ),
+            (
+                RouteBytes.defaultRoute(through: [2, 3], metric: 5),
+                .route(PathRoute(isIPv6: false, indices: [2, 3], metric: 5))
+            ),
+            (
+                RouteBytes.defaultRoute(through: [2], isGone: true),
+                .routeGone(PathRoute(isIPv6: false, indices: [2], metric: 0))
+            ),
+            (
+                RouteBytes.defaultRoute(through: [9], table: 51820),
+                .route(PathRoute(isIPv6: false, indices: [9], metric: 0))
+            ),
             (RouteBytes.defaultRoute(through: [1], table: 255), .other),
             (RouteBytes.defaultRoute(through: [1], type: 7), .other),  // unreachable
             (RouteBytes.defaultRoute(through: [2], length: 24), .other),
             (RouteBytes.done, .done), (RouteBytes.failure(95), .failed(95)), (RouteBytes.failure(0), .other),
-            (RouteBytes.failure(.min), .failed(.max)), (RouteBytes.message(4, []), .damaged), (RouteBytes.message(99, [1]), .other),
+            (RouteBytes.failure(.min), .failed(.max)), (RouteBytes.message(4, []), .damaged),
+            (RouteBytes.message(99, [1]), .other),
         ]
         for (bytes, expected) in cases {
             #expect(messages(bytes) == [expected])
-            #expect(messages(RouteBytes.message(1, []) + bytes + RouteBytes.done) == [.other, expected] + (expected == .damaged ? [] : [.done]))
+            #expect(
+                messages(RouteBytes.message(1, []) + bytes + RouteBytes.done) == [.other, expected]
+                    + (expected == .damaged ? [] : [.done]))
         }
     }
 
@@ -54,13 +70,16 @@ struct RouteMessageTests {
     func envelope() {
         let answer = RouteBytes.answering(RouteBytes.message(3, flags: 0x12, [0, 0, 0, 0]), 77, 4711)
         var reader = RouteMessageReader(answer[...])
-        #expect(reader.next() == RouteMessageReader.Entry(message: .done, port: 4711, sequence: 77, isInterrupted: true))
+        #expect(
+            reader.next() == RouteMessageReader.Entry(message: .done, port: 4711, sequence: 77, isInterrupted: true))
         #expect(reader.next() == nil)
     }
 
     @Test("cut anywhere: what is whole is read, the rest is damage")
     func truncated() {
-        let parts = [RouteBytes.link(2, "eth0"), RouteBytes.address(2, Self.six), RouteBytes.defaultRoute(through: [2, 3])]
+        let parts = [
+            RouteBytes.link(2, "eth0"), RouteBytes.address(2, Self.six), RouteBytes.defaultRoute(through: [2, 3]),
+        ]
         let whole = parts.flatMap { $0 }
         let ends = parts.indices.map { parts[...$0].reduce(0) { $0 + $1.count } }
         for cut in 0...whole.count {
@@ -88,21 +107,26 @@ struct RouteMessageTests {
             #expect(messages(RouteBytes.message(24, route + hop)) == [.damaged], "\(length)")
         }
         #expect(messages(RouteBytes.message(2, [1])) == [.damaged])
-        for type in [16, 17, 20, 21, 24, 25] as [UInt16] { #expect(messages(RouteBytes.message(type, [2])) == [.damaged]) }
+        for type in [16, 17, 20, 21, 24, 25] as [UInt16] {
+            #expect(messages(RouteBytes.message(type, [2])) == [.damaged])
+        }
     }
 
     @Test("garbage ends, and traps nobody")
     func garbage() {
         var random = SystemRandomNumberGenerator()
         let parts = [
-            RouteBytes.link(2, "eth0"), RouteBytes.address(2, Self.six), RouteBytes.defaultRoute(through: [2, 3]), RouteBytes.failure(1),
+            RouteBytes.link(2, "eth0"), RouteBytes.address(2, Self.six), RouteBytes.defaultRoute(through: [2, 3]),
+            RouteBytes.failure(1),
         ]
         for round in 0..<20_000 {
-            var bytes = round % 4 == 0
+            var bytes =
+                round % 4 == 0
                 ? (0..<Int.random(in: 0...80)).map { _ in UInt8.random(in: 0...255, using: &random) }
                 : (parts.randomElement() ?? []) + (parts.randomElement() ?? [])
             for _ in 0..<Int.random(in: 1...4) where !bytes.isEmpty {
-                bytes[Int.random(in: 0..<bytes.count)] = [0, 1, 4, 0x7F, 0x80, 0xFF, .random(in: 0...255)].randomElement() ?? 0
+                bytes[Int.random(in: 0..<bytes.count)] =
+                    [0, 1, 4, 0x7F, 0x80, 0xFF, .random(in: 0...255)].randomElement() ?? 0
             }
             // Each message takes at least its head.
             #expect(messages(bytes).count <= bytes.count / 16 + 1)

@@ -1,6 +1,6 @@
-import URLLoadingCSystem
 import Glibc
 import Testing
+import URLLoadingCSystem
 
 @testable import URLLoadingIO
 
@@ -98,7 +98,9 @@ struct SocketTests {
     func refused() async throws {
         let listener = try SocketListener(Self.anywhere)
         listener.close()
-        let error = await #expect(throws: IOFailure.self) { try await SocketTransport.connect(to: listener.address, StopToken()) }
+        let error = await #expect(throws: IOFailure.self) {
+            try await SocketTransport.connect(to: listener.address, StopToken())
+        }
         #expect(systemError(error) == ECONNREFUSED)
         #expect(error?.operation == .connect)
     }
@@ -155,7 +157,9 @@ struct SocketTests {
         let path = unixPath()
         defer { unlink(path) }
         let address = try SocketAddress.unix(path)
-        let missing = await #expect(throws: IOFailure.self) { try await SocketTransport.connect(to: address, StopToken()) }
+        let missing = await #expect(throws: IOFailure.self) {
+            try await SocketTransport.connect(to: address, StopToken())
+        }
         #expect(systemError(missing) == ENOENT)
         #expect(SystemError.kind(ENOENT) == .refused)
         let listener = try SocketListener(address)

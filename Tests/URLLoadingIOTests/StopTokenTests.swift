@@ -49,9 +49,11 @@ struct StopTokenTests {
 
     @Test("an alarm wakes whoever waits for its token, and counts as asleep until it is off")
     func alarm() async {
-        let time = ManualTime(), clock: LoopClock
+        let time = ManualTime()
+        let clock: LoopClock
         clock = LoopClock(time)
-        let token = StopToken(clock: clock), slot = Poller.shared.borrowSlot()
+        let token = StopToken(clock: clock)
+        let slot = Poller.shared.borrowSlot()
         token.attach(slot)
         let alarm = Alarm(clock, at: time.now + 10, token)
         #expect(time.sleeping == 1)

@@ -1,6 +1,6 @@
-import URLLoadingCSystem
 import Synchronization
 import Testing
+import URLLoadingCSystem
 import URLLoadingTesting
 
 @testable import URLLoadingIO
@@ -18,7 +18,10 @@ struct TLSBrokenWriteTests {
             chopping.withLock { $0 = made }
             return made
         }
-        defer { pair.client.close(); pair.server.close() }
+        defer {
+            pair.client.close()
+            pair.server.close()
+        }
         let written = { chopping.withLock { $0?.written.count ?? 0 } }
         let handshake = written()
         try await send([UInt8](repeating: 5, count: 40_000), on: pair.client)
@@ -38,7 +41,9 @@ struct TLSBrokenWriteTests {
         })
         let whole = try await Self.talk(rig) { ChoppingTransport($0) }
         let edges = [whole.handshake, whole.content].flatMap { [$0 - 1, $0, $0 + 1] }
-        let budgets = edges + stride(from: 0, to: whole.handshake, by: 29) + stride(from: whole.handshake, to: whole.all, by: 1999)
+        let budgets =
+            edges + stride(from: 0, to: whole.handshake, by: 29)
+            + stride(from: whole.handshake, to: whole.all, by: 1999)
         for budget in budgets {
             let error = await #expect(throws: IOFailure.self, "after \(budget) bytes of \(whole)") {
                 try await Self.talk(rig) { ChoppingTransport($0, writes: budget, writesFailWith: .system(number)) }

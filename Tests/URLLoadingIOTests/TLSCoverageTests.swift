@@ -32,16 +32,20 @@ struct TLSCoverageTests {
             return try TLSIdentity(certificates: made.certificatePEM, key: made.keyPEM, passphrase: nil)
         }
         let (ada, ben) = (identities[0], identities[1])
-        func rule(_ host: String, _ identity: TLSIdentity) -> TLSRule<TLSIdentity> { TLSRule(TLSHostPattern(host), identity) }
+        func rule(_ host: String, _ identity: TLSIdentity) -> TLSRule<TLSIdentity> {
+            TLSRule(TLSHostPattern(host), identity)
+        }
         #expect(try await covered { $0.identities = [rule("own.example", ada)] } == [true, false, false])
         #expect(try await covered { $0.identities = [rule("other.example", ada)] } == [true, false, false])
-        #expect(try await covered { $0.identities = [rule("own.example", ada), rule("*", ben)] } == [true, false, false])
+        #expect(
+            try await covered { $0.identities = [rule("own.example", ada), rule("*", ben)] } == [true, false, false])
         #expect(try await covered { $0.identities = [rule("*", ada)] } == [true, true, false])
     }
 
     @Test("not where pins differ, nor where nothing was checked") func pins() async throws {
         let wrong = TLSPin.publicKey([UInt8](repeating: 0, count: 32))
-        #expect(try await covered { $0.pins = [TLSRule(TLSHostPattern("other.example"), [wrong])] } == [true, false, false])
+        #expect(
+            try await covered { $0.pins = [TLSRule(TLSHostPattern("other.example"), [wrong])] } == [true, false, false])
         #expect(try await covered { $0.verification = .unsafeNone } == [false, false, false])
     }
 }

@@ -1,6 +1,6 @@
-import URLLoadingCSystem
 import Synchronization
 import Testing
+import URLLoadingCSystem
 import URLLoadingTesting
 
 @testable import URLLoadingIO

@@ -16,7 +16,9 @@ struct TLSHalfCloseTests {
         func hasPendingInput(askingKernel asks: Bool) -> Bool { inner.hasPendingInput(askingKernel: asks) }
         func finishWriting() { inner.finishWriting() }
         func close() { inner.close() }
-        func read(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Progress { try inner.read(into: buffer) }
+        func read(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Progress {
+            try inner.read(into: buffer)
+        }
         func write(_ bytes: UnsafeRawBufferPointer) throws(IOFailure) -> Progress {
             isShut.load(ordering: .acquiring) ? .blocked(.write) : try inner.write(bytes)
         }

@@ -1,6 +1,6 @@
-import URLLoadingCSystem
 import Synchronization
 import Testing
+import URLLoadingCSystem
 import URLLoadingTesting
 
 @testable import URLLoadingIO
@@ -40,7 +40,8 @@ struct TLSHandshakeTests {
     @Test func `TLS runs inside TLS`() async throws {
         let rig = try TLSRig()
         let outer = try await rig.connect()
-        let client = try TLSTransport(client: rig.client, peer: TLSPeer(.dns("localhost"), port: 8443), over: outer.client)
+        let client = try TLSTransport(
+            client: rig.client, peer: TLSPeer(.dns("localhost"), port: 8443), over: outer.client)
         let server = try TLSTransport(server: rig.server, over: outer.server)
         async let accepted: Void = shakeOrClose(server)
         try await shake(client)
@@ -57,7 +58,8 @@ struct TLSHandshakeTests {
 
     @Test func `ALPN: the server's best of what both speak`() async throws {
         let rig = try TLSRig(
-            server: { $0.applicationProtocols = ["h2", "http/1.1"] }, client: { $0.applicationProtocols = ["http/1.1", "h2"] })
+            server: { $0.applicationProtocols = ["h2", "http/1.1"] },
+            client: { $0.applicationProtocols = ["http/1.1", "h2"] })
         #expect(try await rig.connect().client.negotiated?.applicationProtocol == "h2")
         #expect(try await rig.connect(offering: ["http/1.1"]).client.negotiated?.applicationProtocol == "http/1.1")
         #expect(try await rig.connect(offering: []).client.negotiated?.applicationProtocol == nil)
@@ -97,9 +99,12 @@ struct TLSHandshakeTests {
         #expect(tlsKind(error) == .notTLS)
     }
 
-    @Test("Garbage in the place of a record is no disagreement about versions", arguments: [
-        [0x16, 0x47, 0x45, 0x00, 0x05, 1, 2, 3, 4, 5], [0x16, 0x03, 0x03, 0x00, 0x05, 9, 9, 9, 9, 9], [0x16, 0x03, 0x03, 0xFF, 0xFF, 1, 2],
-    ] as [[UInt8]])
+    @Test(
+        "Garbage in the place of a record is no disagreement about versions",
+        arguments: [
+            [0x16, 0x47, 0x45, 0x00, 0x05, 1, 2, 3, 4, 5], [0x16, 0x03, 0x03, 0x00, 0x05, 9, 9, 9, 9, 9],
+            [0x16, 0x03, 0x03, 0xFF, 0xFF, 1, 2],
+        ] as [[UInt8]])
     func garbage(_ record: [UInt8]) async throws {
         let rig = try TLSRig()
         let (near, far) = try await socketPair()
@@ -117,9 +122,11 @@ struct TLSHandshakeTests {
         let client = try TLSTransport(client: rig.client, peer: TLSPeer(.dns("localhost"), port: 443), over: near)
         async let outcome = #expect(throws: IOFailure.self) { try await shake(client) }
         // A ServerHello of TLS 1.2 that chooses what every client offers.
-        var hello: [UInt8] = [0x03, 0x03] + [UInt8](repeating: 7, count: 32) + [0, 0xC0, 0x2F, 0, 0, 5, 0xFF, 0x01, 0, 1, 0]
+        var hello: [UInt8] =
+            [0x03, 0x03] + [UInt8](repeating: 7, count: 32) + [0, 0xC0, 0x2F, 0, 0, 5, 0xFF, 0x01, 0, 1, 0]
         hello = [2, 0, 0, UInt8(hello.count)] + hello
-        try await send([0x16, 0x03, 0x03, 0, UInt8(hello.count)] + hello + [0x16, 0x99, 0x99, 0, 4, 1, 2, 3, 4], on: far)
+        try await send(
+            [0x16, 0x03, 0x03, 0, UInt8(hello.count)] + hello + [0x16, 0x99, 0x99, 0, 4, 1, 2, 3, 4], on: far)
         far.finishWriting()
         let error = await outcome
         #expect(tlsKind(error) == .other, "\(String(describing: error))")
@@ -165,7 +172,8 @@ struct TLSHandshakeTests {
         }
     }
 
-    private func stop(_ rig: TLSRig, _ reason: StopReason, _ wrap: (SocketTransport) -> ChoppingTransport) async throws {
+    private func stop(_ rig: TLSRig, _ reason: StopReason, _ wrap: (SocketTransport) -> ChoppingTransport) async throws
+    {
         let (near, far) = try await socketPair()
         let stalling = wrap(near)
         let client = try TLSTransport(client: rig.client, peer: TLSPeer(.dns("localhost"), port: 443), over: stalling)
@@ -185,9 +193,12 @@ struct TLSHandshakeTests {
 
     @Test func `Row 83: the idle clock runs while the handshake waits`() async throws {
         let rig = try TLSRig()
-        for wrap in [{ ChoppingTransport($0, reads: 0) }, { ChoppingTransport($0, writes: 0) }] as [(SocketTransport) -> ChoppingTransport] {
+        for wrap in [{ ChoppingTransport($0, reads: 0) }, { ChoppingTransport($0, writes: 0) }]
+            as [(SocketTransport) -> ChoppingTransport]
+        {
             let (near, far) = try await socketPair()
-            let client = try TLSTransport(client: rig.client, peer: TLSPeer(.dns("localhost"), port: 443), over: wrap(near))
+            let client = try TLSTransport(
+                client: rig.client, peer: TLSPeer(.dns("localhost"), port: 443), over: wrap(near))
             let token = StopToken(idleLimit: 20_000_000)
             let watch = IdleWatch(token)
             Poller.shared.schedule(watch, at: Poller.now() + 5_000_000)

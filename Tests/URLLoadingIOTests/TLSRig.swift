@@ -20,7 +20,8 @@ struct TLSRig {
     ) throws {
         authority = try TestCertificateAuthority(commonName: "Test root")
         let identity = try intermediate(authority).issue(options)
-        var serverSide = TLSServerContext.Configuration(certificateChain: identity.certificatePEM, privateKey: identity.keyPEM)
+        var serverSide = TLSServerContext.Configuration(
+            certificateChain: identity.certificatePEM, privateKey: identity.keyPEM)
         setServer(&serverSide)
         server = try TLSServerContext(serverSide)
         var clientSide = TLSConfiguration()
@@ -60,7 +61,9 @@ struct TLSRig {
     }
 
     /// The failure of a handshake that must not succeed.
-    func failure(_ name: TLSPeerName = .dns("localhost"), offering protocols: [String]? = nil) async throws -> TLSFailure {
+    func failure(_ name: TLSPeerName = .dns("localhost"), offering protocols: [String]? = nil) async throws
+        -> TLSFailure
+    {
         do {
             _ = try await connect(name, offering: protocols)
         } catch let error as IOFailure {

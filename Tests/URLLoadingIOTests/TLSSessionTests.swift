@@ -1,5 +1,5 @@
-import URLLoadingCSystem
 import Testing
+import URLLoadingCSystem
 import URLLoadingTesting
 
 @testable import URLLoadingIO
@@ -117,7 +117,8 @@ struct TLSSessionTests {
         let home = TLSSessionCache.Key(name: .dns("localhost"), port: 443, role: .origin, applicationProtocols: [])
         let session = try #require(cache.take(for: home, verified: true))
         // The right session under the wrong name.
-        let elsewhere = TLSSessionCache.Key(name: .dns("other.example"), port: 443, role: .origin, applicationProtocols: [])
+        let elsewhere = TLSSessionCache.Key(
+            name: .dns("other.example"), port: 443, role: .origin, applicationProtocols: [])
         cache.store(session, for: elsewhere)
         #expect(cache.take(for: elsewhere, verified: true) == nil)
         // The right name after the certificate's end. Its own lifetime would allow it: two hours.
@@ -153,7 +154,9 @@ struct TLSSessionTests {
 
     @Test func `The cache is bounded by peers and by sessions`() async throws {
         let rig = try TLSRig()
-        let names = (0..<300).map { TLSSessionCache.Key(name: .dns("h\($0)"), port: 443, role: .origin, applicationProtocols: []) }
+        let names = (0..<300).map {
+            TLSSessionCache.Key(name: .dns("h\($0)"), port: 443, role: .origin, applicationProtocols: [])
+        }
         _ = try await visit(rig)
         let home = TLSSessionCache.Key(name: .dns("localhost"), port: 443, role: .origin, applicationProtocols: [])
         let session = try #require(rig.client.sessions.take(for: home, verified: true))
@@ -172,7 +175,8 @@ private enum ClientHello {
     static func extensions(_ record: [UInt8]) -> [Int]? {
         // Record header 5, handshake header 4, version 2, random 32.
         var reader = Reader(bytes: record[...])
-        guard reader.skip(5 + 4 + 2 + 32), reader.skipVector(1), reader.skipVector(2), reader.skipVector(1), reader.number(2) != nil
+        guard reader.skip(5 + 4 + 2 + 32), reader.skipVector(1), reader.skipVector(2), reader.skipVector(1),
+            reader.number(2) != nil
         else { return nil }
         var kinds: [Int] = []
         while let kind = reader.number(2) {

@@ -49,7 +49,8 @@ struct TLSVerificationTests {
     }
 
     @Test func `Only the explicit unsafe case passes what is wrong`() async throws {
-        let rig = try TLSRig(.init(names: ["other.example"], validity: .past), client: { $0.verification = .unsafeNone })
+        let rig = try TLSRig(
+            .init(names: ["other.example"], validity: .past), client: { $0.verification = .unsafeNone })
         #expect(try await rig.connect().client.negotiated != nil)
     }
 
@@ -68,7 +69,9 @@ struct TLSVerificationTests {
         ("X.A.Example", "x.a.example", true),
         ("x.a.example.evil.example", "x.a.example", false),
     ])
-    func `Row 31: a wildcard is one whole label at the left`(_ pattern: String, _ host: String, _ passes: Bool) async throws {
+    func `Row 31: a wildcard is one whole label at the left`(_ pattern: String, _ host: String, _ passes: Bool)
+        async throws
+    {
         #expect(try await kind(.init(names: [pattern]), .dns(host)) == (passes ? nil : .nameMismatch))
     }
 
@@ -110,20 +113,26 @@ struct TLSVerificationTests {
     // MARK: Row 35: who may vouch
 
     @Test func `Row 35: an issuer without CA TRUE vouches for nobody`() async throws {
-        #expect(try await kind(.init(), through: { try $0.intermediate(commonName: "No CA", isAuthority: false) }) == .invalidChain)
+        #expect(
+            try await kind(.init(), through: { try $0.intermediate(commonName: "No CA", isAuthority: false) })
+                == .invalidChain)
     }
 
     @Test func `Row 35: a path may be too long`() async throws {
-        #expect(try await kind(.init(), through: {
-            try $0.intermediate(commonName: "Last", pathLength: 0).intermediate(commonName: "One more")
-        }) == .invalidChain)
+        #expect(
+            try await kind(
+                .init(),
+                through: {
+                    try $0.intermediate(commonName: "Last", pathLength: 0).intermediate(commonName: "One more")
+                }) == .invalidChain)
     }
 
     @Test func `Row 35: name constraints hold`() async throws {
         let constrained: (TestCertificateAuthority) throws -> TestCertificateAuthority = {
             try $0.intermediate(commonName: "Few names", permittedNames: ["good.example"])
         }
-        #expect(try await kind(.init(names: ["www.good.example"]), .dns("www.good.example"), through: constrained) == nil)
+        #expect(
+            try await kind(.init(names: ["www.good.example"]), .dns("www.good.example"), through: constrained) == nil)
         #expect(try await kind(.init(), through: constrained) == .invalidChain)
     }
 

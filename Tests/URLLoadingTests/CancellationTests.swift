@@ -1,10 +1,11 @@
 import FoundationEssentials
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// Every wait of a load, ended in every way. None of these loads could end by itself; what is
 /// asserted is the reason, and that nothing is left.
@@ -35,7 +36,9 @@ import URLLoadingWire
     // MARK: Before there is a connection
 
     @Test(arguments: Ending.allCases) func resolving(ending: Ending) async throws { await Waits.resolving(ending) }
-    @Test(arguments: Ending.allCases) func connecting(ending: Ending) async throws { try await Waits.connecting(ending) }
+    @Test(arguments: Ending.allCases) func connecting(ending: Ending) async throws {
+        try await Waits.connecting(ending)
+    }
     @Test(arguments: Ending.allCases) func securing(ending: Ending) async throws { try await Waits.securing(ending) }
     @Test(arguments: Ending.withoutIdle) func waitingForAConnection(ending: Ending) async throws {
         try await Waits.waitingForAConnection(ending)
@@ -60,7 +63,9 @@ import URLLoadingWire
 
     /// A closure that waits for something else is not interrupted; its answer comes too late.
     @Test(arguments: Ending.withoutIdle, [false, true])
-    func aDecisionThatComesTooLate(ending: Ending, delivers: Bool) async throws { try await Waits.decidingTooLate(ending, delivers) }
+    func aDecisionThatComesTooLate(ending: Ending, delivers: Bool) async throws {
+        try await Waits.decidingTooLate(ending, delivers)
+    }
 
     // MARK: The end of a session
 
@@ -103,7 +108,9 @@ enum ScriptedLoad {
         Request(url: URL(string: "http://script.example/")!, method: .put, body: .data(Data(count: bodySize)))
     }
 
-    static func configuration(_ transport: ScriptedTransport, whenDialled: @escaping @Sendable () -> Void = {}) -> Configuration {
+    static func configuration(_ transport: ScriptedTransport, whenDialled: @escaping @Sendable () -> Void = {})
+        -> Configuration
+    {
         var configuration = Configuration.patient
         configuration.dial = { _, _ in
             whenDialled()

@@ -51,7 +51,8 @@ enum Verb: CaseIterable, Sendable {
                 for try await chunk in body { count += chunk.count }
                 return count
             }
-        case .value: return try await Self.use(session.dataTask(request, decisions: decisions)) { try await $0.value.count }
+        case .value:
+            return try await Self.use(session.dataTask(request, decisions: decisions)) { try await $0.value.count }
         case .body:
             return try await Self.use(session.dataTask(request, decisions: decisions)) { task in
                 var count = 0
@@ -66,7 +67,11 @@ enum Verb: CaseIterable, Sendable {
         let events = task.events
         task.resume()
         do {
-            return try await withTaskCancellationHandler { try await read(task) } onCancel: { task.cancel() }
+            return try await withTaskCancellationHandler {
+                try await read(task)
+            } onCancel: {
+                task.cancel()
+            }
         } catch {
             await Task { for await _ in events {} }.value
             guard case .completed(let failure?) = task.snapshot.state else { throw error }
@@ -93,7 +98,8 @@ struct RunningLoad: Sendable {
 }
 
 /// A session's last assertion: nothing is left of it.
-func expectEmpty(_ session: Session, _ comment: Comment? = nil, sourceLocation: SourceLocation = #_sourceLocation) async {
+func expectEmpty(_ session: Session, _ comment: Comment? = nil, sourceLocation: SourceLocation = #_sourceLocation) async
+{
     session.invalidateAndCancel()
     await session.invalidated()
     #expect(session.connectionsDescription == "empty", comment, sourceLocation: sourceLocation)

@@ -29,7 +29,7 @@ struct ExampleTests {
             do throws(LoadError) {
                 let (data, _) = try await session.data(from: nowhere)
                 Issue.record("\(data.count) bytes from nowhere")
-            } catch where error.reason == .hostNotFound {
+            } catch  where error.reason == .hostNotFound {
                 #expect(error.party == .system)
             } catch {
                 // Without any resolver the look-up fails instead.

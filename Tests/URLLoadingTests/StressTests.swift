@@ -24,9 +24,12 @@ import URLLoadingWire
         setUp.recordedRequests = 0
         try await withTestOrigin(setUp) { origin in
             Self.addRoutes(to: origin)
-            origin.setSchedule(.init(seed: 7, probability: 0.3, faults: TestOrigin.FaultSchedule.usual + [
-                .init(.accept, .stall), .init(.requestHead, .stall), .init(.responseBody(after: 7), .stall),
-            ]))
+            origin.setSchedule(
+                .init(
+                    seed: 7, probability: 0.3,
+                    faults: TestOrigin.FaultSchedule.usual + [
+                        .init(.accept, .stall), .init(.requestHead, .stall), .init(.responseBody(after: 7), .stall),
+                    ]))
             var configuration = Configuration.ephemeral
             configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
             configuration.maximumConnectionsPerHost = 16
@@ -43,7 +46,9 @@ import URLLoadingWire
                 }
                 _ = await load.task.value
             }
-            #expect(session.connectionsDescription.contains("0 connecting 0 leased") || session.connectionsDescription == "empty")
+            #expect(
+                session.connectionsDescription.contains("0 connecting 0 leased")
+                    || session.connectionsDescription == "empty")
             await expectEmpty(session)
             // What was sent and not read hides the client's end from a stalled connection.
             origin.releaseStalls()

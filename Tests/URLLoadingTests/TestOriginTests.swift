@@ -20,10 +20,13 @@ import URLLoadingWire
                 let (_, missing) = try await session.data(from: origin.url("/nothing"))
                 #expect(missing.http?.status == .notFound)
             }
-            #expect(origin.requests.map(\.description) == [
-                "POST /echo?q HTTP/1.1 on connection 1, exchange 1", "POST /echo?q HTTP/1.1 on connection 1, exchange 2",
-                "POST /echo?q HTTP/1.1 on connection 1, exchange 3", "GET /nothing HTTP/1.1 on connection 1, exchange 4",
-            ])
+            #expect(
+                origin.requests.map(\.description) == [
+                    "POST /echo?q HTTP/1.1 on connection 1, exchange 1",
+                    "POST /echo?q HTTP/1.1 on connection 1, exchange 2",
+                    "POST /echo?q HTTP/1.1 on connection 1, exchange 3",
+                    "GET /nothing HTTP/1.1 on connection 1, exchange 4",
+                ])
             try await origin.wait { $0.open == 0 }
             #expect(origin.counts.mostOpen == 1)
         }
@@ -31,7 +34,8 @@ import URLLoadingWire
 
     @Test(arguments: [
         (TestOrigin.Answer.Body.none, 0), (.bytes([1, 2, 3]), 3), (.chunks(["ab", .pause(.milliseconds(1)), "c"]), 3),
-        (.untilClose(["abc", "d"]), 4), (.repeated(count: 200_000), 200_000), (.repeated(count: 200_001, chunked: true), 200_001),
+        (.untilClose(["abc", "d"]), 4), (.repeated(count: 200_000), 200_000),
+        (.repeated(count: 200_001, chunked: true), 200_001),
     ])
     func bodies(_ body: TestOrigin.Answer.Body, count: Int) async throws {
         try await withTestOrigin { origin in
@@ -90,7 +94,9 @@ import URLLoadingWire
         var tls = TestOrigin.TLS(try authority.issue())
         tls.maximumVersion = .tls12
         try await withTestOrigin(.init(tls: tls)) { origin in
-            origin.route("/") { .ok("\($0.tls?.version ?? "-") \($0.tls?.serverName ?? "-") \($0.tls?.applicationProtocol ?? "-")") }
+            origin.route("/") {
+                .ok("\($0.tls?.version ?? "-") \($0.tls?.serverName ?? "-") \($0.tls?.applicationProtocol ?? "-")")
+            }
             origin.route("/cut", faults: [.init(.responseBody(after: 2), .cut)]) { _ in .ok(.untilClose(["abcd"])) }
             var configuration = Configuration.ephemeral
             configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
@@ -118,7 +124,8 @@ import URLLoadingWire
 
     @Test func addressOfAPath() async throws {
         var configuration = TestOrigin.Configuration()
-        let path = FileManager.default.temporaryDirectory.appending(path: "origin-\(UInt64.random(in: 0 ... .max))").path
+        let path = FileManager.default.temporaryDirectory.appending(path: "origin-\(UInt64.random(in: 0 ... .max))")
+            .path
         defer { try? FileManager.default.removeItem(atPath: path) }
         configuration.address = .unix(path)
         try await withTestOrigin(configuration) { origin in
@@ -137,7 +144,8 @@ import URLLoadingWire
             origin.route("/") { .ok("\($0.bodyCount)") }
             let socket = try await SocketTransport.connect(to: .ipv4((127, 0, 0, 1), port: origin.port), StopToken())
             defer { socket.close() }
-            try await write("PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n", to: socket)
+            try await write(
+                "PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n", to: socket)
             #expect(try await read(from: socket) == "HTTP/1.1 100 Continue\r\n\r\n")
             try await write("abc", to: socket)
             #expect(try await read(from: socket) == "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n3")
@@ -164,7 +172,9 @@ import URLLoadingWire
 
     @Test func rawAnswersAndGreetings() async throws {
         try await withTestOrigin { origin in
-            origin.route("/raw") { _ in .raw(["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n", .pause(.milliseconds(1)), "\r\nok"], then: .next) }
+            origin.route("/raw") { _ in
+                .raw(["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n", .pause(.milliseconds(1)), "\r\nok"], then: .next)
+            }
             try await withSession(.ephemeral) { session in
                 for _ in 1...2 {
                     let (data, _) = try await session.data(from: origin.url("/raw"))

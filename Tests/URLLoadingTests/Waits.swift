@@ -10,7 +10,8 @@ import URLLoadingWire
 /// The waits of a load, each ended once.
 enum Waits {
     static let points: [TestOrigin.Fault.Point] = [
-        .accept, .requestHead, .responseHead(after: 0), .responseHead(after: 9), .responseBody(after: 0), .responseBody(after: 10),
+        .accept, .requestHead, .responseHead(after: 0), .responseHead(after: 9), .responseBody(after: 0),
+        .responseBody(after: 10),
     ]
 
     /// All of them, each way to end them after the other, the kinds of waits beside each other.
@@ -152,7 +153,9 @@ enum Waits {
     }
 
     /// Time-outs may be over before the origin has noticed anything.
-    private static func strike(_ ending: Ending, _ load: RunningLoad, _ session: Session, _ origin: TestOrigin) async throws {
+    private static func strike(_ ending: Ending, _ load: RunningLoad, _ session: Session, _ origin: TestOrigin)
+        async throws
+    {
         if !ending.isTimeout { try await origin.wait { $0.stalled == 1 } }
         ending.strike(load, session)
     }

@@ -15,7 +15,8 @@ struct Transcript: Equatable, CustomStringConvertible {
 
     mutating func add(_ event: HTTP1Event, _ input: UnsafeRawBufferPointer) {
         switch event {
-        case .request(let head): lines.append("request \(head.method) \(head.target) \(head.version) \(Self.text(head.headers))")
+        case .request(let head):
+            lines.append("request \(head.method) \(head.target) \(head.version) \(Self.text(head.headers))")
         case .informational(let head): lines.append("informational \(Self.text(head))")
         case .response(let head): lines.append("response \(Self.text(head))")
         case .upgraded(let head): lines.append("upgraded \(Self.text(head))")
@@ -46,7 +47,9 @@ func run(_ codec: HTTP1Codec, _ pieces: [[UInt8]], end: Bool, stopAfterEnd: Bool
             while try step(&codec, &buffer, &transcript) {}
             #expect(buffer.count <= 70_000)
         }
-        if end, let event = try codec.receiveEnd() { transcript.add(event, UnsafeRawBufferPointer(start: nil, count: 0)) }
+        if end, let event = try codec.receiveEnd() {
+            transcript.add(event, UnsafeRawBufferPointer(start: nil, count: 0))
+        }
     } catch {
         transcript.violation = error.code
         #expect(codec.reuse == .never)

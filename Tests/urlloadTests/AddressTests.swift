@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Testing
+
 @testable import urlload
 
 struct AddressTests {
@@ -45,10 +46,12 @@ struct AddressTests {
         #expect(FileName.make(for: url).utf8.count == 254)
     }
 
-    @Test("file names of one run differ, and keep to 255 bytes", arguments: [
-        (["a", nil, "b"], ["a", nil, "b"]), (["a", "a", "a"], ["a", "a.1", "a.2"]),
-        (["a", "a", "a.1"], ["a", "a.2", "a.1"]), (["a.1", "a", "a"], ["a.1", "a", "a.2"]),
-    ] as [([String?], [String?])])
+    @Test(
+        "file names of one run differ, and keep to 255 bytes",
+        arguments: [
+            (["a", nil, "b"], ["a", nil, "b"]), (["a", "a", "a"], ["a", "a.1", "a.2"]),
+            (["a", "a", "a.1"], ["a", "a.2", "a.1"]), (["a.1", "a", "a"], ["a.1", "a", "a.2"]),
+        ] as [([String?], [String?])])
     func distinctNames(_ names: [String?], _ expected: [String?]) {
         #expect(FileName.distinct(names).map { $0?.own } == expected)
         let long = String(repeating: "x", count: 255)

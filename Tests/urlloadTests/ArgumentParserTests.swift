@@ -1,5 +1,6 @@
 import Testing
 import URLLoading
+
 @testable import urlload
 
 struct ArgumentParserTests {
@@ -30,7 +31,8 @@ struct ArgumentParserTests {
 
     @Test func fieldsAreKeptInOrder() throws {
         let options = try parse("-H", "Accept: text/html", "-H", "accept:  text/plain", "-H", "X-Empty:", "u")
-        #expect(options.fields.map { "\($0.name)=\($0.value)" } == ["Accept=text/html", "accept=text/plain", "X-Empty="])
+        #expect(
+            options.fields.map { "\($0.name)=\($0.value)" } == ["Accept=text/html", "accept=text/plain", "X-Empty="])
     }
 
     @Test func uploadsAreOfOneKindAndOneURL() throws {
@@ -53,7 +55,8 @@ struct ArgumentParserTests {
 
     @Test func valuesAreTyped() throws {
         let options = try parse(
-            "-X", "PUT", "--timeout", "0.5", "-m", "30", "--max-redirects", "0", "--max-connections", "2", "--tls-min", "1.3",
+            "-X", "PUT", "--timeout", "0.5", "-m", "30", "--max-redirects", "0", "--max-connections", "2", "--tls-min",
+            "1.3",
             "-d", "a=1", "-d", "@file", "--data", "@-", "u")
         #expect(options.method == .put)
         #expect(options.idleTimeout == .seconds(0.5) && options.totalTimeout == .seconds(30))
@@ -88,7 +91,8 @@ struct ArgumentParserTests {
     }
 
     @Test func noTwoOptionsShareAName() {
-        let long = OptionTable.rules.map(\.long), short = OptionTable.rules.compactMap(\.short)
+        let long = OptionTable.rules.map(\.long)
+        let short = OptionTable.rules.compactMap(\.short)
         #expect(Set(long).count == long.count)
         #expect(Set(short).count == short.count)
     }

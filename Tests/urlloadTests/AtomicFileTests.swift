@@ -1,5 +1,6 @@
 import Glibc
 import Testing
+
 @testable import urlload
 
 struct AtomicFileTests {
@@ -95,8 +96,11 @@ struct AtomicFileTests {
     @Test func failuresNameTheFile() throws {
         let folder = try Folder()
         #expect { _ = try AtomicFile(path: folder.path + "/no/such") } throws: {
-            ($0 as? OutputError)?.code == .write && ($0 as? OutputError)?.words == "\(folder.path)/no/such: No such file or directory"
+            ($0 as? OutputError)?.code == .write
+                && ($0 as? OutputError)?.words == "\(folder.path)/no/such: No such file or directory"
         }
-        #expect { _ = try AtomicFile(path: folder.path) } throws: { ($0 as? OutputError)?.words.hasSuffix("Is a directory") == true }
+        #expect { _ = try AtomicFile(path: folder.path) } throws: {
+            ($0 as? OutputError)?.words.hasSuffix("Is a directory") == true
+        }
     }
 }

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Testing
+
 @testable import URLLoading
 @testable import urlload
 
@@ -48,11 +49,13 @@ struct CodingOptionTests {
         #expect(configuration.connectTimeout == nil)
     }
 
-    @Test("an internationalised host is shown as its A-label", arguments: [
-        ("http://b\u{FC}cher.example/a?b=c#d", "http://xn--bcher-kva.example/a?b=c#d"),
-        ("http://u:p@b\u{FC}cher.example:81/", "http://xn--bcher-kva.example:81/"),
-        ("http://example.org/%C3%BC", "http://example.org/%C3%BC"),
-    ])
+    @Test(
+        "an internationalised host is shown as its A-label",
+        arguments: [
+            ("http://b\u{FC}cher.example/a?b=c#d", "http://xn--bcher-kva.example/a?b=c#d"),
+            ("http://u:p@b\u{FC}cher.example:81/", "http://xn--bcher-kva.example:81/"),
+            ("http://example.org/%C3%BC", "http://example.org/%C3%BC"),
+        ])
     func hosts(_ text: String, _ shown: String) throws {
         let address = try #require(URL(string: text))
         #expect(AddressText.shown(address) == shown)

@@ -2,21 +2,35 @@ import FoundationEssentials
 import Glibc
 import Testing
 import URLLoading
+
 @testable import urlload
 
 /// `-F`, as curl has it, and `--sse`.
 struct FormFieldTests {
-    @Test("a field is a text, a file or the text of a file", arguments: [
-        ("a=b", FormField(name: "a", content: .text("b"))), ("a=", FormField(name: "a", content: .text(""))),
-        ("=b=c", FormField(name: "", content: .text("b=c"))), ("a=b;c;type=", FormField(name: "a", content: .text("b;c;type="))),
-        ("a=b;type=text/html", FormField(name: "a", content: .text("b"), type: "text/html")),
-        ("a=;type=x;type=text/html;charset=utf-8", FormField(name: "a", content: .text(";type=x"), type: "text/html;charset=utf-8")),
-        ("f=@/a/b.txt", FormField(name: "f", content: .file("/a/b.txt"))), ("f=@-", FormField(name: "f", content: .file("-"))),
-        ("f=<b.txt", FormField(name: "f", content: .textOf("b.txt"))),
-        ("f=@b;type=text/plain;charset=utf-8;filename=c", FormField(name: "f", content: .file("b"), type: "text/plain;charset=utf-8", fileName: "c")),
-        ("f=@b; filename=c; type=image/png", FormField(name: "f", content: .file("b"), type: "image/png", fileName: "c")),
-        (#"f=@"a;b\"c";filename="d;\\e""#, FormField(name: "f", content: .file(#"a;b"c"#), fileName: #"d;\e"#)),
-    ])
+    @Test(
+        "a field is a text, a file or the text of a file",
+        arguments: [
+            ("a=b", FormField(name: "a", content: .text("b"))), ("a=", FormField(name: "a", content: .text(""))),
+            ("=b=c", FormField(name: "", content: .text("b=c"))),
+            ("a=b;c;type=", FormField(name: "a", content: .text("b;c;type="))),
+            ("a=b;type=text/html", FormField(name: "a", content: .text("b"), type: "text/html")),
+            (
+                "a=;type=x;type=text/html;charset=utf-8",
+                FormField(name: "a", content: .text(";type=x"), type: "text/html;charset=utf-8")
+            ),
+            ("f=@/a/b.txt", FormField(name: "f", content: .file("/a/b.txt"))),
+            ("f=@-", FormField(name: "f", content: .file("-"))),
+            ("f=<b.txt", FormField(name: "f", content: .textOf("b.txt"))),
+            (
+                "f=@b;type=text/plain;charset=utf-8;filename=c",
+                FormField(name: "f", content: .file("b"), type: "text/plain;charset=utf-8", fileName: "c")
+            ),
+            (
+                "f=@b; filename=c; type=image/png",
+                FormField(name: "f", content: .file("b"), type: "image/png", fileName: "c")
+            ),
+            (#"f=@"a;b\"c";filename="d;\\e""#, FormField(name: "f", content: .file(#"a;b"c"#), fileName: #"d;\e"#)),
+        ])
     func fields(_ text: String, _ field: FormField) throws {
         #expect(try FormField(text) == field)
         #expect(try ArgumentParser.parse(["-F", text, "u"]).formFields == [field])
@@ -24,22 +38,27 @@ struct FormFieldTests {
 
     @Test("a literal field is taken as it is")
     func literal() throws {
-        #expect(try ArgumentParser.parse(["--form-string", "a=@b;type=c", "u"]).formFields == [FormField(name: "a", content: .text("@b;type=c"))])
+        #expect(
+            try ArgumentParser.parse(["--form-string", "a=@b;type=c", "u"]).formFields == [
+                FormField(name: "a", content: .text("@b;type=c"))
+            ])
     }
 
-    @Test("mistakes are named", arguments: [
-        (["-F", "a", "u"], "-F takes name=value, and there is no = in it"),
-        (["--form-string", "a", "u"], "--form-string takes name=value, and there is no = in it"),
-        (["-F", "a=@b;size=3", "u"], "-F: 'size' is neither type nor filename"),
-        (["-F", "a=@b;c", "u"], "-F: 'c' is neither type=… nor filename=…"),
-        (["-F", "a=@b;type=no type", "u"], "-F: 'no type' is no media type"),
-        (["-F", "a=b", "-d", "c", "u"], "-F sends a form and -d sends data: not both"),
-        (["-F", "a=b", "-I", "u"], "-I asks for a head and -F sends a form: not both"),
-        (["-F", "a=@-", "-F", "b=<-", "u"], "standard input can be sent once"),
-        (["--sse", "u", "v"], "--sse takes one URL: events do not end"),
-        (["--sse", "-o", "f", "u"], "--sse writes events to standard output: not with -o, -O, -i or -I"),
-        (["--sse", "-i", "u"], "--sse writes events to standard output: not with -o, -O, -i or -I"),
-    ])
+    @Test(
+        "mistakes are named",
+        arguments: [
+            (["-F", "a", "u"], "-F takes name=value, and there is no = in it"),
+            (["--form-string", "a", "u"], "--form-string takes name=value, and there is no = in it"),
+            (["-F", "a=@b;size=3", "u"], "-F: 'size' is neither type nor filename"),
+            (["-F", "a=@b;c", "u"], "-F: 'c' is neither type=… nor filename=…"),
+            (["-F", "a=@b;type=no type", "u"], "-F: 'no type' is no media type"),
+            (["-F", "a=b", "-d", "c", "u"], "-F sends a form and -d sends data: not both"),
+            (["-F", "a=b", "-I", "u"], "-I asks for a head and -F sends a form: not both"),
+            (["-F", "a=@-", "-F", "b=<-", "u"], "standard input can be sent once"),
+            (["--sse", "u", "v"], "--sse takes one URL: events do not end"),
+            (["--sse", "-o", "f", "u"], "--sse writes events to standard output: not with -o, -O, -i or -I"),
+            (["--sse", "-i", "u"], "--sse writes events to standard output: not with -o, -O, -i or -I"),
+        ])
     func mistakes(_ words: [String], _ message: String) {
         #expect(throws: UsageError(message)) { try ArgumentParser.parse(words) }
     }
@@ -50,11 +69,15 @@ struct FormFieldTests {
         try Data("<p>".utf8).write(to: URL(filePath: path))
         defer { unlink(path) }
         let name = try #require(path.split(separator: "/").last)
-        let options = try ArgumentParser.parse(["-F", "a=1", "-F", "f=@\(path)", "-F", "g=<\(path);type=text/x", "-F", "h=2;type=text/y", "u"])
+        let options = try ArgumentParser.parse([
+            "-F", "a=1", "-F", "f=@\(path)", "-F", "g=<\(path);type=text/x", "-F", "h=2;type=text/y", "u",
+        ])
         let url = try #require(URL(string: "http://h.example/"))
         let request = try Request(options, url)
         let type = try #require(request.body?.contentType)
-        #expect(request.method == .post && type.hasPrefix("multipart/form-data; boundary=") && !request.headers.contains(.contentType))
+        #expect(
+            request.method == .post && type.hasPrefix("multipart/form-data; boundary=")
+                && !request.headers.contains(.contentType))
         let boundary = type.dropFirst("multipart/form-data; boundary=".count)
         let body = try #require(try await request.body?.collect(upTo: 4096))
         let parts = [
@@ -72,7 +95,8 @@ struct FormFieldTests {
         let event = ServerSentEvent(type: "price", data: "a\n\n\"b\"", lastEventID: "7")
         #expect(EventText.make(event, asJSON: false) == "event: price\nid: 7\ndata: a\ndata: \ndata: \"b\"\n\n")
         #expect(EventText.make(ServerSentEvent(data: ""), asJSON: false) == "data: \n\n")
-        #expect(EventText.make(event, asJSON: true) == #"{"type":"price","data":"a\n\n\"b\"","lastEventID":"7"}"# + "\n")
+        #expect(
+            EventText.make(event, asJSON: true) == #"{"type":"price","data":"a\n\n\"b\"","lastEventID":"7"}"# + "\n")
     }
 
     @Test("events have the limits of the command line, and no others")

@@ -1,11 +1,14 @@
 import FoundationEssentials
 import Testing
 import URLLoading
+
 @testable import urlload
 
 /// Who asks, as curl takes it.
 @Suite struct LoginOptionsTests {
-    private func parse(_ words: String...) throws -> LoginOptions { try ArgumentParser.parse(words + ["http://a.test/x"]).login }
+    private func parse(_ words: String...) throws -> LoginOptions {
+        try ArgumentParser.parse(words + ["http://a.test/x"]).login
+    }
 
     @Test func users() throws {
         let login = try parse("-u", "ada:p:w")

@@ -2,11 +2,14 @@ import FoundationEssentials
 import Glibc
 import Testing
 import URLLoading
+
 @testable import urlload
 
 /// `--cookies`, `-b`, `-c` and `--hsts`.
 struct MemoryTests {
-    private func memory(_ words: String...) throws -> Memory { try Memory(try ArgumentParser.parse(words + ["http://a.example/", "b.example"])) }
+    private func memory(_ words: String...) throws -> Memory {
+        try Memory(try ArgumentParser.parse(words + ["http://a.example/", "b.example"]))
+    }
 
     private func withFile(_ use: (String) throws -> Void) throws {
         let path = FileManager.default.temporaryDirectory.path() + "/memory-\(UInt64.random(in: .min ... .max))"
@@ -14,7 +17,9 @@ struct MemoryTests {
         try use(path)
     }
 
-    private func write(_ memory: Memory) throws -> ExitCode { memory.write(Screen(try ArgumentParser.parse(["-s", "u"]))) }
+    private func write(_ memory: Memory) throws -> ExitCode {
+        memory.write(Screen(try ArgumentParser.parse(["-s", "u"])))
+    }
 
     @Test func dataGoesToTheHostsOfTheCommandLine() throws {
         let cookies = try memory("-b", "a=1; b = x=y ", "-b", "nonsense; c=2; =").cookies.all
@@ -39,16 +44,21 @@ struct MemoryTests {
             #expect(try write(second) == .done && memory("-b", path).cookies.all.count == 1)
             #expect(try write(memory("-c", path)) == .done && memory("-b", path).cookies.all.isEmpty)
         }
-        #expect(try write(memory("-c", "/nowhere/at/all")) == .write && memory("-b", "/nowhere/at/all").cookies.all.isEmpty)
+        #expect(
+            try write(memory("-c", "/nowhere/at/all")) == .write && memory("-b", "/nowhere/at/all").cookies.all.isEmpty)
     }
 
     @Test func strictTransportIsInCurlsFormat() throws {
         try withFile { path in
-            try Data("# x\n.a.example \"20991231 23:59:58\"\nb.example \"unlimited\"\nc.example \"20001231 23:59:59\"\nnonsense\nd \"2099\"\n".utf8)
-                .write(to: URL(filePath: path))
+            try Data(
+                "# x\n.a.example \"20991231 23:59:58\"\nb.example \"unlimited\"\nc.example \"20001231 23:59:59\"\nnonsense\nd \"2099\"\n"
+                    .utf8
+            )
+            .write(to: URL(filePath: path))
             let memory = try memory("--hsts", path)
             #expect(memory.hsts.all.map(\.name) == ["a.example", "b.example"])
-            #expect(memory.hsts.all.first?.includesSubdomains == true && memory.hsts.all.last?.includesSubdomains == false)
+            #expect(
+                memory.hsts.all.first?.includesSubdomains == true && memory.hsts.all.last?.includesSubdomains == false)
             #expect(try write(memory) == .done)
             let text = String(decoding: try Data(contentsOf: URL(filePath: path)), as: UTF8.self)
             #expect(text.hasSuffix("\n.a.example \"20991231 23:59:58\"\nb.example \"unlimited\"\n"))

@@ -1,9 +1,11 @@
 import Testing
+
 @testable import urlload
 
 struct ProgressTests {
     @Test(arguments: [
-        (Int64(0), "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1_572_864, "1.5 MiB"), (10 << 30, "10.0 GiB"), (5 << 50, "5120.0 TiB"),
+        (Int64(0), "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1_572_864, "1.5 MiB"), (10 << 30, "10.0 GiB"),
+        (5 << 50, "5120.0 TiB"),
     ])
     func sizes(_ bytes: Int64, _ text: String) { #expect(ProgressLine.size(bytes) == text) }
 
@@ -12,7 +14,8 @@ struct ProgressTests {
 
     @Test func theLineFitsItsWidth() {
         let line = ProgressLine(bytes: 420 << 20, total: 1 << 30, elapsed: 4, rate: Double(100 << 20))
-        #expect(line.text(width: 79) == " 41% [==========>               ]  420.0 MiB of 1.0 GiB  100.0 MiB/s  0:07 left")
+        #expect(
+            line.text(width: 79) == " 41% [==========>               ]  420.0 MiB of 1.0 GiB  100.0 MiB/s  0:07 left")
         for width in 0...120 { #expect(line.text(width: width).count <= width) }
         let unknown = ProgressLine(bytes: 2048, total: nil, elapsed: 61, rate: 1024)
         #expect(unknown.text(width: 79) == "2.0 KiB  1.0 KiB/s  1:01")
@@ -36,7 +39,9 @@ struct ProgressTests {
         var board = ProgressBoard(areNamed: true)
         let loads = (0..<3).map { board.begin("\($0)", now: 100) }
         board.expect(1_000_000, of: loads[0])
-        let drawn = (0..<3000).count { board.add(100, of: loads[$0 % 3], now: 100 + Double($0) / 1000, size: Self.size) != nil }
+        let drawn = (0..<3000).count {
+            board.add(100, of: loads[$0 % 3], now: 100 + Double($0) / 1000, size: Self.size) != nil
+        }
         #expect((20...25).contains(drawn))
     }
 

@@ -1,15 +1,19 @@
 import Testing
+
 @testable import URLLoading
 @testable import urlload
 
 struct ReportTests {
     @Test(arguments: [
-        ("", #""""#), ("a\"b\\c", #""a\"b\\c""#), ("\r\n\t\0\u{1B}\u{7F}", ##""\r\n\t\u0000\u001b\u007f""##), ("é🙂", #""é🙂""#),
+        ("", #""""#), ("a\"b\\c", #""a\"b\\c""#), ("\r\n\t\0\u{1B}\u{7F}", ##""\r\n\t\u0000\u001b\u007f""##),
+        ("é🙂", #""é🙂""#),
     ])
     func textIsQuoted(_ text: String, _ json: String) { #expect(JSONText.text(text).description == json) }
 
     @Test(arguments: [(0.0, "0.000000"), (0.0000014, "0.000001"), (12.3456789, "12.345679"), (-1, "0.000000")])
-    func secondsHaveSixDigits(_ seconds: Double, _ json: String) { #expect(JSONText.seconds(seconds).description == json) }
+    func secondsHaveSixDigits(_ seconds: Double, _ json: String) {
+        #expect(JSONText.seconds(seconds).description == json)
+    }
 
     @Test func aReportIsOneLineInAFixedOrder() {
         var headers: Headers = ["Content-Type": "text/plain", "Set-Cookie": "a=1"]
@@ -19,35 +23,45 @@ struct ReportTests {
         report.bytes = 5
         report.redirects = [(302, "http://a/b")]
         report.timings.total = 0.25
-        #expect(report.json.description == #"""
-            {"url":"http://a/","effectiveURL":null,"status":200,"version":"HTTP/1.1","headers":{"content-type":["text/plain"],"set-cookie":["a=1","b=2"]},"bytes":5,"file":null,"timings":{"resolve":null,"connect":null,"tls":null,"firstByte":null,"total":0.250000},"reused":false,"redirects":[{"status":302,"url":"http://a/b"}],"error":null}
-            """#)
+        #expect(
+            report.json.description == #"""
+                {"url":"http://a/","effectiveURL":null,"status":200,"version":"HTTP/1.1","headers":{"content-type":["text/plain"],"set-cookie":["a=1","b=2"]},"bytes":5,"file":null,"timings":{"resolve":null,"connect":null,"tls":null,"firstByte":null,"total":0.250000},"reused":false,"redirects":[{"status":302,"url":"http://a/b"}],"error":null}
+                """#)
     }
 
     @Test func anErrorSaysWhatWhenAndWho() {
         let failure = Report.Failure(LoadError(.hostNotFound, phase: .resolving, party: .system, detail: "x.example"))
-        #expect(failure.json.description
-            == #"{"reason":"hostNotFound","code":-1003,"phase":"resolving","party":"system","detail":"x.example","proxy":null,"exitCode":6}"#)
+        #expect(
+            failure.json.description
+                == #"{"reason":"hostNotFound","code":-1003,"phase":"resolving","party":"system","detail":"x.example","proxy":null,"exitCode":6}"#
+        )
         #expect(ErrorWords.make(failure) == "there is no host of this name (hostNotFound, resolving)")
     }
 
     @Test func anErrorAtAProxyIsNotTheServers() throws {
         let proxy = try Proxy("http://u:SECRET@p.example:3128")
         func words(_ error: LoadError) -> String { ErrorWords.make(Report.Failure(error.at(proxy))) }
-        #expect(words(LoadError(.connectionRefused, phase: .connecting, party: .peer, detail: "192.0.2.1"))
-            == "at the proxy http://p.example:3128: nothing listens there (connectionRefused, connecting)")
-        #expect(words(LoadError(.hostNotFound, phase: .resolving, party: .system, detail: "p.example"))
-            == "at the proxy http://p.example:3128: there is no host of this name (proxyNotFound, resolving)")
-        #expect(words(LoadError(.proxyRefused, phase: .connecting, party: .peer, detail: "it answered 403 Forbidden"))
-            == "at the proxy http://p.example:3128: it would not connect (proxyRefused, connecting): it answered 403 Forbidden")
-        #expect(words(LoadError(.connectionLost, phase: .waiting, party: .peer))
-            == "at the proxy http://p.example:3128: it closed the connection (connectionLost, waiting)")
+        #expect(
+            words(LoadError(.connectionRefused, phase: .connecting, party: .peer, detail: "192.0.2.1"))
+                == "at the proxy http://p.example:3128: nothing listens there (connectionRefused, connecting)")
+        #expect(
+            words(LoadError(.hostNotFound, phase: .resolving, party: .system, detail: "p.example"))
+                == "at the proxy http://p.example:3128: there is no host of this name (proxyNotFound, resolving)")
+        #expect(
+            words(LoadError(.proxyRefused, phase: .connecting, party: .peer, detail: "it answered 403 Forbidden"))
+                == "at the proxy http://p.example:3128: it would not connect (proxyRefused, connecting): it answered 403 Forbidden"
+        )
+        #expect(
+            words(LoadError(.connectionLost, phase: .waiting, party: .peer))
+                == "at the proxy http://p.example:3128: it closed the connection (connectionLost, waiting)")
         let json = Report.Failure(LoadError(.connectionLost, phase: .waiting, party: .peer).at(proxy)).json.description
         #expect(json.contains(#""proxy":"http://p.example:3128""#) && !json.contains("SECRET"))
     }
 
     @Test func headsOfHTTP2HaveNoPhrase() {
-        #expect(HeadText.make(HTTPHead(status: .ok, version: .http11, headers: ["A": "b"])) == "HTTP/1.1 200 OK\r\nA: b\r\n\r\n")
+        #expect(
+            HeadText.make(HTTPHead(status: .ok, version: .http11, headers: ["A": "b"]))
+                == "HTTP/1.1 200 OK\r\nA: b\r\n\r\n")
         #expect(HeadText.make(HTTPHead(status: .notFound, version: .http2, headers: [:])) == "HTTP/2 404 \r\n\r\n")
     }
 
@@ -64,14 +78,16 @@ struct ReportTests {
 
 struct ExitCodeTests {
     @Test(arguments: [
-        (LoadError.Reason.cancelled, ExitCode.interrupted), (.unsupportedScheme, .unsupportedScheme), (.badURL, .badURL),
+        (LoadError.Reason.cancelled, ExitCode.interrupted), (.unsupportedScheme, .unsupportedScheme),
+        (.badURL, .badURL),
         (.hostNotFound, .name), (.lookupFailed, .name), (.connectionRefused, .connect), (.unreachable, .connect),
         (.idleTimeout, .timeout), (.connectTimeout, .timeout), (.resourceTimeout, .timeout),
         (.certificateUntrusted, .certificate),
         (.certificateNameMismatch, .certificate), (.notTLS, .handshake), (.noCommonTLSVersion, .handshake),
         (.trustRootsUnavailable, .roots), (.tooManyRedirects, .redirect), (.badRedirect, .redirect),
         (.connectionLost, .connectionLost), (.truncated, .truncated), (.notHTTP, .protocolViolation),
-        (.malformedChunkSize, .protocolViolation), (.contentDecodingFailed, .contentCoding), (.contentTooLarge, .tooLarge),
+        (.malformedChunkSize, .protocolViolation), (.contentDecodingFailed, .contentCoding),
+        (.contentTooLarge, .tooLarge),
     ])
     func everyReasonHasACode(_ reason: LoadError.Reason, _ code: ExitCode) {
         #expect(ExitCode(LoadError(reason, phase: .receiving, party: .peer)) == code)

@@ -1,5 +1,6 @@
 import Testing
 import URLLoading
+
 @testable import urlload
 
 struct RetryTests {
@@ -27,7 +28,8 @@ struct RetryTests {
     }
 
     @Test func itsCompanionsChangeIt() throws {
-        let policy = try #require(try policy("--retry=1", "--retry-connrefused", "--retry-delay", "0.5", "--retry-max-time", "30"))
+        let policy = try #require(
+            try policy("--retry=1", "--retry-connrefused", "--retry-delay", "0.5", "--retry-max-time", "30"))
         #expect(policy.reasons.contains(.connectionRefused))
         #expect(policy.backOff == .constant(.milliseconds(500)))
         #expect(policy.maximumDuration == .seconds(30))

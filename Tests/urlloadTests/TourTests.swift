@@ -28,12 +28,16 @@ struct TourTests {
         }
     }
 
-    @Test("each step runs, fits 80 columns and says what came of it", arguments: [
-        ("stream", ["one after", "four after"]), ("redirect", ["302", "It is here now."]),
-        ("refusal", ["cancelled (deciding", "connections left: empty"]), ("deadline", ["302", "the redirect itself"]),
-        ("timeout", ["idleTimeout (waiting", "the peer, code -1001"]), ("cancel", ["running 65536/50000000", "failed(cancelled)"]),
-        ("stub", ["Hello, anybody! (text/plain)"]), ("events", ["sent +16 16", "completed", "16 bytes arrived"]),
-    ])
+    @Test(
+        "each step runs, fits 80 columns and says what came of it",
+        arguments: [
+            ("stream", ["one after", "four after"]), ("redirect", ["302", "It is here now."]),
+            ("refusal", ["cancelled (deciding", "connections left: empty"]),
+            ("deadline", ["302", "the redirect itself"]),
+            ("timeout", ["idleTimeout (waiting", "the peer, code -1001"]),
+            ("cancel", ["running 65536/50000000", "failed(cancelled)"]),
+            ("stub", ["Hello, anybody! (text/plain)"]), ("events", ["sent +16 16", "completed", "16 bytes arrived"]),
+        ])
     func step(_ name: String, _ outcomes: [String]) async throws {
         let step = try #require(TourStep.all.first { $0.name == name })
         let text = await Tour(Tour.Options(usesColor: false)).show(step, 1, of: 8)

@@ -1,5 +1,6 @@
 import Testing
 import URLLoading
+
 @testable import urlload
 
 struct TranscriptTests {
@@ -34,16 +35,19 @@ struct TranscriptTests {
 
     @Test func secretsAreHiddenInHeads() {
         var transcript = Transcript(showsBodies: true, showsSecrets: false)
-        let told = tell(&transcript, [
-            .connected("tcp(1)", connection: 1), .sent(Array(request.utf8), connection: 1),
-            .received(Array(response.utf8), connection: 1), .closed(connection: 1),
-        ])
-        #expect(told == [
-            "* connection 1: tcp(1)",
-            "> GET / HTTP/1.1", "> Host: a", "> Authorization: Basic [hidden]", "> Cookie: [hidden]", "> ",
-            "< HTTP/1.1 200 OK", "< Set-Cookie: [hidden]", "< ", "< Authorization: body\\n",
-            "* connection 1 closed",
-        ])
+        let told = tell(
+            &transcript,
+            [
+                .connected("tcp(1)", connection: 1), .sent(Array(request.utf8), connection: 1),
+                .received(Array(response.utf8), connection: 1), .closed(connection: 1),
+            ])
+        #expect(
+            told == [
+                "* connection 1: tcp(1)",
+                "> GET / HTTP/1.1", "> Host: a", "> Authorization: Basic [hidden]", "> Cookie: [hidden]", "> ",
+                "< HTTP/1.1 200 OK", "< Set-Cookie: [hidden]", "< ", "< Authorization: body\\n",
+                "* connection 1 closed",
+            ])
     }
 
     @Test(arguments: 1...12)
@@ -63,27 +67,32 @@ struct TranscriptTests {
 
     @Test func headsAloneForVerbose() {
         var transcript = Transcript(showsBodies: false, showsSecrets: true)
-        let told = tell(&transcript, [
-            .sent(Array("POST / HTTP/1.1\r\nHost: a\r\n\r\nbody".utf8), connection: 1),
-            .sent(Array("more\r\nAuthorization: x\r\n\r\n".utf8), connection: 1),
-            .received(Array(response.utf8), connection: 1),
-            .sent(Array(request.utf8), connection: 1),
-        ])
-        #expect(told == [
-            "* connection 1",
-            "> POST / HTTP/1.1", "> Host: a", "> ",
-            "< HTTP/1.1 200 OK", "< Set-Cookie: id=secret", "< ",
-            "* connection 1 reused",
-            "> GET / HTTP/1.1", "> Host: a", "> Authorization: Basic c2VjcmV0", "> Cookie: id=secret", "> ",
-        ])
+        let told = tell(
+            &transcript,
+            [
+                .sent(Array("POST / HTTP/1.1\r\nHost: a\r\n\r\nbody".utf8), connection: 1),
+                .sent(Array("more\r\nAuthorization: x\r\n\r\n".utf8), connection: 1),
+                .received(Array(response.utf8), connection: 1),
+                .sent(Array(request.utf8), connection: 1),
+            ])
+        #expect(
+            told == [
+                "* connection 1",
+                "> POST / HTTP/1.1", "> Host: a", "> ",
+                "< HTTP/1.1 200 OK", "< Set-Cookie: id=secret", "< ",
+                "* connection 1 reused",
+                "> GET / HTTP/1.1", "> Host: a", "> Authorization: Basic c2VjcmV0", "> Cookie: id=secret", "> ",
+            ])
     }
 
     @Test func aHeadCutOffHidesItsSecretToo() {
         var transcript = Transcript(showsBodies: true, showsSecrets: false)
-        let told = tell(&transcript, [
-            .sent(Array("GET / HTTP/1.1\r\n\r\n".utf8), connection: 1),
-            .received(Array("HTTP/1.1 200 OK\r\nSet-Cookie: id=sec".utf8), connection: 1), .closed(connection: 1),
-        ])
+        let told = tell(
+            &transcript,
+            [
+                .sent(Array("GET / HTTP/1.1\r\n\r\n".utf8), connection: 1),
+                .received(Array("HTTP/1.1 200 OK\r\nSet-Cookie: id=sec".utf8), connection: 1), .closed(connection: 1),
+            ])
         #expect(told.last == "* connection 1 closed")
         #expect(told.joined().contains("sec") == false)
         #expect(told.contains("< Set-Cookie: [hidden]"))
@@ -100,13 +109,19 @@ struct TranscriptTests {
             \r
 
             """
-        let request = "GET /?token=s3cret HTTP/1.1\r\nReferer: http://ada:s3cret@a.test/\r\nX-Goog-Api-Key: s3cret\r\n\r\n"
+        let request =
+            "GET /?token=s3cret HTTP/1.1\r\nReferer: http://ada:s3cret@a.test/\r\nX-Goog-Api-Key: s3cret\r\n\r\n"
         for showsSecrets in [false, true] {
             var transcript = Transcript(showsBodies: true, showsSecrets: showsSecrets)
-            let told = tell(&transcript, [
-                .connected("tcp(1)", connection: 1), .sent(Array(request.utf8), connection: 1), .received(Array(head.utf8), connection: 1),
-                .head("GET /?token=s3cret", ["Location": "http://ada:s3cret@b.test/", "X-Api-Key": "s3cret"], isSent: true, connection: 1),
-            ])
+            let told = tell(
+                &transcript,
+                [
+                    .connected("tcp(1)", connection: 1), .sent(Array(request.utf8), connection: 1),
+                    .received(Array(head.utf8), connection: 1),
+                    .head(
+                        "GET /?token=s3cret", ["Location": "http://ada:s3cret@b.test/", "X-Api-Key": "s3cret"],
+                        isSent: true, connection: 1),
+                ])
             #expect(told.joined().contains("s3cret") == showsSecrets, "\(told)")
             guard !showsSecrets else { continue }
             #expect(told.contains("> GET /?token=(removed) HTTP/1.1"))
@@ -116,10 +131,13 @@ struct TranscriptTests {
 
     @Test func aLocationCutOffHidesItsPasswordToo() {
         var transcript = Transcript(showsBodies: true, showsSecrets: false)
-        let told = tell(&transcript, [
-            .sent(Array("GET / HTTP/1.1\r\n\r\n".utf8), connection: 1),
-            .received(Array("HTTP/1.1 302 Found\r\nLocation: https://ada:sec".utf8), connection: 1), .closed(connection: 1),
-        ])
+        let told = tell(
+            &transcript,
+            [
+                .sent(Array("GET / HTTP/1.1\r\n\r\n".utf8), connection: 1),
+                .received(Array("HTTP/1.1 302 Found\r\nLocation: https://ada:sec".utf8), connection: 1),
+                .closed(connection: 1),
+            ])
         #expect(told.joined().contains("sec") == false, "\(told)")
     }
 }

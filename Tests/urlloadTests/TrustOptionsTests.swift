@@ -9,7 +9,9 @@ struct TrustOptionsTests {
     @Test func pinsAreRead() throws {
         let one = "sha256//" + Data(repeating: 1, count: 32).base64EncodedString()
         let two = "sha256//" + Data(repeating: 2, count: 32).base64EncodedString()
-        let options = try ArgumentParser.parse(["--pin", one + ";" + two, "--pin", one, "--cert-status", "https://a.example/"])
+        let options = try ArgumentParser.parse([
+            "--pin", one + ";" + two, "--pin", one, "--cert-status", "https://a.example/",
+        ])
         #expect(options.trust.pins.map(\.description) == [one, two, one] && options.trust.requiresStatus)
         for wrong in ["sha256//AA", "md5//x", "x"] {
             #expect(throws: UsageError.self) { try ArgumentParser.parse(["--pin", wrong, "https://a.example/"]) }
@@ -17,14 +19,22 @@ struct TrustOptionsTests {
     }
 
     @Test func targets() {
-        for (text, authority) in [("a.example", "a.example:443"), ("a.example:8443", "a.example:8443"), ("https://a.example/", "a.example:443"), ("[::1]:4", "[::1]:4"), ("https://a.example/path?q", "a.example:443")] {
+        for (text, authority) in [
+            ("a.example", "a.example:443"), ("a.example:8443", "a.example:8443"),
+            ("https://a.example/", "a.example:443"), ("[::1]:4", "[::1]:4"),
+            ("https://a.example/path?q", "a.example:443"),
+        ] {
             #expect(TLSCommand.Target(text)?.authority == authority)
         }
-        for text in ["", "http://a.example", "ftp://a.example/", ":443"] { #expect(TLSCommand.Target(text) == nil, "\(text)") }
+        for text in ["", "http://a.example", "ftp://a.example/", ":443"] {
+            #expect(TLSCommand.Target(text) == nil, "\(text)")
+        }
     }
 
     @Test func `a passphrase's file must be there, and what a certificate file is its content says`() async throws {
-        #expect(throws: UsageError.self) { try ArgumentParser.parse(["--cert", "x", "--pass", "@/nowhere", "https://a.example/"]) }
+        #expect(throws: UsageError.self) {
+            try ArgumentParser.parse(["--cert", "x", "--pass", "@/nowhere", "https://a.example/"])
+        }
         let path = FileManager.default.temporaryDirectory.path + "/urlload-\(UUID()).p12"
         defer { try? FileManager.default.removeItem(atPath: path) }
         // PEM, whatever its name says; and no key in it.

@@ -1,5 +1,6 @@
 import Testing
 import URLLoading
+
 @testable import urlload
 
 /// Where to and through what, as curl takes it.
@@ -36,8 +37,10 @@ import URLLoading
     }
 
     @Test func wordsThatAreNone() {
-        for words in [["-x", "ftp://p"], ["--socks5", "http://p"], ["--resolve", "a:80"], ["--resolve", "a:x:1.2.3.4"],
-            ["--resolve", "a:80:b"], ["--resolve", "a:80:"], ["--connect-to", "a:1:b"], ["--connect-to", "a:x:b:1"], ["--connect-to", "a:+80:b:1"], ["--resolve", "a:+80:192.0.2.1"], ["-x", "p:+80"], ["--connect-to", "a"],
+        for words in [
+            ["-x", "ftp://p"], ["--socks5", "http://p"], ["--resolve", "a:80"], ["--resolve", "a:x:1.2.3.4"],
+            ["--resolve", "a:80:b"], ["--resolve", "a:80:"], ["--connect-to", "a:1:b"], ["--connect-to", "a:x:b:1"],
+            ["--connect-to", "a:+80:b:1"], ["--resolve", "a:+80:192.0.2.1"], ["-x", "p:+80"], ["--connect-to", "a"],
             ["--unix-socket", ""], ["--interface", "host!eth0"],
         ] {
             #expect(throws: UsageError.self, "\(words)") { try ArgumentParser.parse(words + ["u"]) }
@@ -47,12 +50,16 @@ import URLLoading
     }
 
     @Test func places() throws {
-        #expect(try parse("--resolve", "a:80:192.0.2.1,[2001:db8::1]").overrides == [.addresses(["192.0.2.1", "2001:db8::1"], of: "a", port: 80)])
+        #expect(
+            try parse("--resolve", "a:80:192.0.2.1,[2001:db8::1]").overrides == [
+                .addresses(["192.0.2.1", "2001:db8::1"], of: "a", port: 80)
+            ])
         #expect(try parse("--resolve", "+a:80:::1").overrides == [.addresses(["::1"], of: "a", port: 80)])
         #expect(try parse("--resolve", "*:443:::1").overrides == [.addresses(["::1"], of: nil, port: 443)])
-        #expect(try parse("--connect-to", "a:80:b:81", "--connect-to", ":::9").overrides == [
-            .connect("a", port: 80, to: "b", onPort: 81), .connect(nil, to: nil, onPort: 9),
-        ])
+        #expect(
+            try parse("--connect-to", "a:80:b:81", "--connect-to", ":::9").overrides == [
+                .connect("a", port: 80, to: "b", onPort: 81), .connect(nil, to: nil, onPort: 9),
+            ])
         #expect(try parse("--connect-to", "[::1]:80:[::2]:").overrides == [.connect("[::1]", port: 80, to: "[::2]")])
         #expect(try parse("--unix-socket", "/run/a").overrides == [.unixSocket("/run/a", for: nil)])
         #expect(try parse("--abstract-unix-socket", "a").overrides == [.abstractUnixSocket("a", for: nil)])

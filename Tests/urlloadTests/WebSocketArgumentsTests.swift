@@ -1,7 +1,8 @@
 import Foundation
 import Testing
-@testable import urlload
 import URLLoading
+
+@testable import urlload
 
 /// What `urlload ws` takes beside the options of all loads.
 struct WebSocketArgumentsTests {
@@ -12,7 +13,8 @@ struct WebSocketArgumentsTests {
     }
 
     @Test func `its own are taken out, the others left`() throws {
-        let (own, rest) = try take("-H", "A: b", "--binary", "--ping", "1.5", "--protocol=a", "--protocol", "b", "--compress", "host/path")
+        let (own, rest) = try take(
+            "-H", "A: b", "--binary", "--ping", "1.5", "--protocol=a", "--protocol", "b", "--compress", "host/path")
         #expect(rest == ["-H", "A: b", "host/path"])
         #expect(own.isBinary && own.protocols == ["a", "b"] && own.wait == nil)
         #expect(own.options.pingInterval == .seconds(1.5) && own.options.compression == .deflate())
@@ -30,14 +32,18 @@ struct WebSocketArgumentsTests {
         #expect(!own.isBinary && rest == ["--", "--binary"])
     }
 
-    @Test(arguments: [["--ping"], ["--protocol"], ["--ping", "0"], ["--ping", "often"], ["--ping=-1"], ["--wait="], ["--wait=long"], ["--wait=0"]])
+    @Test(arguments: [
+        ["--ping"], ["--protocol"], ["--ping", "0"], ["--ping", "often"], ["--ping=-1"], ["--wait="], ["--wait=long"],
+        ["--wait=0"],
+    ])
     func mistakes(_ words: [String]) {
         var own = WebSocketArguments()
         #expect(throws: UsageError.self) { try own.take(words) }
     }
 
     @Test(arguments: [
-        ("wss://a.example/x", "wss://a.example/x"), ("ws://a.example", "ws://a.example"), ("localhost:1/x", "http://localhost:1/x"),
+        ("wss://a.example/x", "wss://a.example/x"), ("ws://a.example", "ws://a.example"),
+        ("localhost:1/x", "http://localhost:1/x"),
         ("a.example", "https://a.example"),
     ])
     func urls(_ text: String, _ expected: String) throws {
@@ -46,7 +52,9 @@ struct WebSocketArgumentsTests {
     }
 
     @Test func `only those of WebSockets`() {
-        for text in ["ftp://a.example/", "file:///etc/passwd", "data:,x"] { #expect(WebSocketArguments.url(text) == nil, "\(text)") }
+        for text in ["ftp://a.example/", "file:///etc/passwd", "data:,x"] {
+            #expect(WebSocketArguments.url(text) == nil, "\(text)")
+        }
     }
 
     @Test func `text is lines, binary is as it is`() throws {

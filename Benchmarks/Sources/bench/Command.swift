@@ -18,7 +18,7 @@ struct Failure: Error, CustomStringConvertible {
 func spawn(_ arguments: [String], environment: [String: String] = [:]) throws -> (pid: pid_t, output: Int32) {
     var ends: [Int32] = [0, 0]
     guard pipe(&ends) == 0 else { throw Failure("pipe: errno \(errno)") }
-    ends.forEach { _ = fcntl($0, F_SETFD, FD_CLOEXEC) }
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
@@ -33,7 +33,7 @@ func spawn(_ arguments: [String], environment: [String: String] = [:]) throws ->
     let merged = ProcessInfo.processInfo.environment.merging(environment) { $1 }
     var argv: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
     var envp: [UnsafeMutablePointer<CChar>?] = merged.map { strdup("\($0)=\($1)") } + [nil]
-    defer { (argv + envp).forEach { free($0) } }
+    defer { for string in argv + envp { free(string) } }
     var pid: pid_t = 0
     let error = posix_spawnp(&pid, arguments[0], &actions, &attributes, &argv, &envp)
     close(ends[1])

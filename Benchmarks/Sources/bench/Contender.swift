@@ -30,7 +30,8 @@ struct Contender {
     static let byName: [Contender] = [
         Contender(name: "rawc-2", executable: "rawc", environment: ["RAWC_TWICE": "1"]),
         Contender(name: "ours-decides", executable: "ours", environment: ["OURS_DECIDES": "1"]),
-        Contender(name: "ours-loop-decides", executable: "ours", environment: ["OURS_EXECUTOR": "1", "OURS_DECIDES": "1"]),
+        Contender(
+            name: "ours-loop-decides", executable: "ours", environment: ["OURS_EXECUTOR": "1", "OURS_DECIDES": "1"]),
     ]
 
     var isFoundation: Bool { name == "fnet" }
@@ -47,15 +48,17 @@ struct Contender {
     ]
 
     /// Our own ways to make the same request, to compare with the verb.
-    static let shapes: [Contender] = [Contender(name: "rawc", executable: "rawc")]
+    static let shapes: [Contender] =
+        [Contender(name: "rawc", executable: "rawc")]
         + ["verb", "hop", "task", "body", "events", "decision", "observer", "cookies"].map {
             Contender(name: $0, executable: "ours", environment: ["OURS_SHAPE": $0])
         }
 
     /// What a cache costs, beside the same session without one.
-    static let caches: [Contender] = [
-        Contender(name: "rawc", executable: "rawc"), Contender(name: "none", executable: "ours"),
-    ]
+    static let caches: [Contender] =
+        [
+            Contender(name: "rawc", executable: "rawc"), Contender(name: "none", executable: "ours"),
+        ]
         + ["hit", "miss", "each", "store", "disk-hit", "disk-store"].map {
             Contender(name: $0, executable: "ours", environment: ["OURS_CACHE": $0])
         } + [Contender(name: "cookies", executable: "ours", environment: ["OURS_SHAPE": "cookies"])]

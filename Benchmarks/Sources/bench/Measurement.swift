@@ -45,7 +45,8 @@ struct Measurement {
                 measureOnce(scenario, &results[index])
             }
         }
-        for index in results.indices where !results[index].unsupported && results[index].cpu.contains(where: { $0 != nil }) {
+        for index in results.indices
+        where !results[index].unsupported && results[index].cpu.contains(where: { $0 != nil }) {
             count(scenario, &results[index])
         }
         return results
@@ -58,7 +59,10 @@ struct Measurement {
         do {
             if scenario.kind == .start { return try measureStart(scenario, &result) }
             let (line, finished) = try launch(scenario, contender, requests: requests)
-            guard let line else { result.unsupported = true; return }
+            guard let line else {
+                result.unsupported = true
+                return
+            }
             _ = finished
             let units = Double(line.requests)
             result.cpu.append(line.cpu / units)
@@ -76,10 +80,16 @@ struct Measurement {
     /// The whole process: what the kernel counted until it was reaped, on average over a few.
     private func measureStart(_ scenario: Scenario, _ result: inout Result) throws {
         let times = scale < 1 ? 3 : 10
-        var cpu = 0.0, wall = 0.0, switches = 0, rss = 0
+        var cpu = 0.0
+        var wall = 0.0
+        var switches = 0
+        var rss = 0
         for _ in 0..<times {
             let (line, finished) = try launch(scenario, result.contender, requests: 1)
-            guard let line else { result.unsupported = true; return }
+            guard let line else {
+                result.unsupported = true
+                return
+            }
             cpu += finished.usage.cpu
             wall += finished.wall
             switches += finished.usage.switches
@@ -111,16 +121,19 @@ struct Measurement {
         let connections = scenario.kind == .inflight && scenario.server == .holding ? requests : scenario.connections
         let isTLS = ![.plain, .holding, .http2, .sockets].contains(scenario.server)
         let speaksHTTP2 = [.http2, .http2TLS].contains(scenario.server)
-        let arguments = prefix + (isTLS && contender.isFoundation ? servers.trusting : []) + [
-            contender.path, scenario.kind.rawValue, servers.url(scenario, requests: requests), "\(connections)",
-            "\(requests)",
-        ] + (isTLS ? [servers.cafile] : [])
-        let environment = contender.environment.merging(environment) { $1 }.merging([
-            "BENCH_WARM": "\(scenario.warm)", "BENCH_WARM_URL": servers.warmURL(scenario),
-            "BENCH_SOURCE": "\(servers.directory)/www/1g", "BENCH_LENGTH": "\(scenario.bytesEach)",
-            "BENCH_TARGET": servers.target, "BENCH_PROXY": servers.proxy, "BENCH_HTTP2": speaksHTTP2 ? "1" : "0",
-            "SWIFT_BACKTRACE": "enable=no",
-        ].merging(scenario.sharesCore ? ["BENCH_CORE": "0"] : [:]) { $1 }) { $1 }
+        let arguments =
+            prefix + (isTLS && contender.isFoundation ? servers.trusting : []) + [
+                contender.path, scenario.kind.rawValue, servers.url(scenario, requests: requests), "\(connections)",
+                "\(requests)",
+            ] + (isTLS ? [servers.cafile] : [])
+        let environment = contender.environment.merging(environment) { $1 }.merging(
+            [
+                "BENCH_WARM": "\(scenario.warm)", "BENCH_WARM_URL": servers.warmURL(scenario),
+                "BENCH_SOURCE": "\(servers.directory)/www/1g", "BENCH_LENGTH": "\(scenario.bytesEach)",
+                "BENCH_TARGET": servers.target, "BENCH_PROXY": servers.proxy, "BENCH_HTTP2": speaksHTTP2 ? "1" : "0",
+                "SWIFT_BACKTRACE": "enable=no",
+            ].merging(scenario.sharesCore ? ["BENCH_CORE": "0"] : [:]) { $1 }
+        ) { $1 }
         let finished = try run(arguments, environment: environment)
         if finished.status == 77 { return (nil, finished) }
         guard finished.status == 0 else { throw Failure("ended with \(finished.status)") }

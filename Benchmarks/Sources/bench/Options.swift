@@ -30,13 +30,17 @@ struct Options {
             case "--scenario":
                 let names = try value(option).split(separator: ",").map(String.init)
                 scenarios = try names.map { name in
-                    guard let found = Scenario.all.first(where: { $0.name == name }) else { throw Failure("no scenario \(name)\n\(Self.usage)") }
+                    guard let found = Scenario.all.first(where: { $0.name == name }) else {
+                        throw Failure("no scenario \(name)\n\(Self.usage)")
+                    }
                     return found
                 }
             case "--contender":
                 let names = try value(option).split(separator: ",").map(String.init)
                 contenders = try names.map { name in
-                    guard let found = (Contender.all + Contender.byName).first(where: { $0.name == name }) else { throw Failure("no contender \(name)\n\(Self.usage)") }
+                    guard let found = (Contender.all + Contender.byName).first(where: { $0.name == name }) else {
+                        throw Failure("no contender \(name)\n\(Self.usage)")
+                    }
                     guard found.isBuilt else { throw Failure("\(name) is not built\n\(Self.usage)") }
                     return found
                 }

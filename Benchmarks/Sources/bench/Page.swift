@@ -28,11 +28,12 @@ struct Page {
     func table(_ scenario: Scenario, _ results: [Result]) -> String {
         let unit = scenario.unit
         let isMemory = scenario.kind == .inflight
-        let heads = [
-            unit == .request ? "CPU us" : "CPU ms", "best", "x raw", "best",
-            unit == .request ? "req/s" : unit == .gibibyte ? "GiB/s" : "wall ms",
-            "alloc", "syscall", "switch", "RSS MB",
-        ] + (isMemory ? ["KB each"] : [])
+        let heads =
+            [
+                unit == .request ? "CPU us" : "CPU ms", "best", "x raw", "best",
+                unit == .request ? "req/s" : unit == .gibibyte ? "GiB/s" : "wall ms",
+                "alloc", "syscall", "switch", "RSS MB",
+            ] + (isMemory ? ["KB each"] : [])
         var lines = [
             "\(scenario.name): \(scenario.title)",
             row("", heads),
@@ -40,7 +41,8 @@ struct Page {
         let floor = results.first { ["rawc", "h2load"].contains($0.contender.name) }
         for result in results {
             if result.unsupported { continue }
-            lines.append(row(result.contender.name, cells(scenario, result, floor)) + (result.remark.map { "  ! \($0)" } ?? ""))
+            lines.append(
+                row(result.contender.name, cells(scenario, result, floor)) + (result.remark.map { "  ! \($0)" } ?? ""))
         }
         return lines.joined(separator: "\n")
     }

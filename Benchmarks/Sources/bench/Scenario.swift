@@ -2,8 +2,12 @@
 
 struct Scenario {
     enum Kind: String {
-        case get, bulk, handshake, resumed = "handshake-resumed", inflight, start
-        case uploadFile = "upload-file", uploadMemory = "upload-memory", download
+        case get, bulk, handshake
+        case resumed = "handshake-resumed"
+        case inflight, start
+        case uploadFile = "upload-file"
+        case uploadMemory = "upload-memory"
+        case download
     }
     enum Server { case plain, tls, tlsResuming, tlsFull, holding, http2, http2TLS, sockets }
     enum Unit { case request, gibibyte, process }
@@ -35,7 +39,8 @@ struct Scenario {
         if comparesShapes { return (Contender.shapes + Contender.classicShapes).filter(\.isBuilt) }
         if server == .sockets {
             let others = kind == .inflight ? [Contender.sockets[2]] : [Contender.sockets[bytesEach > 1024 ? 1 : 0]]
-            return kind == .inflight ? others.filter(\.isBuilt) : only("rawc", "ours", and: others).filter { $0.name != "ours-loop" }
+            return kind == .inflight
+                ? others.filter(\.isBuilt) : only("rawc", "ours", and: others).filter { $0.name != "ours-loop" }
         }
         if comparesCaches { return Contender.caches.filter(\.isBuilt) }
         if isTunnelled { return only("rawc", "ours", and: [Contender.roads[1]]) }
@@ -61,17 +66,25 @@ struct Scenario {
     }
 
     static let all: [Scenario] = [
-        .get("get-1", "GET 1 KB, one connection, client and server on one core", .plain, connections: 1, requests: 20_000),
+        .get(
+            "get-1", "GET 1 KB, one connection, client and server on one core", .plain, connections: 1, requests: 20_000
+        ),
         .get("get-64", "GET 1 KB, 64 connections", .plain, connections: 64, requests: 60_000),
         .get("get-256", "GET 1 KB, 256 connections", .plain, connections: 256, requests: 60_000),
         .get("get-tls-64", "GET 1 KB over TLS, 64 connections", .tls, connections: 64, requests: 40_000),
-        .get("get-h2-1", "GET 1 KB over HTTP/2, one at a time, client and server on one core", .http2, connections: 1, requests: 20_000),
+        .get(
+            "get-h2-1", "GET 1 KB over HTTP/2, one at a time, client and server on one core", .http2, connections: 1,
+            requests: 20_000),
         .get("get-h2-64", "GET 1 KB over HTTP/2, 64 at a time", .http2, connections: 64, requests: 60_000),
-        .get("get-h2-tls-1", "GET 1 KB over HTTP/2 and TLS, one at a time, client and server on one core", .http2TLS, connections: 1, requests: 20_000),
-        .get("get-h2-tls-64", "GET 1 KB over HTTP/2 and TLS, 64 at a time", .http2TLS, connections: 64, requests: 40_000),
+        .get(
+            "get-h2-tls-1", "GET 1 KB over HTTP/2 and TLS, one at a time, client and server on one core", .http2TLS,
+            connections: 1, requests: 20_000),
+        .get(
+            "get-h2-tls-64", "GET 1 KB over HTTP/2 and TLS, 64 at a time", .http2TLS, connections: 64, requests: 40_000),
         .bulk("bulk", "1 GiB, discarded", .plain),
         .bulk("bulk-tls", "1 GiB over TLS, discarded", .tls),
-        .tunnelled("bulk-tunnel", "1 GiB over TLS, discarded, directly and through an HTTP proxy that splices (CONNECT)"),
+        .tunnelled(
+            "bulk-tunnel", "1 GiB over TLS, discarded, directly and through an HTTP proxy that splices (CONNECT)"),
         .bulk("bulk-h2-tls", "1 GiB over TLS, discarded, over HTTP/2 (ours) and HTTP/1.1", .http2TLS),
         .transfer("upload-file", "1 GiB up from a file", .uploadFile, .holding, "/sink"),
         .transfer("upload-memory", "1 GiB up from memory, in pieces of 256 KiB", .uploadMemory, .holding, "/sink"),
@@ -86,17 +99,28 @@ struct Scenario {
         Scenario(
             name: "start", title: "Process start to first response and exit, http", kind: .start, server: .plain,
             path: "/1k", connections: 1, requests: 1, bytesEach: 1024, unit: .process),
-        .get("ws-echo-1", "1 KB said and heard over a WebSocket, beside GETs of 1 KB, one at a time, client and server on one core", .sockets, connections: 1, requests: 20_000),
-        .get("ws-echo-64", "1 KB said and heard over 64 WebSockets, beside GETs of 1 KB", .sockets, connections: 64, requests: 60_000),
+        .get(
+            "ws-echo-1",
+            "1 KB said and heard over a WebSocket, beside GETs of 1 KB, one at a time, client and server on one core",
+            .sockets, connections: 1, requests: 20_000),
+        .get(
+            "ws-echo-64", "1 KB said and heard over 64 WebSockets, beside GETs of 1 KB", .sockets, connections: 64,
+            requests: 60_000),
         Scenario(
-            name: "ws-messages", title: "Messages of 16 MiB, beside GETs of 16 MiB, each whole in memory", kind: .get, server: .sockets,
+            name: "ws-messages", title: "Messages of 16 MiB, beside GETs of 16 MiB, each whole in memory", kind: .get,
+            server: .sockets,
             path: "/16m", connections: 1, requests: 200, bytesEach: gibibyte / 64),
         Scenario(
-            name: "ws-rest", title: "1,000 open WebSockets, ten seconds, one message a second each (CPU of the ten seconds for each)",
+            name: "ws-rest",
+            title: "1,000 open WebSockets, ten seconds, one message a second each (CPU of the ten seconds for each)",
             kind: .inflight, server: .sockets, path: "/echo", connections: 1000, requests: 1000, bytesEach: 1024,
             countsSyscalls: false),
-        .shapes("shapes-1", "Our shapes, GET 1 KB, one connection, client and server on one core", connections: 1, requests: 20_000),
-        .caches("cache-1", "What a session remembers, GET 1 KB, one connection, client and server on one core", connections: 1, requests: 20_000),
+        .shapes(
+            "shapes-1", "Our shapes, GET 1 KB, one connection, client and server on one core", connections: 1,
+            requests: 20_000),
+        .caches(
+            "cache-1", "What a session remembers, GET 1 KB, one connection, client and server on one core",
+            connections: 1, requests: 20_000),
         .caches("cache-64", "What a session remembers, GET 1 KB, 64 connections", connections: 64, requests: 40_000),
         .shapes("shapes-64", "Our shapes, GET 1 KB, 64 connections", connections: 64, requests: 60_000),
     ]

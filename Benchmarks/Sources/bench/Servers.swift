@@ -46,7 +46,8 @@ final class Servers {
     }
 
     func url(_ scenario: Scenario, requests: Int) -> String {
-        let path = scenario.kind == .inflight && scenario.server == .holding ? "\(scenario.path)\(requests)" : scenario.path
+        let path =
+            scenario.kind == .inflight && scenario.server == .holding ? "\(scenario.path)\(requests)" : scenario.path
         return base(scenario) + path
     }
 
@@ -80,17 +81,21 @@ final class Servers {
     /// its own, the contender finds ours among them.
     var trusting: [String] {
         let mount = "mount --bind '\(directory)/bundle.pem' \(Self.systemBundle) && exec \"$@\""
-        return ["unshare"] + (geteuid() == 0 ? [] : ["-r"]) + ["-m", "--propagation", "private", "sh", "-c", mount, "sh"]
+        return ["unshare"] + (geteuid() == 0 ? [] : ["-r"]) + [
+            "-m", "--propagation", "private", "sh", "-c", mount, "sh",
+        ]
     }
     private static let systemBundle = "/etc/ssl/certs/ca-certificates.crt"
 
     // MARK: - Making
 
     private func makeCertificates() throws {
-        let extensions = "basicConstraints=CA:FALSE\nextendedKeyUsage=serverAuth\n"
+        let extensions =
+            "basicConstraints=CA:FALSE\nextendedKeyUsage=serverAuth\n"
             + "subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1\n"
         try write(extensions, "ext")
-        try shell("""
+        try shell(
+            """
             openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -days 30 \
                 -subj '/CN=Bench CA' -addext basicConstraints=critical,CA:TRUE \
                 -addext keyUsage=critical,keyCertSign,cRLSign
@@ -102,7 +107,9 @@ final class Servers {
 
     /// Sparse, and read once so that the page cache holds them.
     private func makeFiles() throws {
-        try shell("mkdir www; truncate -s 1G www/1g; truncate -s 64M www/64m; truncate -s 16M www/16m; cat www/* >/dev/null; chmod -R a+rX www")
+        try shell(
+            "mkdir www; truncate -s 1G www/1g; truncate -s 64M www/64m; truncate -s 16M www/16m; cat www/* >/dev/null; chmod -R a+rX www"
+        )
     }
 
     private func startNginx() throws {
@@ -111,7 +118,8 @@ final class Servers {
         (ports[.plain], ports[.tls], ports[.tlsResuming], ports[.tlsFull]) = (free[0], free[1], free[2], free[3])
         // The answer of 1 KB comes from memory in one write: a sent file is a second segment, and the
         // client would be measured for waking up twice. The handshake servers close after each answer.
-        try write("""
+        try write(
+            """
             daemon off;
             worker_processes 1;
             pid \(directory)/nginx.pid;
@@ -140,7 +148,10 @@ final class Servers {
             }
             """, "nginx.conf")
         let (pid, output) = try spawn(
-            ["setpriv", "--pdeathsig", "TERM", "nginx", "-c", "\(directory)/nginx.conf", "-e", "\(directory)/start.log"])
+            [
+                "setpriv", "--pdeathsig", "TERM", "nginx", "-c", "\(directory)/nginx.conf", "-e",
+                "\(directory)/start.log",
+            ])
         close(output)
         pids.append(pid)
         for port in free { try waitForPort(port) }
@@ -183,13 +194,15 @@ final class Servers {
 
     private func freePorts(_ count: Int) throws -> [UInt16] {
         var sockets: [Int32] = []
-        defer { sockets.forEach { close($0) } }
+        defer { for socket in sockets { close(socket) } }
         return try (0..<count).map { _ in
             let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
             sockets.append(descriptor)
             var address = loopback(0)
             var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-            let bound = withAddress(&address) { bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0 }
+            let bound = withAddress(&address) {
+                bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0
+            }
             guard bound else { throw Failure("bind: errno \(errno)") }
             return UInt16(bigEndian: address.sin_port)
         }

@@ -11,7 +11,8 @@ import URLLoadingCompatibility
 enum Classic {
     static func main() async throws {
         let options = bench_parse(CommandLine.argc, CommandLine.unsafeArgv, "URLLoading classic")
-        let url = URL(string: String(cString: options.url))!, warmURL = URL(string: String(cString: options.warm_url))!
+        let url = URL(string: String(cString: options.url))!
+        let warmURL = URL(string: String(cString: options.warm_url))!
         let (requests, warm, connections) = (options.requests, options.warm, options.connections)
         let shape = ProcessInfo.processInfo.environment["CLASSIC_SHAPE"] ?? "handler"
         let run: @Sendable (URL, Int) async throws -> Int64
@@ -76,7 +77,9 @@ final class Chains: NSObject, URLSessionDataDelegate, @unchecked Sendable {
         guard let request else { return }
         guard !usesDelegate else { return session.dataTask(with: request).resume() }
         session.dataTask(with: request) { data, response, error in
-            guard let data, (response as? HTTPURLResponse)?.statusCode == 200 else { bench_fail("\(error.map { "\($0)" } ?? "not a 200")") }
+            guard let data, (response as? HTTPURLResponse)?.statusCode == 200 else {
+                bench_fail("\(error.map { "\($0)" } ?? "not a 200")")
+            }
             self.state.withLock { $0.bytes += Int64(data.count) }
             self.finish()
         }.resume()
@@ -138,7 +141,8 @@ final class Hops: Sendable {
                         guard try await task.response.http?.status.code == 200 else { bench_fail("not a 200") }
                         bytes += Int64(try await task.value.count)
                         for _ in 0..<count {
-                            await withUnsafeContinuation { continuation in queue.addOperation { continuation.resume() } }
+                            await withUnsafeContinuation { continuation in queue.addOperation { continuation.resume() }
+                            }
                         }
                     }
                     return bytes

@@ -21,11 +21,14 @@ struct Ours {
     /// What a cache costs.
     enum Caching: String {
         /// The answer is in memory, or in a row on disk.
-        case hit, diskHit = "disk-hit"
+        case hit
+        case diskHit = "disk-hit"
         /// Looked for in vain; the answer may not be stored.
         case miss
         /// Looked for in vain; the answer is stored, each under a key of its own. The same URLs without a cache are `each`.
-        case store, diskStore = "disk-store", each
+        case store
+        case diskStore = "disk-store"
+        case each
 
         var isOnDisk: Bool { self == .diskHit || self == .diskStore }
         var hits: Bool { self == .hit || self == .diskHit }
@@ -33,7 +36,8 @@ struct Ours {
         func cache(_ folder: URL?) -> ResponseCache? {
             if self == .each { return nil }
             // A copy in memory would answer in the disk's place, and be one more to store.
-            return ResponseCache(memoryCapacity: folder == nil ? 16 << 20 : 0, diskCapacity: 256 << 20, directory: folder)
+            return ResponseCache(
+                memoryCapacity: folder == nil ? 16 << 20 : 0, diskCapacity: 256 << 20, directory: folder)
         }
     }
 
@@ -43,7 +47,9 @@ struct Ours {
 
     enum Kind: String {
         case bulk
-        case uploadFile = "upload-file", uploadMemory = "upload-memory", download
+        case uploadFile = "upload-file"
+        case uploadMemory = "upload-memory"
+        case download
         /// Any other: a small answer.
         case get
     }
@@ -85,23 +91,30 @@ struct Ours {
         configuration.keepsResponses = false
         if caching?.hits == true { configuration.cachePolicy = .storedElseLoad }
         // The server of the HTTP/2 scenarios speaks nothing else; all requests share one connection.
-        if Self.variable("BENCH_HTTP2") == "1", !url.hasPrefix("https:") { configuration.httpVersions = .http2PriorKnowledge }
+        if Self.variable("BENCH_HTTP2") == "1", !url.hasPrefix("https:") {
+            configuration.httpVersions = .http2PriorKnowledge
+        }
         if getenv("OURS_HTTP1") != nil { configuration.httpVersions = .http1Only }
         if getenv("OURS_PROXY") != nil { configuration.proxies = .fixed([try Proxy(Self.variable("BENCH_PROXY"))]) }
         if let cafile = options.cafile {
             let path = String(cString: cafile)
             // The system's roots too, as in `rawc`.
-            configuration.tls.roots = getenv("BENCH_BUNDLE") == nil
+            configuration.tls.roots =
+                getenv("BENCH_BUNDLE") == nil
                 ? .file(path) : .systemAnd(pem: try String(contentsOfFile: path, encoding: .utf8))
         }
         var decisions: Decisions?
         if getenv("OURS_DECIDES") != nil {
             decisions = Decisions()
-            decisions?.challenge = Decision { challenge in challenge.serverTrust.map { .accept($0) } ?? .performDefaultHandling }
+            decisions?.challenge = Decision { challenge in
+                challenge.serverTrust.map { .accept($0) } ?? .performDefaultHandling
+            }
         }
         let shape = getenv("OURS_SHAPE").flatMap { Shape(rawValue: String(cString: $0)) } ?? .verb
         if shape == .observer { configuration.observers = [LoadStatistics()] }
-        if shape == .cookies { configuration.cookies.storage = .store(Self.cookies(of: URL(string: url)?.host() ?? "")) }
+        if shape == .cookies {
+            configuration.cookies.storage = .store(Self.cookies(of: URL(string: url)?.host() ?? ""))
+        }
         let ours = Ours(
             session: Session(configuration, decisions: decisions), connections: options.connections,
             kind: Kind(rawValue: String(cString: options.scenario)) ?? .get, shape: shape, caching: caching,
@@ -158,7 +171,8 @@ struct Ours {
         let url = URL(string: caching.map { url + ($0 == .miss ? "/private" : "/public") } ?? url)!
         switch kind {
         case .get, .bulk, .download: return Request(url: url)
-        case .uploadFile: return Request(url: url, method: .put, body: .file(URL(filePath: Self.variable("BENCH_SOURCE"))))
+        case .uploadFile:
+            return Request(url: url, method: .put, body: .file(URL(filePath: Self.variable("BENCH_SOURCE"))))
         case .uploadMemory:
             let count = Self.length / Self.piece.count
             return Request(url: url, method: .put, body: .stream(length: Int64(Self.length)) { Pieces(left: count) })
@@ -169,7 +183,8 @@ struct Ours {
         let store = CookieStore()
         for domain in [host] + (1..<500).map({ "www.server-\($0).example" }) {
             for index in 0..<6 {
-                let cookie = Cookie(name: "name\(index)", value: "0123456789abcdef\(index)", domain: domain, expires: .now + 86400)
+                let cookie = Cookie(
+                    name: "name\(index)", value: "0123456789abcdef\(index)", domain: domain, expires: .now + 86400)
                 if let cookie { store.set(cookie) }
             }
         }

@@ -54,19 +54,25 @@ extension Ours {
             await withTaskGroup(of: Void.self) { group in
                 for socket in sockets {
                     group.addTask {
-                        while let message = try? await socket.receive() { heard.bytes.add(message.count, ordering: .relaxed) }
+                        while let message = try? await socket.receive() {
+                            heard.bytes.add(message.count, ordering: .relaxed)
+                        }
                     }
                 }
             }
         }
-        let message = WebSocketMessage.data(Self.kilobyte), clock = ContinuousClock(), began = clock.now
+        let message = WebSocketMessage.data(Self.kilobyte)
+        let clock = ContinuousClock()
+        let began = clock.now
         // In groups, a hundred times a second.
         let group = max(1, sockets.count / 100)
         for tick in 0..<Self.seconds * 100 {
             try await clock.sleep(until: began + .milliseconds(tick * 10))
             for index in 0..<group { try await sockets[(tick * group + index) % sockets.count].send(message) }
         }
-        while heard.bytes.load(ordering: .relaxed) < Self.seconds * 100 * group * 1024 { try await clock.sleep(for: .milliseconds(10)) }
+        while heard.bytes.load(ordering: .relaxed) < Self.seconds * 100 * group * 1024 {
+            try await clock.sleep(for: .milliseconds(10))
+        }
         bench_in_flight()
         bench_stop(sockets.count, Int64(sockets.count * 1024))
         for socket in sockets { socket.cancel() }

@@ -34,13 +34,17 @@ public struct AddressOverride: Sendable, Hashable {
     ///   - path: less than 108 bytes, which is the system's limit.
     ///   - host: whose requests it gets; `nil` for every host.
     ///   - port: `nil` for every port of the host.
-    public static func unixSocket(_ path: String, for host: String?, port: UInt16? = nil) throws(LoadError) -> AddressOverride {
+    public static func unixSocket(_ path: String, for host: String?, port: UInt16? = nil) throws(LoadError)
+        -> AddressOverride
+    {
         try AddressOverride(host, port) { () throws(IOFailure) in try .unix(path) }
     }
 
     /// A socket with a name of Linux's abstract namespace, which has no file.
     /// - Parameter name: without the zero byte it begins with.
-    public static func abstractUnixSocket(_ name: String, for host: String?, port: UInt16? = nil) throws(LoadError) -> AddressOverride {
+    public static func abstractUnixSocket(_ name: String, for host: String?, port: UInt16? = nil) throws(LoadError)
+        -> AddressOverride
+    {
         try AddressOverride(host, port) { () throws(IOFailure) in try .abstractUnix(name) }
     }
 
@@ -55,7 +59,9 @@ public struct AddressOverride: Sendable, Hashable {
     /// - Parameters:
     ///   - addresses: of IPv4 or IPv6, without brackets and zone; at least one.
     ///   - host: `nil` for every name, and no address.
-    public static func addresses(_ addresses: [String], of host: String?, port: UInt16? = nil) throws(LoadError) -> AddressOverride {
+    public static func addresses(_ addresses: [String], of host: String?, port: UInt16? = nil) throws(LoadError)
+        -> AddressOverride
+    {
         var all: [[UInt8]] = []
         for text in addresses {
             guard let bytes = Origin.Host.addressBytes(text) else { throw .badPlace("no address: \(text)") }
@@ -105,13 +111,17 @@ public struct AddressOverrides: Sendable, Hashable, ExpressibleByArrayLiteral {
     func moves(_ origin: Origin) -> Bool { target(of: origin) != (origin.host, origin.port) }
 
     func unixSocket(for origin: Origin) -> SocketAddress? {
-        for case .unix(let address) in all.lazy.filter({ $0.fits(origin.host, origin.port) }).map(\.place) { return address }
+        for case .unix(let address) in all.lazy.filter({ $0.fits(origin.host, origin.port) }).map(\.place) {
+            return address
+        }
         return nil
     }
 
     func addresses(of host: Origin.Host, _ port: UInt16) -> [SocketAddress]? {
         for override in all where override.fits(host, port) {
-            guard case .addresses(let addresses) = override.place, override.host != nil || !host.isAddress else { continue }
+            guard case .addresses(let addresses) = override.place, override.host != nil || !host.isAddress else {
+                continue
+            }
             return addresses.compactMap { SocketAddress(octets: $0, port: port) }
         }
         return nil

@@ -23,7 +23,8 @@ extension AuthenticationTalk {
     ) async throws(LoadError) -> Login? {
         guard rounds < Self.mostRounds else { return nil }
         rounds += 1
-        let all = AuthenticationOffer.make(head, isProxy: place.isProxy, allowed: authenticator.settings.methods(isProxy: place.isProxy))
+        let all = AuthenticationOffer.make(
+            head, isProxy: place.isProxy, allowed: authenticator.settings.methods(isProxy: place.isProxy))
         let offers = all.filter { mayTake($0, at: place) }
         guard !offers.isEmpty else { return nil }
         var side = before
@@ -41,14 +42,18 @@ extension AuthenticationTalk {
         } else if let own = basicRefused {
             basicRefused = nil
             if case .basic? = offers.first {
-                for offer in offers where offer.method == .basic { side.refuse(own, in: place.space(offer), strength: offer.strength) }
+                for offer in offers where offer.method == .basic {
+                    side.refuse(own, in: place.space(offer), strength: offer.strength)
+                }
             } else {
                 for realm in Set(offers.map(\.realm)) { side.failures[realm, default: 0] += 1 }
             }
         }
         // Another load may have found out meanwhile.
-        let newer = authenticator.login(at: place, path: place.isProxy ? "/" : path, url: place.isProxy ? own : given) { login in
-            offers.contains { $0.opens(login.space) } && !side.forbids(login.credential, in: login.space, strength: login.strength)
+        let newer = authenticator.login(at: place, path: place.isProxy ? "/" : path, url: place.isProxy ? own : given) {
+            login in
+            offers.contains { $0.opens(login.space) }
+                && !side.forbids(login.credential, in: login.space, strength: login.strength)
         }
         if let newer { return newer }
         return try await choose(offers, &side, place, response, own ?? (place.isProxy ? nil : given))
@@ -81,9 +86,11 @@ extension AuthenticationTalk {
                 let proposed = try await propose(offer, space, given)
                 var decision = ChallengeDecision.performDefaultHandling
                 if asks {
-                    decision = try await load.decide(Challenge(
-                        space: space, proposedCredential: proposed, previousFailureCount: side.failures[space.realm] ?? 0,
-                        failureResponse: response, error: failure))
+                    decision = try await load.decide(
+                        Challenge(
+                            space: space, proposedCredential: proposed,
+                            previousFailureCount: side.failures[space.realm] ?? 0,
+                            failureResponse: response, error: failure))
                 }
                 switch decision {
                 case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
@@ -94,17 +101,25 @@ extension AuthenticationTalk {
                 case .performDefaultHandling:
                     asks = false
                     guard let proposed else { break asking }
-                    guard !side.forbids(proposed, in: space, strength: offer.strength), !authenticator.isWeaker(offer, at: place)
+                    guard !side.forbids(proposed, in: space, strength: offer.strength),
+                        !authenticator.isWeaker(offer, at: place)
                     else { return nil }
-                    if let login = Login(offer, space, proposed, isOfURL: proposed == given, path: path, instead: own) { return noted(login) }
+                    if let login = Login(offer, space, proposed, isOfURL: proposed == given, path: path, instead: own) {
+                        return noted(login)
+                    }
                     break asking
                 case .use(let credential):
-                    if let login = Login(offer, space, credential, isOfURL: false, path: path, isAnswer: true, instead: own) { return noted(login) }
+                    if let login = Login(
+                        offer, space, credential, isOfURL: false, path: path, isAnswer: true, instead: own)
+                    {
+                        return noted(login)
+                    }
                     rounds += 1
                     guard rounds < Self.mostRounds else { return nil }
                     side.failures[space.realm, default: 0] += 1
                     failure = LoadError(
-                        .badDecision, phase: .deciding, party: .local, detail: "\(space.method) cannot say this credential")
+                        .badDecision, phase: .deciding, party: .local,
+                        detail: "\(space.method) cannot say this credential")
                 }
             }
         }

@@ -12,7 +12,9 @@ extension AuthenticationTalk {
     ) async throws(LoadError) -> Login? {
         if !side.hasTriedTicket {
             side.hasTriedTicket = true
-            if let login = try await ticket(Login(.negotiate, space, Credential(user: "", password: ""), isOfURL: false, path: path, instead: own)) {
+            if let login = try await ticket(
+                Login(.negotiate, space, Credential(user: "", password: ""), isOfURL: false, path: path, instead: own))
+            {
                 return login
             }
         }
@@ -20,11 +22,14 @@ extension AuthenticationTalk {
         let stored = try await stored(space).flatMap { stored in
             side.forbids(stored, in: space, strength: AuthenticationOffer.negotiate.strength) ? nil : stored
         }
-        let decision = try await load.decide(Challenge(
-            space: space, proposedCredential: stored, previousFailureCount: side.failures[space.realm] ?? 0, failureResponse: response))
+        let decision = try await load.decide(
+            Challenge(
+                space: space, proposedCredential: stored, previousFailureCount: side.failures[space.realm] ?? 0,
+                failureResponse: response))
         switch decision {
         case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
-        case .accept, .present: throw LoadError(.badDecision, phase: .deciding, party: .local, detail: "a credential is wanted")
+        case .accept, .present:
+            throw LoadError(.badDecision, phase: .deciding, party: .local, detail: "a credential is wanted")
         case .rejectProtectionSpace: return nil
         case .goOnWithout:
             side.goesOnWithout = true
@@ -36,10 +41,12 @@ extension AuthenticationTalk {
     }
 
     private func ticket(
-        _ credential: Credential?, _ space: ProtectionSpace, _ side: inout Side, isAnswer: Bool, instead own: Credential?
+        _ credential: Credential?, _ space: ProtectionSpace, _ side: inout Side, isAnswer: Bool,
+        instead own: Credential?
     ) async throws(LoadError) -> Login? {
         // Only who names his realm: the system's own is often nobody's choice, and would hear of every user.
-        guard let credential, credential.user.contains("@"), !side.unknownUsers.contains(where: { $0.proves(sameAs: credential) })
+        guard let credential, credential.user.contains("@"),
+            !side.unknownUsers.contains(where: { $0.proves(sameAs: credential) })
         else { return nil }
         let login = Login(.negotiate, space, credential, isOfURL: false, path: path, isAnswer: isAnswer, instead: own)
         if let login = try await ticket(login) { return login }
@@ -52,7 +59,8 @@ extension AuthenticationTalk {
     private func ticket(_ login: Login?) async throws(LoadError) -> Login? {
         guard let login else { return nil }
         let begun = await TicketProof.begin(
-            login.space.host, login.ticketCredential, channel.binding, within: authenticator.settings.ticketTimeout, load)
+            login.space.host, login.ticketCredential, channel.binding, within: authenticator.settings.ticketTimeout,
+            load)
         if let reason = load.stopReason { throw LoadError(reason, phase: .deciding) }
         guard let begun else { return nil }
         login.keep(begun)

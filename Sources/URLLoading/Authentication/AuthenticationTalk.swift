@@ -33,7 +33,9 @@ final class AuthenticationTalk: @unchecked Sendable {
 
         /// Whether sending a credential in this way says nothing new, or the same secret in a weaker way than was refused.
         func forbids(_ credential: Credential, in space: ProtectionSpace, strength: Int) -> Bool {
-            refusals.contains { $0.isRepeated(by: credential, in: space) || $0.isWeakened(by: credential, in: space, strength: strength) }
+            refusals.contains {
+                $0.isRepeated(by: credential, in: space) || $0.isWeakened(by: credential, in: space, strength: strength)
+            }
         }
     }
     var origin = Side()
@@ -72,17 +74,22 @@ final class AuthenticationTalk: @unchecked Sendable {
     static let mostRounds = 12
 
     convenience init(_ hop: Load.Hop, _ load: Load, _ destination: Destination) {
-        let isCallers = hop.request.headers.contains(.authorization)
+        let isCallers =
+            hop.request.headers.contains(.authorization)
             || (!hop.isForeign && load.core.configuration.headers.contains(.authorization))
         self.init(
-            load, load.core, load.original.url, destination, isCallers: isCallers, given: Self.credential(of: hop, load, destination))
+            load, load.core, load.original.url, destination, isCallers: isCallers,
+            given: Self.credential(of: hop, load, destination))
         renewals = hop.renewals
     }
 
     /// - Parameters:
     ///   - isCallers: the request has an Authorization of its caller's.
     ///   - given: what its URL says.
-    init(_ load: LoadControl, _ core: Core, _ url: URL, _ destination: Destination, isCallers: Bool = false, given: Credential? = nil) {
+    init(
+        _ load: LoadControl, _ core: Core, _ url: URL, _ destination: Destination, isCallers: Bool = false,
+        given: Credential? = nil
+    ) {
         self.load = load
         self.core = core
         self.url = url
@@ -99,9 +106,13 @@ final class AuthenticationTalk: @unchecked Sendable {
     private static func credential(of hop: Load.Hop, _ load: Load, _ destination: Destination) -> Credential? {
         guard !hop.isForeign else { return nil }
         var target = destination.target
-        if target.user == nil, hop.followed > 0, case .success(let first) = load.original.destination { target = first.target }
+        if target.user == nil, hop.followed > 0, case .success(let first) = load.original.destination {
+            target = first.target
+        }
         guard let user = target.user else { return nil }
-        if target.password == nil, let known = load.core.authenticator.netrcCredential("\(target.origin.host)", user) { return known }
+        if target.password == nil, let known = load.core.authenticator.netrcCredential("\(target.origin.host)", user) {
+            return known
+        }
         return Credential(user: user, password: target.password ?? "", persistence: .none)
     }
 
@@ -120,9 +131,12 @@ final class AuthenticationTalk: @unchecked Sendable {
     func take(_ issue: BearerKeeper.Issue?) throws(LoadError) {
         guard let issue else { return }
         origin.login = Login(
-            .bearer(realm: nil), place.space(.bearer(realm: nil)), .bearer(issue.token, persistence: .none), isOfURL: false, path: path)
+            .bearer(realm: nil), place.space(.bearer(realm: nil)), .bearer(issue.token, persistence: .none),
+            isOfURL: false, path: path)
         // To go on as if there were no token would say less than the caller means.
-        guard origin.login != nil else { throw LoadError(.badDecision, phase: .deciding, party: .local, detail: BearerTokens.grammar) }
+        guard origin.login != nil else {
+            throw LoadError(.badDecision, phase: .deciding, party: .local, detail: BearerTokens.grammar)
+        }
         origin.issue = issue.generation
     }
 
@@ -133,12 +147,15 @@ final class AuthenticationTalk: @unchecked Sendable {
         request.login = origin.login
         guard let login = origin.login, login.opensConnections else {
             guard let login = origin.login, let digest = login.digestAuthorization() else {
-                return request.setAuthorization(origin.login?.authorization(request.request.method.rawValue, [], body: nil))
+                return request.setAuthorization(
+                    origin.login?.authorization(request.request.method.rawValue, [], body: nil))
             }
-            let bodyHash = digest.challenge.needsBody ? try await request.bodyHash(Login.kind(digest.challenge.hash), load) : nil
+            let bodyHash =
+                digest.challenge.needsBody ? try await request.bodyHash(Login.kind(digest.challenge.hash), load) : nil
             self.digest = digest
-            return request.setAuthorization(digest.value(
-                method: request.request.method.rawValue, target: destination.target.originForm, bodyHash: bodyHash))
+            return request.setAuthorization(
+                digest.value(
+                    method: request.request.method.rawValue, target: destination.target.originForm, bodyHash: bodyHash))
         }
         request.identity = Route.Identity(login: login, speaksHTTP1: login.takesLegs)
         // What is said depends on the connection: see `HTTPExchange+Legs`.
@@ -178,7 +195,9 @@ final class AuthenticationTalk: @unchecked Sendable {
     // MARK: After an answer
 
     /// Whether the request is to be sent again, with what is known now.
-    func hear(_ exchange: any NetworkExchange, _ head: HTTPHead, _ request: PreparedRequest) async throws(LoadError) -> Bool {
+    func hear(_ exchange: any NetworkExchange, _ head: HTTPHead, _ request: PreparedRequest) async throws(LoadError)
+        -> Bool
+    {
         if let forwarder = exchange.forwarder {
             if head.status == .proxyAuthenticationRequired {
                 if mayGoOn(exchange) { return true }

@@ -29,7 +29,9 @@ final class Authenticator: Sendable {
         }
 
         init(_ proxy: Proxy) {
-            (host, port, scheme, isProxy) = (proxy.socketPath ?? "\(proxy.host)", Int(proxy.port), proxy.kind.rawValue, true)
+            (host, port, scheme, isProxy) = (
+                proxy.socketPath ?? "\(proxy.host)", Int(proxy.port), proxy.kind.rawValue, true
+            )
         }
 
         init(_ space: ProtectionSpace) {
@@ -43,7 +45,8 @@ final class Authenticator: Sendable {
         }
 
         func space(_ offer: AuthenticationOffer) -> ProtectionSpace {
-            ProtectionSpace(host: host, port: port, scheme: scheme, realm: offer.realm, method: offer.method, isProxy: isProxy)
+            ProtectionSpace(
+                host: host, port: port, scheme: scheme, realm: offer.realm, method: offer.method, isProxy: isProxy)
         }
     }
 
@@ -94,7 +97,9 @@ final class Authenticator: Sendable {
     ///   - url: the credential in the request's URL, or a proxy's address; with one, no other is good for it, but what was
     ///     found in its place.
     ///   - isWanted: called under the lock.
-    func login(at place: Place, path: String, url: Credential?, where isWanted: (Login) -> Bool = { _ in true }) -> Login? {
+    func login(at place: Place, path: String, url: Credential?, where isWanted: (Login) -> Bool = { _ in true })
+        -> Login?
+    {
         guard isInUse else { return nil }
         return known.withLock { known in
             var best: (login: Login, coverage: Int)?
@@ -108,7 +113,9 @@ final class Authenticator: Sendable {
 
     /// What a request without a word of its own gets.
     func unasked(_ destination: Destination) -> Credential? {
-        if let bearer, bearer.serves(destination.route.origin) { return bearer.present.map { .bearer($0, persistence: .none) } }
+        if let bearer, bearer.serves(destination.route.origin) {
+            return bearer.present.map { .bearer($0, persistence: .none) }
+        }
         let path = String(decoding: destination.target.originForm.prefix { $0 != UInt8(ascii: "?") }, as: UTF8.self)
         return login(at: Place(destination.route.origin), path: path, url: nil)?.credential
     }
@@ -116,14 +123,15 @@ final class Authenticator: Sendable {
     /// A way with what is known to open its proxies.
     func opened(_ way: ProxyChain, _ own: (Place) -> Login? = { _ in nil }) -> ProxyChain {
         guard way.proxies.contains(where: \.isHTTP) else { return way }
-        return ProxyChain(way.proxies.map { proxy in
-            guard proxy.isHTTP, proxy.authorization == nil else { return proxy }
-            let place = Place(proxy)
-            guard let login = own(place) ?? login(at: place, path: "/", url: proxy.credential) else { return proxy }
-            var opened = proxy
-            opened.login = login
-            return opened
-        })
+        return ProxyChain(
+            way.proxies.map { proxy in
+                guard proxy.isHTTP, proxy.authorization == nil else { return proxy }
+                let place = Place(proxy)
+                guard let login = own(place) ?? login(at: place, path: "/", url: proxy.credential) else { return proxy }
+                var opened = proxy
+                opened.login = login
+                return opened
+            })
     }
 
     /// Whoever logs in notes it at his beginning: what a store forgets meanwhile is not remembered for him.
@@ -161,7 +169,8 @@ final class Authenticator: Sendable {
         known.withLock { known in
             known.removals += 1
             known.logins[Place(space)]?.removeAll { login in
-                !login.isOfURL && login.credential.user == credential.user && (space.realm == nil || login.space.realm == space.realm)
+                !login.isOfURL && login.credential.user == credential.user
+                    && (space.realm == nil || login.space.realm == space.realm)
             }
         }
     }

@@ -65,7 +65,8 @@ final class BearerKeeper: Sendable {
         switch outcome {
         case nil: throw LoadError(load.stopReason ?? .cancelled, phase: .deciding)
         case .failure(let error)?:
-            throw LoadError(.decisionFailed, phase: .deciding, party: .local, detail: "the refresh of a token", underlying: error)
+            throw LoadError(
+                .decisionFailed, phase: .deciding, party: .local, detail: "the refresh of a token", underlying: error)
         case .success(let issue)?: return issue
         }
     }

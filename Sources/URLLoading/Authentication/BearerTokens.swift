@@ -31,7 +31,9 @@ public struct BearerTokens: Sendable, CustomStringConvertible, CustomDebugString
     ) throws(LoadError) {
         var all: Set<Origin> = []
         for text in origins {
-            do throws(WireViolation) { all.insert(try Target(text).origin) } catch { throw LoadError(error, .preparing) }
+            do throws(WireViolation) { all.insert(try Target(text).origin) } catch {
+                throw LoadError(error, .preparing)
+            }
         }
         if let token, BearerAuthorization.value(token: token) == nil {
             throw LoadError(.badRequest, phase: .preparing, party: .local, detail: Self.grammar)

@@ -49,7 +49,8 @@ final class CredentialFile: Sendable {
     }
 
     private func content() -> Content {
-        let file: FileWriter, size: Int64
+        let file: FileWriter
+        let size: Int64
         do throws(IOFailure) {
             guard try PrivateFolder.isUsable(folder) else { return .table(CredentialTable()) }
             (file, size) = try FileWriter.reopen(path)
@@ -63,14 +64,19 @@ final class CredentialFile: Sendable {
             return .foreign
         }
         var bytes = [UInt8](repeating: 0, count: Int(size))
-        guard let count = bytes.withUnsafeMutableBytes({ room in try? file.read(into: room, at: 0) }) else { return .foreign }
-        guard let records = try? JSONDecoder().decode([Record].self, from: Data(bytes[..<count])) else { return .damaged }
+        guard let count = bytes.withUnsafeMutableBytes({ room in try? file.read(into: room, at: 0) }) else {
+            return .foreign
+        }
+        guard let records = try? JSONDecoder().decode([Record].self, from: Data(bytes[..<count])) else {
+            return .damaged
+        }
         var table = CredentialTable()
         for record in records {
             let space = ProtectionSpace(
                 host: record.host, port: record.port, scheme: record.scheme, realm: record.realm,
                 method: Challenge.Method(record.method), isProxy: record.isProxy)
-            let credential = record.token.map { Credential.bearer($0, persistence: .permanent) }
+            let credential =
+                record.token.map { Credential.bearer($0, persistence: .permanent) }
                 ?? Credential(user: record.user, password: record.password, persistence: .permanent)
             table.set(credential, for: space)
         }
@@ -107,8 +113,10 @@ final class CredentialFile: Sendable {
         let records = table.credentials.sorted { "\($0.key)" < "\($1.key)" }.flatMap { space, credentials in
             credentials.map { credential in
                 Record(
-                    host: space.host, port: space.port, scheme: space.scheme, realm: space.realm, method: space.method.name,
-                    isProxy: space.isProxy, user: credential.user, password: credential.password, token: credential.token)
+                    host: space.host, port: space.port, scheme: space.scheme, realm: space.realm,
+                    method: space.method.name,
+                    isProxy: space.isProxy, user: credential.user, password: credential.password,
+                    token: credential.token)
             }
         }
         let encoder = JSONEncoder()

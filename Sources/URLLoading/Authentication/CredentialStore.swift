@@ -76,7 +76,9 @@ public final class CredentialStore: Sendable, CustomStringConvertible {
     }
 
     private var authenticators: [Authenticator] { users.withLock { $0.values.compactMap(\.authenticator) } }
-    func add(_ authenticator: Authenticator) { users.withLock { $0[ObjectIdentifier(authenticator)] = User(authenticator: authenticator) } }
+    func add(_ authenticator: Authenticator) {
+        users.withLock { $0[ObjectIdentifier(authenticator)] = User(authenticator: authenticator) }
+    }
     func remove(_ authenticator: ObjectIdentifier) { users.withLock { $0[authenticator] = nil } }
 
     private var table: CredentialTable {
@@ -91,7 +93,9 @@ public final class CredentialStore: Sendable, CustomStringConvertible {
     public var problem: String? { file?.problem }
 
     /// How many spaces there are, and nothing of them.
-    public var description: String { "\(table.credentials.count) protection spaces\(file == nil ? "" : ", with a file")" }
+    public var description: String {
+        "\(table.credentials.count) protection spaces\(file == nil ? "" : ", with a file")"
+    }
 }
 
 /// Credentials by space, the last set last.

@@ -21,7 +21,9 @@ final class DigestProof: @unchecked Sendable {
 
     /// - Returns: whether all is said: nothing covers the body.
     func hear(_ headers: Headers) throws(LoadError) -> Bool {
-        guard let text = headers[field], let information = AuthenticationChallenge.information(text) else { return true }
+        guard let text = headers[field], let information = AuthenticationChallenge.information(text) else {
+            return true
+        }
         if authorization.coversBody(information) {
             self.information = information
             return false

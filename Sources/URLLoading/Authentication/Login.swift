@@ -21,7 +21,10 @@ final class Login: Sendable {
     /// The folder of the path that it was asked for: below it this login goes before those of folders above it, whatever
     /// `paths` says.
     private let folder: String
-    private enum Scheme: Sendable { case fixed(String), digest, negotiate, ntlm }
+    private enum Scheme: Sendable {
+        case fixed(String)
+        case digest, negotiate, ntlm
+    }
     private let scheme: Scheme
     private let digest: Lock<DigestUse?>
 
@@ -33,13 +36,15 @@ final class Login: Sendable {
 
     /// `nil` if the credential cannot be said in that way.
     init?(
-        _ offer: AuthenticationOffer, _ space: ProtectionSpace, _ credential: Credential, isOfURL: Bool, path: String, isAnswer: Bool = false,
+        _ offer: AuthenticationOffer, _ space: ProtectionSpace, _ credential: Credential, isOfURL: Bool, path: String,
+        isAnswer: Bool = false,
         instead: Credential? = nil
     ) {
         folder = String(path[..<(path.lastIndex(of: "/").map { path.index(after: $0) } ?? path.endIndex)])
         switch offer {
         case .basic:
-            guard credential.token == nil, let value = BasicAuthorization.value(user: credential.user, password: credential.password)
+            guard credential.token == nil,
+                let value = BasicAuthorization.value(user: credential.user, password: credential.password)
             else { return nil }
             scheme = .fixed(value)
             digest = Lock(nil)
@@ -67,7 +72,8 @@ final class Login: Sendable {
             paths = ["/"]
         }
         let makesTickets = if case .negotiate = offer { !credential.user.isEmpty } else { false }
-        ticketCredential = makesTickets ? TicketLibrary.shared?.credential(user: credential.user, password: credential.password) : nil
+        ticketCredential =
+            makesTickets ? TicketLibrary.shared?.credential(user: credential.user, password: credential.password) : nil
         self.space = space
         self.credential = credential
         self.isOfURL = isOfURL
@@ -177,7 +183,9 @@ final class Login: Sendable {
     func renew(from offers: [AuthenticationOffer]) -> Bool {
         for case .digest(let challenge) in offers where challenge.isStale && challenge.realm == space.realm {
             let isSame = digest.withLock { use in
-                guard let old = use?.challenge, old.hash == challenge.hash, !challenge.provesLess(than: old) else { return false }
+                guard let old = use?.challenge, old.hash == challenge.hash, !challenge.provesLess(than: old) else {
+                    return false
+                }
                 // The same nonce once more is no new one.
                 guard old.nonce != challenge.nonce else { return false }
                 use = DigestUse(challenge: challenge)

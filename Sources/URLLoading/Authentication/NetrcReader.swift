@@ -20,7 +20,9 @@ final class NetrcReader: Sendable {
             entries = read
             return read
         }
-        guard let entry = entries.first(where: { $0.fits(host, user) }), let password = entry.password else { return nil }
+        guard let entry = entries.first(where: { $0.fits(host, user) }), let password = entry.password else {
+            return nil
+        }
         return Credential(user: user ?? entry.login ?? "", password: password)
     }
 
@@ -98,12 +100,13 @@ private struct NetrcWords {
             position += 1
             if byte == UInt8(ascii: "\"") { return String(decoding: word, as: UTF8.self) }
             if byte == UInt8(ascii: "\\"), position < text.count {
-                byte = switch text[position] {
-                case UInt8(ascii: "n"): 0x0A
-                case UInt8(ascii: "r"): 0x0D
-                case UInt8(ascii: "t"): 0x09
-                default: text[position]
-                }
+                byte =
+                    switch text[position] {
+                    case UInt8(ascii: "n"): 0x0A
+                    case UInt8(ascii: "r"): 0x0D
+                    case UInt8(ascii: "t"): 0x09
+                    default: text[position]
+                    }
                 position += 1
             }
             word.append(byte)
@@ -117,7 +120,9 @@ private struct NetrcWords {
             if text[position] == 0x0A {
                 if isEmpty { return }
                 isEmpty = true
-            } else if text[position] != 0x0D { isEmpty = false }
+            } else if text[position] != 0x0D {
+                isEmpty = false
+            }
             position += 1
         }
     }

@@ -80,23 +80,31 @@ final class ProofLegs: @unchecked Sendable {
     private func prove(_ credential: Credential, _ words: [UInt8], _ binding: [UInt8]?) throws(LoadError) -> [UInt8] {
         guard let digest = LegacyDigest.shared else {
             throw LoadError(
-                .authenticationFailed, phase: .waiting, party: .local, detail: "NTLM needs MD4, of OpenSSL's legacy provider, and it is not installed")
+                .authenticationFailed, phase: .waiting, party: .local,
+                detail: "NTLM needs MD4, of OpenSSL's legacy provider, and it is not installed")
         }
         let hashes = NTLMHashes(md4: { digest.md4($0) }, md5: { digest.md5($0) })
-        guard let challenge = NTLMChallenge(words) else { throw .proofBroken("no challenge of NTLM, or none in Unicode") }
+        guard let challenge = NTLMChallenge(words) else {
+            throw .proofBroken("no challenge of NTLM, or none in Unicode")
+        }
         let sinceFirstYear = Date.now.timeIntervalSince1970 + 11_644_473_600
         let circumstances = NTLMAuthenticate.Circumstances(
-            nonce: UInt64.random(in: .min ... .max).littleEndianBytes, time: UInt64(max(0, sinceFirstYear) * 1e7), service: "HTTP/" + login.space.host,
+            nonce: UInt64.random(in: .min ... .max).littleEndianBytes, time: UInt64(max(0, sinceFirstYear) * 1e7),
+            service: "HTTP/" + login.space.host,
             channel: binding ?? [])
-        let message = NTLMAuthenticate(user: credential.user, password: credential.password, hashes: hashes).bytes(challenge, circumstances)
+        let message = NTLMAuthenticate(user: credential.user, password: credential.password, hashes: hashes).bytes(
+            challenge, circumstances)
         guard let message else {
-            throw LoadError(.authenticationFailed, phase: .waiting, party: .local, detail: "a user or a target too long for NTLM")
+            throw LoadError(
+                .authenticationFailed, phase: .waiting, party: .local, detail: "a user or a target too long for NTLM")
         }
         return message
     }
 
     /// What a server says in its answer to a message.
-    func words(in headers: Headers) -> [UInt8]? { words(of: headers.values(of: isProxy ? .proxyAuthenticate : .wwwAuthenticate)) }
+    func words(in headers: Headers) -> [UInt8]? {
+        words(of: headers.values(of: isProxy ? .proxyAuthenticate : .wwwAuthenticate))
+    }
 
     /// Squid says its last word there.
     private func finalWords(in headers: Headers) -> [UInt8]? {

@@ -40,7 +40,8 @@ final class ProxyTalk {
     /// Whether the way is to be tried again, with what is known now.
     private func answers(_ error: LoadError, _ way: ProxyChain) async throws(LoadError) -> Bool {
         guard error.reason == .proxyAuthenticationRequired else { return false }
-        guard let url = URL(string: "http://\(origin.host):\(origin.port)/"), case .success(let destination) = Request(url: url).destination
+        guard let url = URL(string: "http://\(origin.host):\(origin.port)/"),
+            case .success(let destination) = Request(url: url).destination
         else { return false }
         let heard = talk ?? AuthenticationTalk(load, core, url, destination)
         talk = heard

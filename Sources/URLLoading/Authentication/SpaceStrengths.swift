@@ -12,12 +12,16 @@ struct SpaceStrengths: Sendable, Equatable {
     private static let mostRealms = 32
 
     mutating func note(_ strength: Int, realm: String?) {
-        guard let realm else { return server = max(server, strength) }
+        guard let realm else {
+            server = max(server, strength)
+            return
+        }
         // A hash in place of a text that the server may make as long as a field: two realms of one hash share a strength.
         let key = realm.hashValue
         guard realms[key] != nil || realms.count < Self.mostRealms else {
             server = max(self.strength(realm: nil), strength)
-            return realms = [:]
+            realms = [:]
+            return
         }
         realms[key] = max(realms[key] ?? 0, strength)
     }

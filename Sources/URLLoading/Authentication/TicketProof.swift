@@ -38,10 +38,12 @@ final class TicketProof: @unchecked Sendable {
 
     /// - Returns: `nil` if there is no ticket, no name to get one for, no library, or no answer in time.
     static func begin(
-        _ host: String, _ credential: TicketCredential?, _ binding: [UInt8]?, within limit: Duration, _ load: LoadControl
+        _ host: String, _ credential: TicketCredential?, _ binding: [UInt8]?, within limit: Duration,
+        _ load: LoadControl
     ) async -> Begun? {
         guard let context = TicketLibrary.shared?.context(for: "HTTP", on: host, as: credential, bound: binding),
-            case .goesOn(let words, let isComplete) = await context.step([], load, until: deadline(limit, load)), !words.isEmpty
+            case .goesOn(let words, let isComplete) = await context.step([], load, until: deadline(limit, load)),
+            !words.isEmpty
         else { return nil }
         return Begun(context: context, words: words, isComplete: isComplete)
     }

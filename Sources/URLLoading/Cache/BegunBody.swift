@@ -25,7 +25,9 @@ final class BegunBody: StoredBody {
     fileprivate let offset: Int64
     private let body: any StoredBody
 
-    init(_ body: any StoredBody, _ first: Chunk, at offset: Int64) { (self.body, self.first, self.offset) = (body, first, offset) }
+    init(_ body: any StoredBody, _ first: Chunk, at offset: Int64) {
+        (self.body, self.first, self.offset) = (body, first, offset)
+    }
 
     var length: Int64 { body.length }
     var bytes: Chunk? { nil }

@@ -11,7 +11,8 @@ extension CacheLine {
     @inline(never)
     func share(_ first: CachePlan) async throws(LoadError) -> any Exchange {
         let question = SharedFetch.Question(
-            key: key, headers: hop.request.headers, identity: query.identity, policy: query.policy, isForeign: hop.isForeign)
+            key: key, headers: hop.request.headers, identity: query.identity, policy: query.policy,
+            isForeign: hop.isForeign)
         var plan = first
         while true {
             // A stored response is what is waited for: who would not take it waits for nothing.

@@ -22,7 +22,8 @@ extension CacheLine {
         guard let head = exchange.head else { return exchange }
         if head.status == .notModified {
             // Once released, its connection may be another's.
-            let provenance = exchange.provenance, isSame = isServer(of: stored, exchange)
+            let provenance = exchange.provenance
+            let isSame = isServer(of: stored, exchange)
             exchange.release()
             guard stored.isMeant(by: head) else {
                 // It speaks of something else that we do not have.
@@ -50,7 +51,9 @@ extension CacheLine {
     /// Keeps the newer head, unless it says that the response must not be kept any more, or is for others than it was.
     private func renew(_ stored: StoredResponse, _ updated: StoredResponse) -> Bool {
         let flags = updated.knownRules.control.flags
-        guard !flags.contains(.noStore) || flags.contains(.mustUnderstand), var varying = Varying.make(updated.headers, query) else {
+        guard !flags.contains(.noStore) || flags.contains(.mustUnderstand),
+            var varying = Varying.make(updated.headers, query)
+        else {
             cache.storage.remove(stored)
             return false
         }
@@ -80,7 +83,8 @@ extension CacheLine {
     }
 
     private func standsIn(_ stored: StoredResponse, for error: LoadError) -> Bool {
-        guard load.stopReason == nil, error.party != .local, [.resolving, .connecting, .sending, .waiting].contains(error.phase)
+        guard load.stopReason == nil, error.party != .local,
+            [.resolving, .connecting, .sending, .waiting].contains(error.phase)
         else { return false }
         return CachePlan.standsIn(stored, query, now: cache.now())
     }
@@ -88,7 +92,9 @@ extension CacheLine {
     // MARK: What is only begun (RFC 9111 §3.4)
 
     func complete(_ stored: StoredResponse, _ shared: SharedFetch?) async throws(LoadError) -> any Exchange {
-        guard let tag = stored.strongTag, let body = try await open(stored), body.length > 0 else { return try await load(hop, shared) }
+        guard let tag = stored.strongTag, let body = try await open(stored), body.length > 0 else {
+            return try await load(hop, shared)
+        }
         var asked = hop
         asked.request.headers[.range] = "bytes=\(body.length)-"
         tag.append(to: &asked.request.headers, as: .ifRange)
@@ -141,17 +147,25 @@ extension CacheLine {
     }
 
     /// RFC 9111 §4.3.5: what a HEAD says of the stored answer to GET.
-    private func headed(_ exchange: any NetworkExchange, _ stored: StoredResponse, _ begun: SessionCache.Beginning) -> any Exchange {
-        guard let head = exchange.head, head.status == .ok, !query.isConditional, !exchange.isForced else { return exchange }
+    private func headed(_ exchange: any NetworkExchange, _ stored: StoredResponse, _ begun: SessionCache.Beginning)
+        -> any Exchange
+    {
+        guard let head = exchange.head, head.status == .ok, !query.isConditional, !exchange.isForced else {
+            return exchange
+        }
         let length = head.headers[.contentLength]
-        let isSame = isServer(of: stored, exchange) && stored.isMeant(by: head) && (length == nil || length == stored.headers[.contentLength])
+        let isSame =
+            isServer(of: stored, exchange) && stored.isMeant(by: head)
+            && (length == nil || length == stored.headers[.contentLength])
             && (!stored.headers.contains(.etag) || head.headers.contains(.etag))
             && (!stored.headers.contains(.lastModified) || head.headers.contains(.lastModified))
         if !isSame {
             cache.storage.remove(stored)
         } else if query.isForOwner(of: stored, exchange.provenance) {
-            _ = renew(stored, stored.updated(
-                by: head, from: exchange.source, requestTime: begun.time, responseTime: cache.now()))
+            _ = renew(
+                stored,
+                stored.updated(
+                    by: head, from: exchange.source, requestTime: begun.time, responseTime: cache.now()))
         }
         return exchange
     }
@@ -181,7 +195,8 @@ extension StoredResponse {
     /// How long all of it is, if an answer goes on where the beginning ends: the same state, and all the rest.
     fileprivate func completed(by head: HTTPHead, at offset: Int64) -> Int64? {
         guard head.headers.count(of: .contentRange) == 1, let text = head.headers[.contentRange],
-            case .part(let range, let whole?)? = ContentRange(text), range.lowerBound == offset, range.upperBound == whole,
+            case .part(let range, let whole?)? = ContentRange(text), range.lowerBound == offset,
+            range.upperBound == whole,
             !head.headers.contains(.contentEncoding), EntityTag(in: head.headers)?.matchesStrongly(strongTag) == true
         else { return nil }
         if case .beginning(_, let known?) = extent, known != whole { return nil }

@@ -21,7 +21,9 @@ struct CacheLine: Sendable {
     static func answer(_ hop: Load.Hop, for load: Load, _ cache: SessionCache) async throws(LoadError) -> any Exchange {
         // What is stored opens no WebSocket, and what opens one is nobody's to store.
         if load.takesUpgrade { return try await HTTPHandler.exchange(hop, for: load) }
-        if let foreign = cache.foreign { return try await answer(hop, for: load, try await cache.asked(for: hop, load, foreign)) }
+        if let foreign = cache.foreign {
+            return try await answer(hop, for: load, try await cache.asked(for: hop, load, foreign))
+        }
         let line = try CacheLine(hop, load, cache)
         // Whatever cannot be answered goes straight on.
         if hop.request.method != .get || hop.request.body != nil { return try await line.other() }
@@ -109,7 +111,9 @@ struct CacheLine: Sendable {
 
     /// It was there a moment ago.
     private func gone() async throws(LoadError) -> any Exchange {
-        if query.policy == .storedOnly || query.control.flags.contains(.onlyIfCached) { throw .notInCache(hop.request, "it is gone") }
+        if query.policy == .storedOnly || query.control.flags.contains(.onlyIfCached) {
+            throw .notInCache(hop.request, "it is gone")
+        }
         return try await fetch(.network(.gone), nil)
     }
 
@@ -130,7 +134,8 @@ struct CacheLine: Sendable {
         switch plan {
         case .validate(let stored, _): return try await validate(stored, shared)
         case .complete(let stored, _) where load.cacheDecision == nil: return try await complete(stored, shared)
-        case .network(_, let stale?) where CachePlan.standsIn(stale, query, now: cache.now()): return try await tryFor(stale, shared)
+        case .network(_, let stale?) where CachePlan.standsIn(stale, query, now: cache.now()):
+            return try await tryFor(stale, shared)
         default: return try await load(hop, shared)
         }
     }
@@ -143,7 +148,9 @@ struct CacheLine: Sendable {
     }
 
     /// Stores what may be stored, while it is read.
-    func keep(_ exchange: any NetworkExchange, _ begun: SessionCache.Beginning, _ shared: SharedFetch?) async throws(LoadError) -> any Exchange {
+    func keep(_ exchange: any NetworkExchange, _ begun: SessionCache.Beginning, _ shared: SharedFetch?)
+        async throws(LoadError) -> any Exchange
+    {
         guard let tee = tee(exchange, begun, shared) else { return exchange }
         return exchange.isRedirect ? try await readAhead(tee) : tee
     }
@@ -165,7 +172,9 @@ struct CacheLine: Sendable {
     }
 
     /// By which certificate the answer of an https server was believed.
-    func server(of exchange: any NetworkExchange) -> String? { key.text.hasPrefix("https:") ? exchange.serverDigest : nil }
+    func server(of exchange: any NetworkExchange) -> String? {
+        key.text.hasPrefix("https:") ? exchange.serverDigest : nil
+    }
 
     /// What a program has stored itself is of no server.
     func isServer(of stored: StoredResponse, _ exchange: any NetworkExchange) -> Bool {
@@ -173,15 +182,21 @@ struct CacheLine: Sendable {
         return known == server(of: exchange)
     }
 
-    private func tee(_ exchange: any NetworkExchange, _ begun: SessionCache.Beginning, _ shared: SharedFetch?) -> CacheTee? {
+    private func tee(_ exchange: any NetworkExchange, _ begun: SessionCache.Beginning, _ shared: SharedFetch?)
+        -> CacheTee?
+    {
         // What was made worthless while it was on its way stays away.
-        guard let head = exchange.head, !exchange.isForced, !mayBeCut(head, exchange), begun.removals == cache.storage.removals.count(key) else { return nil }
+        guard let head = exchange.head, !exchange.isForced, !mayBeCut(head, exchange),
+            begun.removals == cache.storage.removals.count(key)
+        else { return nil }
         let facts = StoringPlan.Facts(
             requestTime: begun.time, responseTime: cache.now(), isDecoded: exchange.isDecoding,
             provenance: exchange.provenance)
         guard let stored = StoringPlan.make(query, key, head, facts) else {
             // What must not be stored any more is not answered any more either.
-            if head.status == .ok, !query.isConditional, CacheControl(head.headers).flags.contains(.noStore) { forget() }
+            if head.status == .ok, !query.isConditional, CacheControl(head.headers).flags.contains(.noStore) {
+                forget()
+            }
             return nil
         }
         var length = exchange.expectedLength
@@ -210,7 +225,8 @@ struct CacheLine: Sendable {
             let head = exchange.head, head.status.kind != .redirection, let cache = load.core.cache,
             let line = try? CacheLine(hop, load, cache)
         else { return exchange }
-        let now = cache.now(), given = gathered.marks
+        let now = cache.now()
+        let given = gathered.marks
         var marks = given
         marks.unite(AnswerMarks(response))
         let facts = StoringPlan.Facts(requestTime: now, responseTime: now)
@@ -258,7 +274,9 @@ struct CacheLine: Sendable {
 }
 
 extension NetworkExchange {
-    fileprivate var isRedirect: Bool { head.map { $0.status.kind == .redirection && $0.headers.contains(.location) } ?? false }
+    fileprivate var isRedirect: Bool {
+        head.map { $0.status.kind == .redirection && $0.headers.contains(.location) } ?? false
+    }
 }
 
 extension HTTPHead {

@@ -78,7 +78,8 @@ extension CacheQuery {
             guard let cookies else { return false }
             varying[CacheOwner.cookies] = .some(cookies)
         }
-        let login = provenance.carried.login, isCertified = provenance.hasCertificate
+        let login = provenance.carried.login
+        let isCertified = provenance.hasCertificate
         guard login != nil || isCertified else { return true }
         if let login, login.isAnswer, login.credential.persistence == .none { return false }
         if let login, isOther(login.credential) { return false }
@@ -111,7 +112,8 @@ extension CacheQuery {
 
     /// Whether the session's address policy would let this request go where a stored response came from.
     func allows(_ source: AnswerSource) -> Bool {
-        guard let load, !load.core.configuration.addressPolicy.isOpen, case .success(let destination) = request.destination
+        guard let load, !load.core.configuration.addressPolicy.isOpen,
+            case .success(let destination) = request.destination
         else { return true }
         let host = load.core.configuration.addressOverrides.target(of: destination.target.origin).host
         return source.isAllowed(by: load.core.configuration.addressPolicy, to: host)
@@ -125,7 +127,9 @@ extension CacheQuery {
             if (kept[CacheOwner.trust] ?? nil) != trust { return CacheOwner.trust }
             if let store = kept[CacheOwner.cookies] ?? nil, store != cookies { return CacheOwner.cookies }
             if let session = kept[CacheOwner.route] ?? nil, session != load?.core.cacheMark { return CacheOwner.route }
-            if let believed, let server = kept[CacheOwner.server] ?? nil, !believed.contains(server) { return CacheOwner.server }
+            if let believed, let server = kept[CacheOwner.server] ?? nil, !believed.contains(server) {
+                return CacheOwner.server
+            }
         }
         let owner = kept[Varying.identity] ?? nil
         return owner == identity || isMark(owner) ? nil : Varying.identity
@@ -144,7 +148,9 @@ extension CacheQuery {
     private func mark(_ who: String?, isCertified: Bool) -> String? {
         guard let load else { return nil }
         var words = "\(load.core.cacheMark)\u{0}\(who ?? "")"
-        if isCertified { words += "\u{0}\(load.core.pool.connector.secure.generation)/\(load.handshakeDecision?.group ?? 0)" }
+        if isCertified {
+            words += "\u{0}\(load.core.pool.connector.secure.generation)/\(load.handshakeDecision?.group ?? 0)"
+        }
         return CacheOwner.prefix + Digest.hex(words.utf8)
     }
 
@@ -155,7 +161,9 @@ extension CacheQuery {
     /// What will go with the request unasked (`AuthenticationTalk.begin`). Of a keeper's tokens the present one is not
     /// known here, and may be another person's than the last: what they open is found while the same is in use.
     private var login: Credential? {
-        guard let load, load.core.authenticator.isInUse, case .success(let destination) = request.destination else { return nil }
+        guard let load, load.core.authenticator.isInUse, case .success(let destination) = request.destination else {
+            return nil
+        }
         return load.core.authenticator.unasked(destination)
     }
 }

@@ -37,7 +37,8 @@ enum CachePlan: Sendable {
         }
         if let reason = unfit(found, query) { return without(reason) }
         if query.policy == .storedElseLoad || query.policy == .storedOnly {
-            return found.isWhole ? .stored(found, .policy(query.policy)) : isOffline ? .refused(.beginning) : rest(of: found)
+            return found.isWhole
+                ? .stored(found, .policy(query.policy)) : isOffline ? .refused(.beginning) : rest(of: found)
         }
         return judge(found, query, control, now: now, isOffline: isOffline)
     }
@@ -67,7 +68,9 @@ enum CachePlan: Sendable {
     /// A part of what is stored can be given only of bytes that are as they were sent (RFC 9110 §14.2).
     private static func unfit(_ stored: StoredResponse, _ query: CacheQuery) -> CacheReason? {
         guard query.request.headers.contains(.range), !query.isHead else { return nil }
-        guard stored.isWhole, !stored.isDecoded, stored.status == .ok, stored.part(query.request.headers) != nil else { return .range }
+        guard stored.isWhole, !stored.isDecoded, stored.status == .ok, stored.part(query.request.headers) != nil else {
+            return .range
+        }
         return nil
     }
 
@@ -80,14 +83,17 @@ enum CachePlan: Sendable {
             if isOffline { return .refused(reason) }
             guard stored.isWhole else { return rest(of: stored) }
             // A part of what has changed would be asked for twice.
-            guard rules.hasValidator, !query.request.headers.contains(.range) else { return .network(reason, stale: stored) }
+            guard rules.hasValidator, !query.request.headers.contains(.range) else {
+                return .network(reason, stale: stored)
+            }
             return .validate(stored, reason)
         }
         guard stored.isWhole || query.isHead else { return isOffline ? .refused(.beginning) : rest(of: stored) }
 
         let isFresh = age < rules.lifetime
         // RFC 8246 §2: what never changes is not asked for again because somebody reloads.
-        if isFresh, rules.control.flags.contains(.immutable), !rules.control.flags.contains(.noCache), query.policy == .revalidate || control.maxAge == 0,
+        if isFresh, rules.control.flags.contains(.immutable), !rules.control.flags.contains(.noCache),
+            query.policy == .revalidate || control.maxAge == 0,
             !control.flags.contains(.noCache)
         {
             return .stored(stored, .immutable)
@@ -122,7 +128,8 @@ enum CachePlan: Sendable {
     static func standsIn(_ stored: StoredResponse, _ query: CacheQuery, now: Double) -> Bool {
         let rules = stored.knownRules
         guard stored.isWhole, query.policy == .useProtocol else { return false }
-        guard rules.control.flags.isDisjoint(with: [.mustRevalidate, .noCache]), query.control.flags.isDisjoint(with: [.noCache])
+        guard rules.control.flags.isDisjoint(with: [.mustRevalidate, .noCache]),
+            query.control.flags.isDisjoint(with: [.noCache])
         else { return false }
         guard let window = query.control.staleIfError ?? rules.control.staleIfError else { return false }
         return rules.age(now) - rules.lifetime <= Double(window)
@@ -130,8 +137,10 @@ enum CachePlan: Sendable {
 
     var reason: CacheReason {
         switch self {
-        case .stored(_, let reason), .storedAndRefresh(_, let reason), .validate(_, let reason), .complete(_, let reason),
-            .network(let reason, _), .refused(let reason): reason
+        case .stored(_, let reason), .storedAndRefresh(_, let reason), .validate(_, let reason),
+            .complete(_, let reason),
+            .network(let reason, _), .refused(let reason):
+            reason
         }
     }
 }
@@ -164,7 +173,8 @@ enum CacheReason: Sendable, CustomStringConvertible {
         case .stale(let age, let lifetime): "stale: age \(seconds(age)) of \(seconds(lifetime))"
         case .mustRevalidate(let age, let lifetime): "must-revalidate: age \(seconds(age)) of \(seconds(lifetime))"
         case .maxStale(let age, let lifetime): "max-stale allows it: age \(seconds(age)) of \(seconds(lifetime))"
-        case .staleWhileRevalidate(let age, let lifetime): "stale-while-revalidate: age \(seconds(age)) of \(seconds(lifetime))"
+        case .staleWhileRevalidate(let age, let lifetime):
+            "stale-while-revalidate: age \(seconds(age)) of \(seconds(lifetime))"
         case .tooOld(let age, let wanted): "age \(seconds(age)), but the request says \(wanted)"
         case .policy(let policy): "policy \(policy)"
         case .request(let directive): "the request says \(directive)"
@@ -192,14 +202,15 @@ enum CacheReason: Sendable, CustomStringConvertible {
 extension CachePlan: CustomStringConvertible {
     /// `stored (fresh: age 12 s of 60 s)`.
     var description: String {
-        let word = switch self {
-        case .stored: "stored"
-        case .storedAndRefresh: "stored, and refreshed"
-        case .validate: "validate"
-        case .complete: "complete"
-        case .network: "network"
-        case .refused: "refused"
-        }
+        let word =
+            switch self {
+            case .stored: "stored"
+            case .storedAndRefresh: "stored, and refreshed"
+            case .validate: "validate"
+            case .complete: "complete"
+            case .network: "network"
+            case .refused: "refused"
+            }
         return "\(word) (\(reason))"
     }
 }
@@ -228,7 +239,8 @@ extension StoredResponse {
 
     /// The one part of it that a Range field asks for; `nil` for several, for none, and for what it is not understood.
     func part(_ request: Headers) -> Range<Int64>? {
-        guard case .whole(let length) = extent, let text = request[.range], let ranges = ByteRange.parse(text), ranges.count == 1
+        guard case .whole(let length) = extent, let text = request[.range], let ranges = ByteRange.parse(text),
+            ranges.count == 1
         else { return nil }
         return ranges[0].resolved(for: length)
     }

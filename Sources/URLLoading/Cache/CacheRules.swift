@@ -46,7 +46,9 @@ struct CacheRules: Sendable {
         } else if headers.contains(.expires) {
             // §5.3: what is no date, "0" above all, has passed.
             (lifetime, source) = (max(0, (headers.date(.expires) ?? -.infinity) - date), .expires)
-        } else if status.isHeuristicallyCacheable || control.flags.contains(.public), let guess = Self.guess(status, date, lastModified) {
+        } else if status.isHeuristicallyCacheable || control.flags.contains(.public),
+            let guess = Self.guess(status, date, lastModified)
+        {
             (lifetime, source) = (guess, .heuristic)
         } else {
             (lifetime, source) = (0, .nothing)

@@ -27,7 +27,8 @@ final class CacheTee: Exchange, @unchecked Sendable {
     private var count: Int64 = 0
 
     init(
-        _ inner: any Exchange, _ load: Load, _ stored: StoredResponse, _ cache: SessionCache, writer: (any CacheWriting)?,
+        _ inner: any Exchange, _ load: Load, _ stored: StoredResponse, _ cache: SessionCache,
+        writer: (any CacheWriting)?,
         decision: Decision<CachedResponse, CacheDecision>?, shared: SharedFetch?,
         isStillMarked: (@Sendable () -> Bool)? = nil
     ) {
@@ -150,7 +151,8 @@ final class CacheTee: Exchange, @unchecked Sendable {
         guard let decision else { return }
         self.decision = nil
         let proposed = CachedResponse(
-            response: response, data: Data(collected), storagePolicy: stored.isMemoryOnly ? .allowedInMemoryOnly : .allowed)
+            response: response, data: Data(collected),
+            storagePolicy: stored.isMemoryOnly ? .allowedInMemoryOnly : .allowed)
         var entry: CachedResponse?
         switch try await owner.ask(decision, proposed) {
         case .store: entry = proposed
@@ -193,7 +195,9 @@ final class CacheTee: Exchange, @unchecked Sendable {
 
     /// RFC 9111 §3.3: of a whole that is known by a strong tag, how long it is too.
     private var isResumable: Bool {
-        guard stored.status == .ok, !stored.isDecoded, stored.strongTag != nil, !stored.headers.contains(.contentEncoding) else { return false }
+        guard stored.status == .ok, !stored.isDecoded, stored.strongTag != nil,
+            !stored.headers.contains(.contentEncoding)
+        else { return false }
         if case .beginning = stored.extent { return true }
         return inner.expectedLength.map { count < $0 } ?? false
     }
@@ -207,7 +211,9 @@ extension StoredResponse {
             (altered.status, altered.version, altered.headers) = (head.status, head.version, head.headers.kept)
         }
         // Of a coding that was undone the length never fitted.
-        if !isDecoded, altered.headers.contains(.contentLength) { altered.headers[.contentLength] = "\(entry.data.count)" }
+        if !isDecoded, altered.headers.contains(.contentLength) {
+            altered.headers[.contentLength] = "\(entry.data.count)"
+        }
         altered.headers.remove(.contentRange)
         altered.extent = .whole(Int64(entry.data.count))
         altered.isMemoryOnly = isMemoryOnly || entry.storagePolicy == .allowedInMemoryOnly

@@ -39,7 +39,8 @@ final class CachedExchange: Exchange, @unchecked Sendable {
             rest = part.upperBound..<part.upperBound
         } else if !part.isEmpty, let ahead = body.ahead(from: part.lowerBound) {
             let count = min(ahead.count, Int(clamping: part.count))
-            pending.chunk = Chunk(storage: ahead.storage, range: ahead.range.lowerBound..<ahead.range.lowerBound + count)
+            pending.chunk = Chunk(
+                storage: ahead.storage, range: ahead.range.lowerBound..<ahead.range.lowerBound + count)
             rest = part.lowerBound + Int64(count)..<part.upperBound
         }
         guard let emission = load.emission else { return }
@@ -77,10 +78,13 @@ final class CachedExchange: Exchange, @unchecked Sendable {
         if owner.isSuspended { await owner.untilResumed() }
         guard pending.chunk == nil, !rest.isEmpty else { return }
         let count = Int(min(Int64(Self.pieceSize), Int64(rest.count)))
-        let read = await BlockingThreads.files.call(owner) { [body, offset = rest.lowerBound] in Read(chunk: body.read(at: offset, atMost: count)) }
+        let read = await BlockingThreads.files.call(owner) { [body, offset = rest.lowerBound] in
+            Read(chunk: body.read(at: offset, atMost: count))
+        }
         guard let read else { throw LoadError(owner.stopReason ?? .cancelled, phase: .receiving) }
         guard let chunk = read.chunk, chunk.count > 0, chunk.count <= rest.count else {
-            throw LoadError(.cannotReadFile, phase: .receiving, party: .system, detail: "what was stored of it is damaged")
+            throw LoadError(
+                .cannotReadFile, phase: .receiving, party: .system, detail: "what was stored of it is damaged")
         }
         rest = rest.lowerBound + Int64(chunk.count)..<rest.upperBound
         pending.chunk = chunk

@@ -3,13 +3,17 @@
 
 enum FixedDate {
     static func seconds(_ text: UnsafeRawBufferPointer) -> Int64? {
-        guard text.count == 29, isWeekday(text), text[3] == UInt8(ascii: ","), text[4] == space, text[7] == space, text[11] == space,
+        guard text.count == 29, isWeekday(text), text[3] == UInt8(ascii: ","), text[4] == space, text[7] == space,
+            text[11] == space,
             text[16] == space, text[19] == colon, text[22] == colon, text[25..<29].elementsEqual(" GMT".utf8),
-            let day = number(text, 5, 2), let month = month(text), let year = number(text, 12, 4), let hour = number(text, 17, 2),
+            let day = number(text, 5, 2), let month = month(text), let year = number(text, 12, 4),
+            let hour = number(text, 17, 2),
             let minute = number(text, 20, 2), let second = number(text, 23, 2)
         else { return nil }
         // What is no day of any month, or may be none of this one, is rare.
-        guard (1...30).contains(day), day <= 28 || month != 2, year >= 1970, hour < 24, minute < 60, second <= 60 else { return nil }
+        guard (1...30).contains(day), day <= 28 || month != 2, year >= 1970, hour < 24, minute < 60, second <= 60 else {
+            return nil
+        }
         return days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second
     }
 

@@ -31,9 +31,12 @@ extension SessionCache {
         }
         request.method = .get
         let limit = load.idleLimit == .max ? nil : Duration.nanoseconds(load.idleLimit)
-        let ending = await Interruption.run(load, within: limit) { [request] in await foreign.cachedResponse(for: request) }
+        let ending = await Interruption.run(load, within: limit) { [request] in
+            await foreign.cachedResponse(for: request)
+        }
         switch ending {
-        case .answered(let entry): return SessionCache(of: self, ForeignStorage(foreign, request, entry, storage.removals))
+        case .answered(let entry):
+            return SessionCache(of: self, ForeignStorage(foreign, request, entry, storage.removals))
         case .late: return SessionCache(of: self, ForeignStorage(foreign, request, nil, storage.removals))
         case .stopped: throw LoadError(load.stopReason ?? .cancelled, phase: .preparing).at(request.url)
         }

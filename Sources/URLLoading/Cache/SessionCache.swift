@@ -78,7 +78,9 @@ final class SessionCache: Sendable {
     // MARK: Servers that a decision is about
 
     func believe(_ certificate: String, of peer: TLSPeer, by group: Int) {
-        passed.withLock { _ = $0[Judged(group: group, name: peer.name, port: peer.port), default: []].insert(certificate) }
+        passed.withLock {
+            _ = $0[Judged(group: group, name: peer.name, port: peer.port), default: []].insert(certificate)
+        }
     }
 
     func believed(by group: Int, _ origin: Origin) -> Set<String> {

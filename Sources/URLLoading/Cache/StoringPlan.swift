@@ -30,7 +30,8 @@ enum StoringPlan {
         // What is kept may be without it: then it says nothing later either.
         let isKept = !control.isPresent || stored.headers.contains(.cacheControl)
         let rules = CacheRules(
-            stored.status, stored.headers, isKept ? control : CacheControl(), requestTime: facts.requestTime, responseTime: facts.responseTime)
+            stored.status, stored.headers, isKept ? control : CacheControl(), requestTime: facts.requestTime,
+            responseTime: facts.responseTime)
         // Whose mark nobody has after this process, or this session, is a secret on disk for nothing.
         stored.isMemoryOnly = !rules.isOfUse || CacheOwner.isPassing(varying)
         stored.rules = rules
@@ -47,7 +48,8 @@ enum StoringPlan {
         }
         // §5.2.2.3: who must be understood, and is, may be stored after all.
         let isUnderstood = control.flags.contains(.mustUnderstand) && !head.status.reasonPhrase.isEmpty
-        guard !control.flags.contains(.noStore) || isUnderstood, !CacheControl(query.request.headers).flags.contains(.noStore)
+        guard !control.flags.contains(.noStore) || isUnderstood,
+            !CacheControl(query.request.headers).flags.contains(.noStore)
         else { return false }
         return head.status.isHeuristicallyCacheable || control.maxAge != nil || head.headers.contains(.expires)
             || !control.flags.isDisjoint(with: [.public, .private])
@@ -58,7 +60,8 @@ enum StoringPlan {
     /// - Parameter host: by which a Host field made the server speak, in place of the URL's.
     static func invalidated(_ request: Request, _ head: HTTPHead, host: String? = nil) -> [CacheKey] {
         guard !request.method.isSafeToCaches, [.successful, .redirection].contains(head.status.kind),
-            case .success(let destination) = request.destination, let base = try? URIReference(request.url.absoluteString)
+            case .success(let destination) = request.destination,
+            let base = try? URIReference(request.url.absoluteString)
         else { return [] }
         var keys = [CacheKey(destination.target)]
         for name in [FieldName.location, .contentLocation] {
@@ -84,7 +87,8 @@ extension StoredResponse {
     /// A first part is kept as the beginning of the whole; false if it is another part, or may not be completed.
     fileprivate mutating func becomeBeginning() -> Bool {
         guard headers.count(of: .contentRange) == 1, let text = headers[.contentRange],
-            case .part(let range, let whole?)? = ContentRange(text), range.lowerBound == 0, strongTag != nil, !isDecoded,
+            case .part(let range, let whole?)? = ContentRange(text), range.lowerBound == 0, strongTag != nil,
+            !isDecoded,
             !headers.contains(.contentEncoding)
         else { return false }
         status = .ok
@@ -101,7 +105,8 @@ extension StoredResponse {
             return modified == own || headers.contains(.etag)
         }
         guard let theirs = EntityTag(in: head.headers) else { return headers[.etag] == head.headers[.etag] }
-        return theirs.isWeak ? theirs.matchesWeakly(EntityTag(in: headers)) : EntityTag(in: headers)?.opaque == theirs.opaque
+        return theirs.isWeak
+            ? theirs.matchesWeakly(EntityTag(in: headers)) : EntityTag(in: headers)?.opaque == theirs.opaque
     }
 
     /// With the fields of a newer answer about the same state (§3.2): all but those that say how the stored bytes are
@@ -140,7 +145,9 @@ extension Headers {
 
     func kept(_ control: CacheControl) -> Headers {
         var listed: [FieldName] = []
-        if contains(.connection), !(withValueBytes(of: .connection) { Self.listsNothing($0) } ?? false), let text = self[.connection] {
+        if contains(.connection), !(withValueBytes(of: .connection) { Self.listsNothing($0) } ?? false),
+            let text = self[.connection]
+        {
             listed = text.split { $0 == "," || $0 == " " || $0 == "\t" }.map { FieldName(String($0)) }
         }
         if !control.noCacheFields.isEmpty { listed += control.noCacheFields.map { FieldName($0) } }
@@ -153,7 +160,8 @@ extension Headers {
     }
 
     private static let ofConnection = FieldNameSet([
-        .setCookie, .connection, .keepAlive, .proxyConnection, .te, .transferEncoding, .upgrade, .proxyAuthenticate, .proxyAuthenticationInfo,
+        .setCookie, .connection, .keepAlive, .proxyConnection, .te, .transferEncoding, .upgrade, .proxyAuthenticate,
+        .proxyAuthenticationInfo,
         .proxyAuthorization,
     ])
 }

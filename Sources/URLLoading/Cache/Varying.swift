@@ -116,8 +116,12 @@ struct CacheQuery: Sendable {
 
     private static func identity(_ request: Request, _ configured: Headers?) -> String? {
         if request.headers.contains(.authorization) { return Varying.value(of: Varying.identity, in: request.headers) }
-        if let configured, configured.contains(.authorization) { return Varying.value(of: Varying.identity, in: configured) }
-        guard case .success(let destination) = request.destination, let user = destination.target.user else { return nil }
+        if let configured, configured.contains(.authorization) {
+            return Varying.value(of: Varying.identity, in: configured)
+        }
+        guard case .success(let destination) = request.destination, let user = destination.target.user else {
+            return nil
+        }
         return "url:" + Digest.hex("\(user):\(destination.target.password ?? "")".utf8)
     }
 
@@ -149,13 +153,17 @@ struct CacheQuery: Sendable {
         guard !request.headers.isEmpty else { return false }
         return Self.conditions.contains { request.headers.contains($0) }
     }
-    private static let conditions: [FieldName] = [.ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .ifRange]
+    private static let conditions: [FieldName] = [
+        .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .ifRange,
+    ]
 
     /// What it says to caches; Pragma where it says nothing else (RFC 9111 §5.4).
     var control: CacheControl {
         guard !request.headers.isEmpty else { return CacheControl() }
         var control = CacheControl(request.headers)
-        if !control.isPresent, request.headers[.pragma]?.lowercased().contains("no-cache") == true { control.flags.insert(.noCache) }
+        if !control.isPresent, request.headers[.pragma]?.lowercased().contains("no-cache") == true {
+            control.flags.insert(.noCache)
+        }
         return control
     }
 }

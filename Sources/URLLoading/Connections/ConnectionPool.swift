@@ -28,7 +28,9 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         /// Takes out the connection that has been idle for longest.
         mutating func takeOldestIdle() -> LeasedConnection? {
             let resting = shared.connections.filter { $0.streamCount == 0 }
-            guard let oldest = resting.min(by: { $0.rest < $1.rest }) else { return pool.evictOldest().map { .own($0) } }
+            guard let oldest = resting.min(by: { $0.rest < $1.rest }) else {
+                return pool.evictOldest().map { .own($0) }
+            }
             if let rest = pool.firstRest, rest < oldest.rest { return pool.evictOldest().map { .own($0) } }
             // No load waits for a place on a connection that has no streams.
             _ = shared.remove(oldest, oldest.route)
@@ -43,10 +45,12 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     init(_ configuration: Configuration) {
         let lifetime = configuration.idleConnectionLifetime
         idleLifetime = lifetime > .zero ? LoadControl.nanoseconds(lifetime) : 0
-        state = Lock(Guarded(pool: PoolState(
-            perHost: configuration.maximumConnectionsPerHost,
-            maximumIdle: lifetime > .zero ? configuration.maximumIdleConnections : 0),
-            shared: Sharing(perHost: configuration.maximumConnectionsPerHost)))
+        state = Lock(
+            Guarded(
+                pool: PoolState(
+                    perHost: configuration.maximumConnectionsPerHost,
+                    maximumIdle: lifetime > .zero ? configuration.maximumIdleConnections : 0),
+                shared: Sharing(perHost: configuration.maximumConnectionsPerHost)))
         versions = configuration.httpVersions
         keepsConnections = idleLifetime > 0 && configuration.maximumIdleConnections > 0
         connector = Connector(configuration, pool: anchor)
@@ -76,7 +80,8 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
                 switch try await turn(of: waiter, route, control) {
                 case .use(let idle): connection = idle
                 case .again: return nil
-                case .connect, .waiting: return try await connect(route, control, access, record, isFirst, addresses, offersHTTP2)
+                case .connect, .waiting:
+                    return try await connect(route, control, access, record, isFirst, addresses, offersHTTP2)
                 }
             }
             if !fresh, connection.isClean { return .own(connection) }
@@ -101,12 +106,13 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     func giveBack(_ connection: HTTP1Connection, reusable: Bool) {
         let now = clock.coarseNow()
         let buffer = reusable ? connection.rest() : nil
-        act(on: state.withLock { state in
-            if let buffer, state.spare.count < Self.mostSpare { state.spare.append(buffer) }
-            let consequence = state.pool.giveBack(connection, connection.route, reusable: reusable, now: now)
-            if case .use(let connection)? = consequence.wake?.turn { connection.wake(with: &state.spare) }
-            return consequence
-        })
+        act(
+            on: state.withLock { state in
+                if let buffer, state.spare.count < Self.mostSpare { state.spare.append(buffer) }
+                let consequence = state.pool.giveBack(connection, connection.route, reusable: reusable, now: now)
+                if case .use(let connection)? = consequence.wake?.turn { connection.wake(with: &state.spare) }
+                return consequence
+            })
         guard reusable else { return }
         evictSurplus()
         scheduleReaping(now)
@@ -142,7 +148,8 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
 
     /// One timer for all idle connections; it sets itself again while there are any.
     func scheduleReaping(_ now: Int64? = nil) {
-        guard !isReaperSet.load(ordering: .relaxed), !isReaperSet.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        guard !isReaperSet.load(ordering: .relaxed), !isReaperSet.exchange(true, ordering: .acquiringAndReleasing)
+        else { return }
         scheduleReaping(at: (now ?? clock.coarseNow()) + idleLifetime)
     }
 
@@ -192,7 +199,8 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         let own = state.withLock { $0.pool.description }
         let shared = withSharing { $0.connections }
         guard !shared.isEmpty || !ftp.isEmpty else { return own }
-        let lines = shared.map { "\($0.route) h2 \($0.streamCount) streams" }.sorted() + (ftp.isEmpty ? [] : [ftp.description])
+        let lines =
+            shared.map { "\($0.route) h2 \($0.streamCount) streams" }.sorted() + (ftp.isEmpty ? [] : [ftp.description])
         return ((own == "empty" ? [] : [own]) + lines).joined(separator: " | ")
     }
     var isEmpty: Bool { state.withLock { $0.pool.isEmpty && $0.shared.isEmpty } && ftp.isEmpty }
@@ -206,7 +214,8 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         return Waiter(slot: slot, priority: Task.currentPriority.rawValue)
     }
 
-    private func turn(of waiter: Waiter, _ route: Route, _ control: LoadControl) async throws(LoadError) -> Waiter.Turn {
+    private func turn(of waiter: Waiter, _ route: Route, _ control: LoadControl) async throws(LoadError) -> Waiter.Turn
+    {
         control.attach(waiter.slot)
         defer {
             control.detach(waiter.slot)
@@ -238,7 +247,8 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         _ addresses: FoundAddresses?, _ offersHTTP2: Bool
     ) async throws(LoadError) -> LeasedConnection {
         do {
-            let offersHTTP2 = offersHTTP2 && route.identity?.speaksHTTP1 != true
+            let offersHTTP2 =
+                offersHTTP2 && route.identity?.speaksHTTP1 != true
                 && (!mayShare(route) || !withSharing { $0.requireHTTP1.contains(route) })
             let connection = try await connector.connect(
                 route, control, over: access, record, at: addresses, offersHTTP2: offersHTTP2)

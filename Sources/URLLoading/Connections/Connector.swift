@@ -32,12 +32,15 @@ struct Connector: Sendable {
     ) async throws(LoadError) -> LeasedConnection {
         let identifier = Self.makeIdentifier()
         let transport = try await transport(
-            to: route.origin, through: route.way, forwarded: route.forwarder != nil, keepsRefused: true, isSecure: route.origin.isSecure,
+            to: route.origin, through: route.way, forwarded: route.forwarder != nil, keepsRefused: true,
+            isSecure: route.origin.isSecure,
             offering: offersHTTP2 ? configuration.httpVersions.offered : Configuration.HTTPVersions.http1Only.offered,
-            control, access, record, tap: configuration.wireTap.map { ProxyTap(tell: $0, connection: identifier) }, at: found)
+            control, access, record, tap: configuration.wireTap.map { ProxyTap(tell: $0, connection: identifier) },
+            at: found)
         let chosen = (transport as? TLSTransport)?.negotiated?.applicationProtocol
         record?.mark(.connectEnd)
-        configuration.wireTap?(.connected(transport.description + (chosen == "h2" ? ", h2" : ""), connection: identifier))
+        configuration.wireTap?(
+            .connected(transport.description + (chosen == "h2" ? ", h2" : ""), connection: identifier))
         switch configuration.httpVersions {
         // A proxy that gets the requests themselves gets them in HTTP/1.1.
         case _ where route.forwarder != nil: return .own(HTTP1Connection(transport, route, identifier, configuration))
@@ -63,13 +66,15 @@ struct Connector: Sendable {
 
     /// A connection for bytes that are not HTTP's, so it offers no protocol (RFC 7301). See `ProxyTalk` for proxies that ask.
     func stream(
-        to origin: Origin, through way: ProxyChain, isSecure: Bool, _ control: LoadControl, _ record: TransactionRecord? = nil
+        to origin: Origin, through way: ProxyChain, isSecure: Bool, _ control: LoadControl,
+        _ record: TransactionRecord? = nil
     ) async throws(LoadError) -> any Transport {
         let access = NetworkAccess(
             allowsCellular: configuration.allowsCellularAccess,
             allowsExpensive: configuration.allowsExpensiveNetworkAccess,
             allowsConstrained: configuration.allowsConstrainedNetworkAccess, traffic: configuration.trafficClass)
-        return try await transport(to: origin, through: way, keepsRefused: true, isSecure: isSecure, offering: [], control, access, record)
+        return try await transport(
+            to: origin, through: way, keepsRefused: true, isSecure: isSecure, offering: [], control, access, record)
     }
 
     /// TLS over a connection in use. One that was dialed by a test's own means stays in the clear.
@@ -84,8 +89,10 @@ struct Connector: Sendable {
 
     /// An open connection, secure if it is to be, made within the connect timeout.
     func transport(
-        to origin: Origin, through way: ProxyChain = .direct, forwarded: Bool = false, keepsRefused: Bool = false, isSecure: Bool,
-        offering protocols: [String]? = nil, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord? = nil,
+        to origin: Origin, through way: ProxyChain = .direct, forwarded: Bool = false, keepsRefused: Bool = false,
+        isSecure: Bool,
+        offering protocols: [String]? = nil, _ control: LoadControl, _ access: NetworkAccess,
+        _ record: TransactionRecord? = nil,
         tap: ProxyTap? = nil, at found: FoundAddresses? = nil
     ) async throws(LoadError) -> any Transport {
         var time = found?.time ?? ConnectTime(control)
@@ -102,11 +109,14 @@ struct Connector: Sendable {
         tap: ProxyTap?, at known: [SocketAddress]?
     ) async throws(LoadError) -> any Transport {
         let (host, port) = configuration.addressOverrides.target(of: origin)
-        let open = way.isDirect
+        let open =
+            way.isDirect
             ? try await socket(to: host, port, for: origin, control, access, record, at: known)
-            : try await tunnel(TunnelPlan(
-                way: way, host: host, port: port, isForwarded: forwarded, keepsRefused: keepsRefused, access: access, record: record,
-                tap: tap), control)
+            : try await tunnel(
+                TunnelPlan(
+                    way: way, host: host, port: port, isForwarded: forwarded, keepsRefused: keepsRefused,
+                    access: access, record: record,
+                    tap: tap), control)
         guard isSecure, configuration.dial == nil else { return open }
         record?.mark(.secureStart)
         let transport = try await secure.handshake(over: open, with: origin, offering: protocols, control)
@@ -145,14 +155,19 @@ struct Connector: Sendable {
         at path: SocketAddress, _ control: LoadControl, _ record: TransactionRecord?
     ) async throws(LoadError) -> any Transport {
         record?.mark(.connectStart)
-        return try await withDescriptors { () async throws(IOFailure) in try await SocketTransport.connect(to: path, control) }
+        return try await withDescriptors { () async throws(IOFailure) in
+            try await SocketTransport.connect(to: path, control)
+        }
     }
 
     /// Does `attempt` once more, as long as it fails because no descriptor is left and an idle connection can give up its own.
-    private func withDescriptors<Value>(_ attempt: () async throws(IOFailure) -> Value) async throws(LoadError) -> Value {
+    private func withDescriptors<Value>(_ attempt: () async throws(IOFailure) -> Value) async throws(LoadError) -> Value
+    {
         while true {
             do throws(IOFailure) { return try await attempt() } catch {
-                guard error.isOutOfDescriptors, pool.anchor?.pool.closeOldestIdle() == true else { throw LoadError(error) }
+                guard error.isOutOfDescriptors, pool.anchor?.pool.closeOldestIdle() == true else {
+                    throw LoadError(error)
+                }
             }
         }
     }
@@ -170,7 +185,8 @@ struct Connector: Sendable {
 
     /// Where a host may be connected to.
     func allowedAddresses(
-        of host: Origin.Host, _ port: UInt16, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord?
+        of host: Origin.Host, _ port: UInt16, _ control: LoadControl, _ access: NetworkAccess,
+        _ record: TransactionRecord?
     ) async throws(LoadError) -> [SocketAddress] {
         let found = try await lookUp(host, port, control, record)
         switch AddressPlan.make(found, of: host, access, configuration) {

@@ -109,7 +109,9 @@ extension HTTP1Connection {
     /// - Parameter hearsReads: something to read ends the wait.
     func sendOn(_ control: LoadControl, hearingReads hearsReads: Bool = true) async throws(LoadError) {
         if control.isSuspended { await pause(control) }
-        if let reason = control.stopReason { throw LoadError(reason, phase: phase == .receiving ? .receiving : .sending) }
+        if let reason = control.stopReason {
+            throw LoadError(reason, phase: phase == .receiving ? .receiving : .sending)
+        }
         switch try step(control) {
         case .goesOn: break
         case .blocked(let interest):
@@ -230,7 +232,8 @@ extension HTTP1Connection {
     ) throws(LoadError) -> Step? {
         let wanted = Int(min(left, Int64(Self.filePiece)))
         guard !sending.copiesFiles, tap == nil else {
-            return try sending.body?.loadNow(reader, offset, count: wanted) == false ? .wantsFile(reader, offset, wanted) : nil
+            return try sending.body?.loadNow(reader, offset, count: wanted) == false
+                ? .wantsFile(reader, offset, wanted) : nil
         }
         let count = Int(min(left, Int64(Self.window)))
         guard reader.isNear(offset, count: count) else { return .wantsFile(reader, offset, wanted) }
@@ -264,7 +267,9 @@ extension HTTP1Connection {
     /// Sends what there is of `output`; what it waits for, if it must.
     private func flush(_ control: LoadControl) throws(LoadError) -> PollSlot.Interest? {
         while sending.outputSent < sending.output.count {
-            let outcome = sending.output.withUnsafeBytes { write(UnsafeRawBufferPointer(rebasing: $0[sending.outputSent...])) }
+            let outcome = sending.output.withUnsafeBytes {
+                write(UnsafeRawBufferPointer(rebasing: $0[sending.outputSent...]))
+            }
             guard try sent(outcome, control, isBody: false, { $0.outputSent += $1 }) else { return blockedOnWrite }
         }
         guard !sending.output.isEmpty else { return nil }

@@ -249,7 +249,8 @@ final class HTTP1Connection: @unchecked Sendable {
     /// A server may want to know who we are when it has seen what is asked for. Returns whether it has got its answer.
     func answerQuestion(_ control: LoadControl) async throws(LoadError) -> Bool {
         guard let secure, let (peer, question) = secure.laterQuestion else { return false }
-        try await HandshakeAsking(transport: secure, peer: peer, control: control).answer(question, control.handshakeDecision)
+        try await HandshakeAsking(transport: secure, peer: peer, control: control).answer(
+            question, control.handshakeDecision)
         return true
     }
     private let secure: TLSTransport?
@@ -277,7 +278,9 @@ final class HTTP1Connection: @unchecked Sendable {
             if count == room.count, count < most { capacity = min(capacity * 4, Self.largestBuffer) }
             noteFlood(count >= Self.flood)
             if let tap, let storage {
-                tap(.received([UInt8](storage.bytes(unread.upperBound - count..<unread.upperBound)), connection: identifier))
+                tap(
+                    .received(
+                        [UInt8](storage.bytes(unread.upperBound - count..<unread.upperBound)), connection: identifier))
             }
             return true
         case .end:

@@ -9,7 +9,9 @@ struct HandshakeAsking {
     var scheme = "https"
 
     func answer(_ question: TLSQuestion, _ asking: HandshakeDecision?) async throws(LoadError) {
-        guard let asking else { throw LoadError(.certificateRefused, phase: .securing, party: .local, detail: "nobody to decide") }
+        guard let asking else {
+            throw LoadError(.certificateRefused, phase: .securing, party: .local, detail: "nobody to decide")
+        }
         switch question {
         case .trust(let found): try await trust(found, asking)
         case .identity(let issuers): try await identify(issuers, asking)
@@ -23,7 +25,9 @@ struct HandshakeAsking {
         control.challenged(challenge)
         switch try await control.ask(asking.decision, challenge) {
         case .accept(trust):
-            if !trust.isTrusted, peer.role != .proxy, await control.forbidsTrust(in: trust.host) { throw strictRefusal(found) }
+            if !trust.isTrusted, peer.role != .proxy, await control.forbidsTrust(in: trust.host) {
+                throw strictRefusal(found)
+            }
             control.passed(found, peer)
             transport.answer(trusts: true, isForced: !trust.isTrusted)
         // A password proves nothing of a server.
@@ -33,7 +37,8 @@ struct HandshakeAsking {
             transport.answer(trusts: trust.isTrusted)
         case .rejectProtectionSpace, .goOnWithout:
             throw LoadError(
-                .certificateRefused, phase: .securing, party: .local, detail: trust.host, underlying: TrustFailure(trust: trust))
+                .certificateRefused, phase: .securing, party: .local, detail: trust.host,
+                underlying: TrustFailure(trust: trust))
         case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
         case .accept: throw .badAnswer("the trust of another challenge")
         case .present: throw .badAnswer("an identity, where a server is to be trusted or not")
@@ -51,14 +56,17 @@ struct HandshakeAsking {
     /// What the first handshake would have failed with.
     private func refusal(_ found: TLSTrust) -> LoadError {
         let first = found.failures.first
-        let failure = TLSFailure(first?.kind ?? .refused, name: found.name, detail: first?.words ?? "", chain: found.shown.map(\.der), trust: found)
+        let failure = TLSFailure(
+            first?.kind ?? .refused, name: found.name, detail: first?.words ?? "", chain: found.shown.map(\.der),
+            trust: found)
         return LoadError(IOFailure(.tls(failure), .handshake))
     }
 
     private func identify(_ issuers: [[UInt8]], _ asking: HandshakeDecision) async throws(LoadError) {
         let proposed = transport.proposedIdentity
         var challenge = Challenge(space: space(.clientCertificate))
-        challenge.clientCertificate = ClientCertificateRequest(issuers: issuers, proposed: proposed.map { ClientIdentity($0) })
+        challenge.clientCertificate = ClientCertificateRequest(
+            issuers: issuers, proposed: proposed.map { ClientIdentity($0) })
         control.challenged(challenge)
         switch try await control.ask(asking.decision, challenge) {
         case .present(let identity): transport.answer(identity: identity.identity)
@@ -72,7 +80,8 @@ struct HandshakeAsking {
 
     private func space(_ method: Challenge.Method) -> ProtectionSpace {
         ProtectionSpace(
-            host: peer.name.description, port: Int(peer.port), scheme: scheme, method: method, isProxy: peer.role == .proxy)
+            host: peer.name.description, port: Int(peer.port), scheme: scheme, method: method,
+            isProxy: peer.role == .proxy)
     }
 }
 

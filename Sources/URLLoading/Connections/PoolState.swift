@@ -112,8 +112,10 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         if let host = hosts[route] {
             guard host.idle.isEmpty, host.waiting.count == 0, host.count < perHost else { return nil }
         }
-        guard idleCount > 0, let other = hosts.filter({ !$0.value.idle.isEmpty && $0.key.isForwarded(as: route) })
-            .max(by: { $0.value.idle[$0.value.idle.count - 1].order < $1.value.idle[$1.value.idle.count - 1].order })?.key,
+        guard idleCount > 0,
+            let other = hosts.filter({ !$0.value.idle.isEmpty && $0.key.isForwarded(as: route) })
+                .max(by: { $0.value.idle[$0.value.idle.count - 1].order < $1.value.idle[$1.value.idle.count - 1].order }
+                )?.key,
             let newest = update(other, { $0.idle.popLast() })
         else { return nil }
         idleCount -= 1
@@ -164,11 +166,12 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
     /// A leased connection moves no byte until its load's caller wants it to: its place goes to the next.
     mutating func rest(_ route: Route) -> Consequence {
         let perHost = perHost
-        return Consequence(wake: update(route) { host in
-            host.leased -= 1
-            host.resting += 1
-            return host.placeIsFree(of: perHost)
-        })
+        return Consequence(
+            wake: update(route) { host in
+                host.leased -= 1
+                host.resting += 1
+                return host.placeIsFree(of: perHost)
+            })
     }
 
     /// It goes on, and takes a place again: beyond the limit if there is none, since nobody's turn can be
@@ -265,8 +268,9 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
     }
 
     mutating func evictOldest() -> Connection? {
-        guard let (route, host) = hosts.filter({ !$0.value.idle.isEmpty })
-            .min(by: { $0.value.idle[0].order < $1.value.idle[0].order })
+        guard
+            let (route, host) = hosts.filter({ !$0.value.idle.isEmpty })
+                .min(by: { $0.value.idle[0].order < $1.value.idle[0].order })
         else { return nil }
         let oldest = host.idle[0].connection
         hosts[route]?.idle.removeFirst()
@@ -341,7 +345,8 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
 
     /// Whether both go to the same proxy, which gets the requests themselves, with the same credentials and trust.
     func isForwarded(as other: Route) -> Bool {
-        identity == nil && other.identity == nil && way == other.way && trust == other.trust && traffic == other.traffic && forwarder != nil && other.forwarder != nil
+        identity == nil && other.identity == nil && way == other.way && trust == other.trust && traffic == other.traffic
+            && forwarder != nil && other.forwarder != nil
     }
 
     var description: String { way.isDirect ? "\(origin)" : "\(origin) through \(way)" }

@@ -40,7 +40,8 @@ final class SecureContext: Sendable {
         // A stream's reader and writer are its callers: they ask nobody.
         peer.asksIdentityLater = protocols?.isEmpty != true
         return try await handshake(
-            over: socket, with: peer, of: origin.host, control, scheme: origin.scheme.hasPrefix("ftp") ? origin.scheme : "https")
+            over: socket, with: peer, of: origin.host, control,
+            scheme: origin.scheme.hasPrefix("ftp") ? origin.scheme : "https")
     }
 
     /// With the same server once more: it goes on with the keys of the connection that there is, or shows the same
@@ -49,22 +50,28 @@ final class SecureContext: Sendable {
         over socket: any Transport, with origin: Origin, continuing other: TLSTransport, _ control: LoadControl
     ) async throws(LoadError) -> TLSTransport {
         let peer = TLSPeer(TLSPeerName(origin.host), port: origin.port, applicationProtocols: [])
-        let transport = try await handshake(over: socket, with: peer, of: origin.host, control, scheme: origin.scheme, continuing: other)
+        let transport = try await handshake(
+            over: socket, with: peer, of: origin.host, control, scheme: origin.scheme, continuing: other)
         guard transport.negotiated?.isResumed == true || transport.peerChain.first == other.peerChain.first else {
             transport.close()
-            throw LoadError(.secureConnectionFailed, phase: .securing, party: .peer, detail: "another server than on the first connection")
+            throw LoadError(
+                .secureConnectionFailed, phase: .securing, party: .peer,
+                detail: "another server than on the first connection")
         }
         return transport
     }
 
     /// With a proxy, which proves who it is as an origin does.
-    func handshake(over socket: any Transport, with proxy: Proxy, _ control: LoadControl) async throws(LoadError) -> TLSTransport {
+    func handshake(over socket: any Transport, with proxy: Proxy, _ control: LoadControl) async throws(LoadError)
+        -> TLSTransport
+    {
         let peer = TLSPeer(TLSPeerName(proxy.host), port: proxy.port, role: .proxy, applicationProtocols: ["http/1.1"])
         return try await handshake(over: socket, with: peer, of: proxy.host, control)
     }
 
     private func handshake(
-        over socket: any Transport, with peer: TLSPeer, of host: Origin.Host, _ control: LoadControl, scheme: String = "https",
+        over socket: any Transport, with peer: TLSPeer, of host: Origin.Host, _ control: LoadControl,
+        scheme: String = "https",
         continuing other: TLSTransport? = nil
     ) async throws(LoadError) -> TLSTransport {
         let asking = control.handshakeDecision
@@ -72,7 +79,9 @@ final class SecureContext: Sendable {
         if case .ipv6(_, let zone?) = host.kind { peer.zone = zone }
         if let asking { (peer.asksTrust, peer.asksIdentity, peer.group) = (true, true, asking.group) }
         let transport: TLSTransport
-        do throws(IOFailure) { transport = try TLSTransport(client: context(), peer: peer, over: socket, continuing: other) } catch {
+        do throws(IOFailure) {
+            transport = try TLSTransport(client: context(), peer: peer, over: socket, continuing: other)
+        } catch {
             socket.close()
             throw LoadError(error)
         }
@@ -80,11 +89,14 @@ final class SecureContext: Sendable {
         defer { control.detach(transport.slot) }
         do throws(LoadError) {
             while let question = try await Self.goOn(transport, control) {
-                if let other, case .trust(let found) = question, found.isResumed || found.shown.first?.der == other.peerChain.first {
+                if let other, case .trust(let found) = question,
+                    found.isResumed || found.shown.first?.der == other.peerChain.first
+                {
                     transport.answer(trusts: true)
                     continue
                 }
-                try await HandshakeAsking(transport: transport, peer: peer, control: control, scheme: scheme).answer(question, asking)
+                try await HandshakeAsking(transport: transport, peer: peer, control: control, scheme: scheme).answer(
+                    question, asking)
             }
         } catch {
             transport.close()
@@ -93,8 +105,11 @@ final class SecureContext: Sendable {
         return transport
     }
 
-    private static func goOn(_ transport: TLSTransport, _ control: LoadControl) async throws(LoadError) -> TLSQuestion? {
-        do throws(IOFailure) { return try await transport.handshakeUntilQuestion(control) } catch { throw LoadError(error) }
+    private static func goOn(_ transport: TLSTransport, _ control: LoadControl) async throws(LoadError) -> TLSQuestion?
+    {
+        do throws(IOFailure) { return try await transport.handshakeUntilQuestion(control) } catch {
+            throw LoadError(error)
+        }
     }
 
     /// Loads finding no context yet wait for the one that makes it: it does so without waiting itself.
@@ -126,39 +141,43 @@ extension TLSConfiguration {
         maximumVersion = TLSVersion(settings.maximumVersion)
         verification = settings.unsafelySkipsVerification ? .unsafeNone : .full
         applicationProtocols = ["http/1.1"]
-        roots = switch settings.roots {
-        case .system: .system
-        case .file(let path): .file(path)
-        case .pem(let text): .pem(Array(text.utf8))
-        case .systemAnd(let text): .systemAnd(Array(text.utf8))
-        }
+        roots =
+            switch settings.roots {
+            case .system: .system
+            case .file(let path): .file(path)
+            case .pem(let text): .pem(Array(text.utf8))
+            case .systemAnd(let text): .systemAnd(Array(text.utf8))
+            }
         pins = settings.pins.map(\.rule)
         identities = settings.identities.map(\.rule)
         securityLevel = Int32(settings.strength.rawValue)
-        staples = switch settings.stapledStatus {
-        case .ignored: .ignored
-        case .heard: .heard
-        case .required: .required
-        }
+        staples =
+            switch settings.stapledStatus {
+            case .ignored: .ignored
+            case .heard: .heard
+            case .required: .required
+            }
     }
 }
 
 extension TLSVersion {
     fileprivate init(_ version: Configuration.TLS.Version) {
-        self = switch version {
-        case .tls12: .tls12
-        case .tls13: .tls13
-        }
+        self =
+            switch version {
+            case .tls12: .tls12
+            case .tls13: .tls13
+            }
     }
 }
 
 extension TLSPeerName {
     /// What the certificate must name is what the URL says, in normal form; never what DNS says.
     init(_ host: Origin.Host) {
-        self = switch host.kind {
-        case .name: .dns(host.dnsName ?? "")
-        case .ipv4(let bytes): .ip(bytes)
-        case .ipv6(let bytes, _): .ip(bytes)
-        }
+        self =
+            switch host.kind {
+            case .name: .dns(host.dnsName ?? "")
+            case .ipv4(let bytes): .ip(bytes)
+            case .ipv6(let bytes, _): .ip(bytes)
+            }
     }
 }

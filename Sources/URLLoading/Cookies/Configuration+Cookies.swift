@@ -67,7 +67,9 @@ struct CookieJar: Sendable {
     /// Takes those of an answer.
     func receive(_ head: HTTPHead, to request: PreparedRequest) {
         // A proxy speaks for itself when it asks who we are, and is not the server.
-        guard request.request.handlesCookies, head.headers.contains(.setCookie), head.status != .proxyAuthenticationRequired else { return }
+        guard request.request.handlesCookies, head.headers.contains(.setCookie),
+            head.status != .proxyAuthenticationRequired
+        else { return }
         store.receive(
             head.headers, CookieContext(request.destination.target, request.request.mainDocumentURL),
             policy: settings.acceptPolicy, otherwise: settings.fallbackPolicy)

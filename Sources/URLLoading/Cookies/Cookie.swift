@@ -57,7 +57,8 @@ public struct Cookie: Sendable, Hashable, CustomStringConvertible, CustomDebugSt
     ) {
         // `URL.host()` has an address of version 6 without its brackets.
         let domain = domain.utf8.contains(UInt8(ascii: ":")) && !domain.hasPrefix("[") ? "[\(domain)]" : domain
-        guard let host = try? Origin.Host(domain.hasPrefix(".") ? String(domain.dropFirst()) : domain), path.hasPrefix("/"),
+        guard let host = try? Origin.Host(domain.hasPrefix(".") ? String(domain.dropFirst()) : domain),
+            path.hasPrefix("/"),
             !(name.isEmpty && value.isEmpty), name.utf8.count + value.utf8.count <= SetCookie.mostBytes,
             isHostOnly || host.isAddress || !PublicSuffixes.contains(host.cookieDomain),
             name.isCookieText, value.isCookieText, path.isCookieText, !name.utf8.contains(UInt8(ascii: "="))
@@ -65,8 +66,11 @@ public struct Cookie: Sendable, Hashable, CustomStringConvertible, CustomDebugSt
         let now = Date.now
         self.init(
             name: name, value: value, domain: host.cookieDomain, isHostOnly: isHostOnly || host.isAddress, path: path,
-            expires: expires, isSecure: isSecure, isHTTPOnly: isHTTPOnly, sameSite: sameSite, creation: now, lastAccess: now)
-        guard sameSite != SameSite.none || isSecure, CookieAdmission.keepsPrefix(self, hasRootPath: path == "/") else { return nil }
+            expires: expires, isSecure: isSecure, isHTTPOnly: isHTTPOnly, sameSite: sameSite, creation: now,
+            lastAccess: now)
+        guard sameSite != SameSite.none || isSecure, CookieAdmission.keepsPrefix(self, hasRootPath: path == "/") else {
+            return nil
+        }
     }
 
     /// Of what was checked.
@@ -90,7 +94,8 @@ public struct Cookie: Sendable, Hashable, CustomStringConvertible, CustomDebugSt
     /// Between 1970 and the last second of the year 9999, which files and fields can say. What is no moment has passed.
     private static func representable(_ date: Date) -> Date {
         let seconds = date.timeIntervalSince1970
-        return seconds.isNaN ? Date(timeIntervalSince1970: 0) : Date(timeIntervalSince1970: min(max(seconds, 0), 253_402_300_799))
+        return seconds.isNaN
+            ? Date(timeIntervalSince1970: 0) : Date(timeIntervalSince1970: min(max(seconds, 0), 253_402_300_799))
     }
 
     // MARK: Fields

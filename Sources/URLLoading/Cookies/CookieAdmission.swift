@@ -28,7 +28,8 @@ enum CookieAdmission: Sendable, Hashable {
 
     static func make(_ set: SetCookie, _ context: CookieContext, now: Date) -> CookieAdmission {
         // Steps 7 to 9.
-        let domain: String, isHostOnly: Bool
+        let domain: String
+        let isHostOnly: Bool
         switch scope(set.domain, context) {
         case .success(let found): (domain, isHostOnly) = found
         case .failure(let refusal): return .ignore(refusal)
@@ -53,7 +54,9 @@ enum CookieAdmission: Sendable, Hashable {
         guard headers.contains(.setCookie) else { return [] }
         var cookies: [Cookie] = []
         headers.forEachRaw { name, value in
-            guard isSetCookie(name), isText(value), case .keep(let cookie) = make(value, context, now: now) else { return }
+            guard isSetCookie(name), isText(value), case .keep(let cookie) = make(value, context, now: now) else {
+                return
+            }
             cookies.append(cookie)
         }
         return cookies
@@ -61,7 +64,9 @@ enum CookieAdmission: Sendable, Hashable {
 
     private static func isSetCookie(_ name: UnsafeRawBufferPointer) -> Bool {
         name.count == setCookie.utf8CodeUnitCount
-            && name.indices.allSatisfy { (name[$0] &- 0x41 < 26 ? name[$0] | 0x20 : name[$0]) == setCookie.utf8Start[$0] }
+            && name.indices.allSatisfy {
+                (name[$0] &- 0x41 < 26 ? name[$0] | 0x20 : name[$0]) == setCookie.utf8Start[$0]
+            }
     }
     private static let setCookie: StaticString = "set-cookie"
 
@@ -73,7 +78,9 @@ enum CookieAdmission: Sendable, Hashable {
     /// For whom it is: the domain it names if its sender is in it, and somebody owns it; otherwise the sender.
     private static func scope(_ stated: String, _ context: CookieContext) -> Result<(String, Bool), Refusal> {
         guard !stated.isEmpty else { return .success((context.host, true)) }
-        guard stated.utf8.allSatisfy({ $0 < 0x80 }), let host = try? Origin.Host(stated) else { return .failure(.domainIsNoHost) }
+        guard stated.utf8.allSatisfy({ $0 < 0x80 }), let host = try? Origin.Host(stated) else {
+            return .failure(.domainIsNoHost)
+        }
         let domain = host.cookieDomain
         // An address is for itself alone (security 22).
         if host.isAddress || context.isAddress {
@@ -82,7 +89,9 @@ enum CookieAdmission: Sendable, Hashable {
         if PublicSuffixes.contains(domain) {
             return domain == context.host ? .success((domain, true)) : .failure(.publicSuffix)
         }
-        guard CookieScope.matches(domain: domain, host: context.host, hostIsAddress: false) else { return .failure(.foreignDomain) }
+        guard CookieScope.matches(domain: domain, host: context.host, hostIsAddress: false) else {
+            return .failure(.foreignDomain)
+        }
         return .success((domain, false))
     }
 
@@ -99,19 +108,21 @@ extension CookieAdmission.Refusal: Error {}
 
 extension Cookie.SameSite {
     fileprivate init(_ stated: SetCookie.SameSite) {
-        self = switch stated {
-        case .strict: .strict
-        case .lax: .lax
-        case .none: .none
-        }
+        self =
+            switch stated {
+            case .strict: .strict
+            case .lax: .lax
+            case .none: .none
+            }
     }
 }
 
 extension String {
     /// - Parameter prefix: in lower case.
     fileprivate func begins(_ prefix: String) -> Bool {
-        utf8.count >= prefix.utf8.count && zip(utf8, prefix.utf8).allSatisfy { byte, wanted in
-            (byte &- 0x41 < 26 ? byte | 0x20 : byte) == wanted
-        }
+        utf8.count >= prefix.utf8.count
+            && zip(utf8, prefix.utf8).allSatisfy { byte, wanted in
+                (byte &- 0x41 < 26 ? byte | 0x20 : byte) == wanted
+            }
     }
 }

@@ -23,7 +23,9 @@ public struct CookieChanges: AsyncSequence, Sendable {
         let listening: Listening
 
         /// The next change; `nil` when the calling task is cancelled.
-        public mutating func next(isolation actor: isolated (any Actor)?) async -> Change? { await listening.listener.next() }
+        public mutating func next(isolation actor: isolated (any Actor)?) async -> Change? {
+            await listening.listener.next()
+        }
         /// The next change; `nil` when the calling task is cancelled.
         public mutating func next() async -> Change? { await listening.listener.next() }
     }

@@ -32,13 +32,15 @@ extension CookieFileLine {
     fileprivate init(_ cookie: Cookie) {
         self.init(
             domain: cookie.domain, includesSubdomains: !cookie.isHostOnly, path: cookie.path, isSecure: cookie.isSecure,
-            isHTTPOnly: cookie.isHTTPOnly, expires: cookie.expires.map { max(1, Int64($0.timeIntervalSince1970.rounded(.up))) } ?? 0,
+            isHTTPOnly: cookie.isHTTPOnly,
+            expires: cookie.expires.map { max(1, Int64($0.timeIntervalSince1970.rounded(.up))) } ?? 0,
             name: cookie.name, value: cookie.value)
     }
 
     fileprivate var cookie: Cookie? {
         Cookie(
             name: name, value: value, domain: domain, isHostOnly: !includesSubdomains, path: path,
-            expires: expires == 0 ? nil : Date(timeIntervalSince1970: Double(expires)), isSecure: isSecure, isHTTPOnly: isHTTPOnly)
+            expires: expires == 0 ? nil : Date(timeIntervalSince1970: Double(expires)), isSecure: isSecure,
+            isHTTPOnly: isHTTPOnly)
     }
 }

@@ -36,7 +36,9 @@ final class CookieMemory: StateMemory {
             var stale: [Cookie] = []
             state.table.forEach(for: context, now: now) { cookie in
                 guard use(cookie) else { return false }
-                if hasFile, cookie.expires != nil, now.timeIntervalSince(cookie.lastAccess) > Self.accessGrain { stale.append(cookie) }
+                if hasFile, cookie.expires != nil, now.timeIntervalSince(cookie.lastAccess) > Self.accessGrain {
+                    stale.append(cookie)
+                }
                 return true
             }
             for var cookie in stale {
@@ -56,7 +58,9 @@ final class CookieMemory: StateMemory {
                 let change = state.table.set(cookie, isSecure: isSecure, now: now)
                 hasChanged = hasChanged || change.stored != nil || !change.removed.isEmpty
                 if hasFile {
-                    for removed in change.removed where removed.expires != nil { state.pending.set(nil, for: removed.key) }
+                    for removed in change.removed where removed.expires != nil {
+                        state.pending.set(nil, for: removed.key)
+                    }
                     // One that was in the file and is the session's from now on leaves it.
                     if let new = change.stored { state.pending.set(new.expires == nil ? nil : new, for: new.key) }
                 }
@@ -99,7 +103,9 @@ final class CookieMemory: StateMemory {
 
     func add(_ listener: ChangeListener) { state.withLock { $0.listeners[ObjectIdentifier(listener)] = listener } }
     func remove(_ listener: ChangeListener) { state.withLock { $0.listeners[ObjectIdentifier(listener)] = nil } }
-    func policyChanged() { for listener in state.withLock({ Array($0.listeners.values) }) { listener.hear(.acceptPolicy) } }
+    func policyChanged() {
+        for listener in state.withLock({ Array($0.listeners.values) }) { listener.hear(.acceptPolicy) }
+    }
 
     // MARK: The file
 
@@ -117,10 +123,14 @@ final class CookieMemory: StateMemory {
         let listeners = state.withLock { state in
             let before = state.table.persistent
             var rows = rows
-            if let moment = state.pending.clearedSince { rows.removeAll { $0.creation.timeIntervalSinceReferenceDate >= moment } }
+            if let moment = state.pending.clearedSince {
+                rows.removeAll { $0.creation.timeIntervalSinceReferenceDate >= moment }
+            }
             if !state.pending.rows.isEmpty { rows.removeAll { state.pending.rows[$0.key] != nil } }
             rows += state.pending.rows.values.compactMap(\.self)
-            for cookie in state.table.replacePersistent(with: rows, now: now) where cookie.expires != nil { state.pending.set(nil, for: cookie.key) }
+            for cookie in state.table.replacePersistent(with: rows, now: now) where cookie.expires != nil {
+                state.pending.set(nil, for: cookie.key)
+            }
             return told(&state, state.table.persistent != before)
         }
         for listener in listeners { listener.hear(.cookies) }

@@ -10,7 +10,9 @@ enum CookieSchema: StateSchema {
 
     static let fileName = "cookies.sqlite"
 
-    static let table = SchemaPart(table: "cookie", """
+    static let table = SchemaPart(
+        table: "cookie",
+        """
         CREATE TABLE cookie (
             name TEXT NOT NULL, value TEXT NOT NULL, domain TEXT NOT NULL, host_only INTEGER NOT NULL, path TEXT NOT NULL,
             expires REAL NOT NULL, secure INTEGER NOT NULL, http_only INTEGER NOT NULL, same_site TEXT,
@@ -25,18 +27,23 @@ enum CookieSchema: StateSchema {
     }
 
     static func rows(_ database: Database) throws(DatabaseFailure) -> [Cookie] {
-        let select = try database.statement("""
+        let select = try database.statement(
+            """
             SELECT name, value, domain, host_only, path, expires, secure, http_only, same_site, creation, last_access
             FROM cookie ORDER BY creation
             """)
         var rows: [Cookie] = []
         try select.each { () throws(DatabaseFailure) in
-            rows.append(Cookie(
-                name: select.text(0), value: select.text(1), domain: select.text(2), isHostOnly: select.integer(3) != 0,
-                path: select.text(4), expires: Date(timeIntervalSinceReferenceDate: select.real(5)), isSecure: select.integer(6) != 0,
-                isHTTPOnly: select.integer(7) != 0,
-                sameSite: select.isNull(8) ? nil : Cookie.SameSite(rawValue: select.text(8)),
-                creation: Date(timeIntervalSinceReferenceDate: select.real(9)), lastAccess: Date(timeIntervalSinceReferenceDate: select.real(10))))
+            rows.append(
+                Cookie(
+                    name: select.text(0), value: select.text(1), domain: select.text(2),
+                    isHostOnly: select.integer(3) != 0,
+                    path: select.text(4), expires: Date(timeIntervalSinceReferenceDate: select.real(5)),
+                    isSecure: select.integer(6) != 0,
+                    isHTTPOnly: select.integer(7) != 0,
+                    sameSite: select.isNull(8) ? nil : Cookie.SameSite(rawValue: select.text(8)),
+                    creation: Date(timeIntervalSinceReferenceDate: select.real(9)),
+                    lastAccess: Date(timeIntervalSinceReferenceDate: select.real(10))))
             return true
         }
         return rows
@@ -48,22 +55,28 @@ enum CookieSchema: StateSchema {
     }
 
     static func removeExpired(_ database: Database) throws(DatabaseFailure) {
-        try database.statement("DELETE FROM cookie WHERE expires < ?").run(.real(Date.now.timeIntervalSinceReferenceDate))
+        try database.statement("DELETE FROM cookie WHERE expires < ?").run(
+            .real(Date.now.timeIntervalSinceReferenceDate))
     }
 
     static func write(_ cookie: Cookie, _ database: Database) throws(DatabaseFailure) {
         guard let expires = cookie.expires else { return }
         try database.statement("INSERT OR REPLACE INTO cookie VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").run(
             .text(cookie.name), .text(cookie.value), .text(cookie.domain), .init(cookie.isHostOnly), .text(cookie.path),
-            .real(expires.timeIntervalSinceReferenceDate), .init(cookie.isSecure), .init(cookie.isHTTPOnly), .init(cookie.sameSite?.rawValue),
-            .real(cookie.creation.timeIntervalSinceReferenceDate), .real(cookie.lastAccess.timeIntervalSinceReferenceDate))
+            .real(expires.timeIntervalSinceReferenceDate), .init(cookie.isSecure), .init(cookie.isHTTPOnly),
+            .init(cookie.sameSite?.rawValue),
+            .real(cookie.creation.timeIntervalSinceReferenceDate),
+            .real(cookie.lastAccess.timeIntervalSinceReferenceDate))
     }
 
     static func note(_ cookie: Cookie, _ database: Database) throws(DatabaseFailure) {
-        try database.statement("""
+        try database.statement(
+            """
             UPDATE cookie SET last_access = ? WHERE domain = ? AND name = ? AND path = ? AND host_only = ? AND value = ? AND creation = ?
-            """).run(
-            .real(cookie.lastAccess.timeIntervalSinceReferenceDate), .text(cookie.domain), .text(cookie.name), .text(cookie.path),
+            """
+        ).run(
+            .real(cookie.lastAccess.timeIntervalSinceReferenceDate), .text(cookie.domain), .text(cookie.name),
+            .text(cookie.path),
             .init(cookie.isHostOnly), .text(cookie.value), .real(cookie.creation.timeIntervalSinceReferenceDate))
     }
 

@@ -188,7 +188,8 @@ public final class CookieStore: Sendable, CustomStringConvertible {
     ///   - fallback: if the store has none either.
     @discardableResult
     func receive(
-        _ headers: Headers, _ context: CookieContext, policy own: AcceptPolicy?, otherwise fallback: AcceptPolicy = .always
+        _ headers: Headers, _ context: CookieContext, policy own: AcceptPolicy?,
+        otherwise fallback: AcceptPolicy = .always
     ) -> [Cookie] {
         guard (own ?? statedPolicy ?? fallback).takes(context) else { return [] }
         let cookies = CookieAdmission.cookies(in: headers, context, now: Date.now)

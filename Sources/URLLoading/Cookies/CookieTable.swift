@@ -17,7 +17,9 @@ struct CookieTable: Sendable {
         var found: [Cookie.Key: Persistent] = [:]
         for bucket in buckets.values {
             for cookie in bucket {
-                if let expires = cookie.expires { found[cookie.key] = Persistent(value: cookie.value, expires: expires, isSecure: cookie.isSecure) }
+                if let expires = cookie.expires {
+                    found[cookie.key] = Persistent(value: cookie.value, expires: expires, isSecure: cookie.isSecure)
+                }
             }
         }
         return found
@@ -82,12 +84,17 @@ struct CookieTable: Sendable {
         }
     }
 
-    private static func matches(_ cookie: Cookie, _ context: CookieContext, _ path: ArraySlice<UInt8>, _ now: Date) -> Bool {
-        guard cookie.isHostOnly
-            ? cookie.domain == context.host
-            : CookieScope.matches(domain: cookie.domain, host: context.host, hostIsAddress: context.isAddress)
+    private static func matches(_ cookie: Cookie, _ context: CookieContext, _ path: ArraySlice<UInt8>, _ now: Date)
+        -> Bool
+    {
+        guard
+            cookie.isHostOnly
+                ? cookie.domain == context.host
+                : CookieScope.matches(domain: cookie.domain, host: context.host, hostIsAddress: context.isAddress)
         else { return false }
-        guard !cookie.isSecure || context.isSecure, context.isSameSite || cookie.sameSite == Cookie.SameSite.none else { return false }
+        guard !cookie.isSecure || context.isSecure, context.isSameSite || cookie.sameSite == Cookie.SameSite.none else {
+            return false
+        }
         // Most are for every path.
         let isForAll = cookie.path.utf8.count == 1 && path.first == UInt8(ascii: "/")
         return (isForAll || CookieScope.matches(path: cookie.path, requestPath: path)) && !cookie.isExpired(now)
@@ -224,7 +231,9 @@ struct CookieTable: Sendable {
 
     /// A name that ends in a digit's label is an address, and its own owner (`Origin.Host`).
     private static func owner(of domain: String) -> String {
-        let isAddress = domain.utf8.first == UInt8(ascii: "[") || domain.split(separator: ".").last.map { $0.utf8.allSatisfy { $0 &- 0x30 < 10 } } ?? false
+        let isAddress =
+            domain.utf8.first == UInt8(ascii: "[")
+            || domain.split(separator: ".").last.map { $0.utf8.allSatisfy { $0 &- 0x30 < 10 } } ?? false
         return isAddress ? domain : PublicSuffixes.registrableDomain(of: domain)
     }
 }

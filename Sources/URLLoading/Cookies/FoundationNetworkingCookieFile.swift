@@ -45,11 +45,13 @@ enum FoundationNetworkingCookieFile {
             throw refusal("it is no regular file, or larger than 4 MiB")
         }
         do throws(IOFailure) {
-            var bytes = [UInt8](repeating: 0, count: Int(reader.size)), count = 0
+            var bytes = [UInt8](repeating: 0, count: Int(reader.size))
+            var count = 0
             while count < bytes.count {
                 let read = bytes.withUnsafeMutableBytes { buffer in
                     Result { () throws(IOFailure) in
-                        try reader.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]), at: Int64(count))
+                        try reader.read(
+                            into: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]), at: Int64(count))
                     }
                 }
                 let added = try read.get()
@@ -78,6 +80,7 @@ extension Cookie {
     fileprivate init?(_ cookie: FoundationNetworkingCookie) {
         self.init(
             name: cookie.name, value: cookie.value, domain: cookie.domain, isHostOnly: !cookie.domain.hasPrefix("."),
-            path: cookie.path, expires: cookie.expires.map { Date(timeIntervalSince1970: $0) }, isSecure: cookie.isSecure)
+            path: cookie.path, expires: cookie.expires.map { Date(timeIntervalSince1970: $0) },
+            isSecure: cookie.isSecure)
     }
 }

@@ -68,7 +68,8 @@ final class DownloadWork: Sendable {
     /// Opens what is held, and asks for what follows it. Blocks on the file system.
     func prepare(_ request: inout Request) async throws(LoadError) {
         guard let token else { return }
-        let opened = await BlockingThreads.files.call(.never) { [folders] () -> Result<(FileWriter, Int64), LoadError> in
+        let opened = await BlockingThreads.files.call(.never) {
+            [folders] () -> Result<(FileWriter, Int64), LoadError> in
             Result { () throws(LoadError) in
                 let (file, offset) = try token.open(in: folders)
                 return (file, offset)
@@ -162,7 +163,8 @@ final class DownloadWork: Sendable {
             state.end = kept > 0 ? expected : nil
             state.hasContent = !isPage
             if kept == 0 {
-                state.record = response.http.flatMap { Self.record(request, $0, expected) }
+                state.record =
+                    response.http.flatMap { Self.record(request, $0, expected) }
                     ?? facts?.validator.flatMap { Self.record(request, .text($0), expected) }
             }
             if let expected { state.record?.length = expected }
@@ -183,7 +185,9 @@ final class DownloadWork: Sendable {
     /// Whether an answer is exactly the rest.
     func isRest(_ response: Response) -> Bool {
         let (offset, record) = state.withLock { ($0.offset, $0.record) }
-        guard let head = response.http else { return offset > 0 && response.properties[FTPFacts.self]?.offset == offset }
+        guard let head = response.http else {
+            return offset > 0 && response.properties[FTPFacts.self]?.offset == offset
+        }
         guard let record else { return false }
         return ResumePlan.make(head, offset: offset, length: record.length, validator: record.condition) == .append
     }
@@ -195,12 +199,16 @@ final class DownloadWork: Sendable {
         return record(request, validator, length)
     }
 
-    private static func record(_ request: Request, _ validator: ResumeValidator, _ length: Int64?) -> ResumeToken.Record? {
+    private static func record(_ request: Request, _ validator: ResumeValidator, _ length: Int64?) -> ResumeToken
+        .Record?
+    {
         // A part of the caller's own choice is no beginning.
         guard request.body == nil, !request.headers.contains(.range) else { return nil }
         return ResumeToken.Record(
-            url: request.url.withoutUserinfo.absoluteString, fields: request.headers.map { [$0.name.description, $0.value] },
-            validator: validator.description, validatorBytes: validator.bytes, offset: 0, length: length, path: nil, bytes: nil, tail: "",
+            url: request.url.withoutUserinfo.absoluteString,
+            fields: request.headers.map { [$0.name.description, $0.value] },
+            validator: validator.description, validatorBytes: validator.bytes, offset: 0, length: length, path: nil,
+            bytes: nil, tail: "",
             isEarly: false
         ).withoutSecrets
     }
@@ -224,7 +232,8 @@ final class DownloadWork: Sendable {
                         guard Int64(piece.count) <= (end ?? .max) - offset - Int64(saved.count) else {
                             saved.isTooLong = true
                             saved.error = LoadError(
-                                .rangeNotSatisfiable, phase: .receiving, party: .peer, detail: "more bytes than its Content-Range says")
+                                .rangeNotSatisfiable, phase: .receiving, party: .peer,
+                                detail: "more bytes than its Content-Range says")
                             return saved
                         }
                         try file.write(piece.storage.bytes(piece.range), at: offset + Int64(saved.count))
@@ -246,8 +255,11 @@ final class DownloadWork: Sendable {
         guard let saved else { throw LoadError(.cancelled, phase: .receiving, party: .local) }
         var result = saved
         if saved.isEnd, let end, offset + Int64(saved.count) < end {
-            (result.isEnd, result.error) = (false, LoadError(
-                .truncated, phase: .receiving, party: .peer, detail: "fewer bytes than its Content-Range says"))
+            (result.isEnd, result.error) = (
+                false,
+                LoadError(
+                    .truncated, phase: .receiving, party: .peer, detail: "fewer bytes than its Content-Range says")
+            )
         }
         state.withLock { state in
             state.offset = offset + Int64(saved.count)
@@ -300,7 +312,8 @@ final class DownloadWork: Sendable {
             let moved = await BlockingThreads.files.call(.never) { () -> Result<Void, LoadError> in
                 Result { () throws(LoadError) in
                     try complete.move(
-                        to: destination, replacing: options.replaces, permissions: options.permissions, synchronizing: options.synchronizes)
+                        to: destination, replacing: options.replaces, permissions: options.permissions,
+                        synchronizing: options.synchronizes)
                 }
             }
             try moved?.get()
@@ -322,8 +335,12 @@ final class DownloadWork: Sendable {
     /// - Parameter isEarly: it goes on meanwhile.
     func resumeToken(isEarly: Bool) -> ResumeToken? {
         let (held, offset, known) = state.withLock { ($0.file, $0.offset, $0.record) }
-        guard let held, !held.wasDelivered, var record = known, isEarly || offset > 0, let tail = try? held.tail(before: offset) else { return nil }
-        (record.offset, record.path, record.bytes, record.tail, record.isEarly) = (offset, held.path, nil, tail, isEarly)
+        guard let held, !held.wasDelivered, var record = known, isEarly || offset > 0,
+            let tail = try? held.tail(before: offset)
+        else { return nil }
+        (record.offset, record.path, record.bytes, record.tail, record.isEarly) = (
+            offset, held.path, nil, tail, isEarly
+        )
         record.boot = SystemBoot.identity
         record.mark = held.mark.flatMap { $0.offset <= offset ? $0 : nil }
         return ResumeToken(record, held)

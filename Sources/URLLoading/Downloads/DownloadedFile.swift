@@ -90,12 +90,14 @@ public final class DownloadedFile: Sendable, CustomStringConvertible {
             let current = url.path(percentEncoded: false)
             do throws(IOFailure) {
                 try file.move(
-                    from: current, to: path, replacing: replacing, permissions: permissions, synchronizes: synchronizing)
+                    from: current, to: path, replacing: replacing, permissions: permissions, synchronizes: synchronizing
+                )
             } catch {
                 guard error.isAcrossFileSystems else { throw error }
                 let copy = try file.copy(to: DownloadWork.folder(of: path), prefix: ResumeToken.prefix)
                 try copy.move(
-                    from: copy.path, to: path, replacing: replacing, permissions: permissions, synchronizes: synchronizing)
+                    from: copy.path, to: path, replacing: replacing, permissions: permissions,
+                    synchronizes: synchronizing)
                 file.remove(at: current)
             }
         } catch {
@@ -108,7 +110,9 @@ public final class DownloadedFile: Sendable, CustomStringConvertible {
     /// - Parameter limit: the most bytes; ``LoadError/Reason/bodyTooLarge`` beyond.
     public func content(upTo limit: Int) throws(LoadError) -> Data {
         guard size <= limit else { throw .tooLarge(limit) }
-        do throws(IOFailure) { return Data(try file.content(upTo: Int(size))) } catch { throw LoadError(file: error, .receiving) }
+        do throws(IOFailure) { return Data(try file.content(upTo: Int(size))) } catch {
+            throw LoadError(file: error, .receiving)
+        }
     }
 
     /// One line: `file /tmp/x 1024`.

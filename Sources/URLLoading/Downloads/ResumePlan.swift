@@ -26,8 +26,11 @@ enum ResumePlan: Equatable {
         }
     }
 
-    private static func isRest(_ head: HTTPHead, _ offset: Int64, _ length: Int64?, _ validator: ResumeValidator) -> Bool {
-        guard offset > 0, case .part(let range, let total)? = head.headers[.contentRange].flatMap({ ContentRange($0) }) else { return false }
+    private static func isRest(_ head: HTTPHead, _ offset: Int64, _ length: Int64?, _ validator: ResumeValidator)
+        -> Bool
+    {
+        guard offset > 0, case .part(let range, let total)? = head.headers[.contentRange].flatMap({ ContentRange($0) })
+        else { return false }
         if let length, let total, length != total { return false }
         return range.lowerBound == offset && range.upperBound == total ?? length ?? range.upperBound
             && validator.isRepeated(by: head.headers) && states(head.headers, range.upperBound - range.lowerBound)
@@ -70,7 +73,8 @@ enum ResumeValidator: Sendable, Equatable {
             self = .tag(tag)
             return
         }
-        guard let text = headers[.lastModified], let modified = HTTPDate(text), let date = headers["Date"].flatMap({ HTTPDate($0) }),
+        guard let text = headers[.lastModified], let modified = HTTPDate(text),
+            let date = headers["Date"].flatMap({ HTTPDate($0) }),
             date.secondsSince1970 - modified.secondsSince1970 >= 60
         else { return nil }
         self = .text(text)

@@ -76,8 +76,11 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
     /// - Throws: ``LoadError/Reason/resumeTokenRefused`` if it is damaged, of a later version, or no token.
     public init(_ data: Data) throws(LoadError) {
         let lines = data.split(separator: UInt8(ascii: "\n"), maxSplits: 2, omittingEmptySubsequences: false)
-        guard lines.count == 3, lines[0].elementsEqual(Self.version.utf8) else { throw Self.refused("not a token of version 1") }
-        guard lines[1].elementsEqual(Digest.hex(lines[2]).utf8), let record = try? JSONDecoder().decode(Record.self, from: Data(lines[2])),
+        guard lines.count == 3, lines[0].elementsEqual(Self.version.utf8) else {
+            throw Self.refused("not a token of version 1")
+        }
+        guard lines[1].elementsEqual(Digest.hex(lines[2]).utf8),
+            let record = try? JSONDecoder().decode(Record.self, from: Data(lines[2])),
             record.isSound
         else { throw Self.refused("damaged") }
         storage = Storage(record.withoutSecrets, nil)
@@ -111,7 +114,9 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         var record = record
         let file: FileWriter
         do throws(IOFailure) {
-            if let held = storage.file { file = held } else {
+            if let held = storage.file {
+                file = held
+            } else {
                 let good: Int64
                 (file, good) = try reopened(after: SystemBoot.identity)
                 if good < record.offset { (record.offset, record.tail) = (good, record.mark?.tail ?? Digest.hex([])) }
@@ -153,7 +158,9 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
 
     /// Whether a file bears such a name: nothing else is opened at the word of a token.
     private static func isOurs(_ path: String) -> Bool {
-        guard path.hasPrefix("/"), !path.contains("/../"), let name = path.split(separator: "/").last, name.hasPrefix(prefix) else { return false }
+        guard path.hasPrefix("/"), !path.contains("/../"), let name = path.split(separator: "/").last,
+            name.hasPrefix(prefix)
+        else { return false }
         let random = name.dropFirst(prefix.count).utf8
         return random.count == 24 && random.allSatisfy { (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) }
     }
@@ -162,7 +169,8 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
     /// - Parameters:
     ///   - folders: where such files may be.
     ///   - boot: what the running system is known by.
-    func open(in folders: [String], boot: String = SystemBoot.identity) throws(LoadError) -> (FileWriter, offset: Int64) {
+    func open(in folders: [String], boot: String = SystemBoot.identity) throws(LoadError) -> (FileWriter, offset: Int64)
+    {
         do throws(IOFailure) {
             let (file, offset) = try opened(in: folders, boot)
             guard !file.wasDelivered else { throw Refusal.used.failure }
@@ -190,7 +198,9 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         let isSameBoot = record.boot.map { $0 == boot && !boot.isEmpty } ?? true
         let known = isSameBoot ? DiskMark(offset: record.offset, tail: record.tail) : record.mark
         guard let known else { return (file, 0) }
-        guard size >= known.offset, try file.tail(before: known.offset) == known.tail else { throw Refusal.changed.failure }
+        guard size >= known.offset, try file.tail(before: known.offset) == known.tail else {
+            throw Refusal.changed.failure
+        }
         if let mark = record.mark { file.go(onFrom: mark) }
         return (file, isSameBoot && record.isEarly ? min(size, record.length ?? size) : known.offset)
     }
@@ -225,7 +235,9 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         case foreign, changed, inUse, used
         var failure: IOFailure { IOFailure(.invalidAddress(rawValue), .open) }
         init?(_ failure: IOFailure) {
-            guard case .invalidAddress(let word) = failure.code, let refusal = Refusal(rawValue: word) else { return nil }
+            guard case .invalidAddress(let word) = failure.code, let refusal = Refusal(rawValue: word) else {
+                return nil
+            }
             self = refusal
         }
     }
@@ -233,10 +245,15 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
 
 extension ResumeToken.Record {
     fileprivate var isSound: Bool {
-        guard offset >= 0, length.map({ $0 >= offset }) ?? true, !validator.isEmpty, let url = URL(string: url) else { return false }
-        guard (synced == nil) == (syncedTail == nil), synced.map({ (0...offset).contains($0) }) ?? true else { return false }
+        guard offset >= 0, length.map({ $0 >= offset }) ?? true, !validator.isEmpty, let url = URL(string: url) else {
+            return false
+        }
+        guard (synced == nil) == (syncedTail == nil), synced.map({ (0...offset).contains($0) }) ?? true else {
+            return false
+        }
         let scheme = url.scheme?.lowercased()
-        return ["http", "https", "ftp", "ftps"].contains(scheme) && (path == nil) != (bytes == nil) && fields.allSatisfy { $0.count == 2 }
+        return ["http", "https", "ftp", "ftps"].contains(scheme) && (path == nil) != (bytes == nil)
+            && fields.allSatisfy { $0.count == 2 }
     }
 
     /// With those fields alone that say what is accepted. Other fields may be secrets; and a token

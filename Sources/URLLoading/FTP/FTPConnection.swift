@@ -76,7 +76,8 @@ final class FTPConnection: @unchecked Sendable {
         var rest = line[...]
         while !rest.isEmpty {
             try await load.goesOn(.sending)
-            let progress = rest.withUnsafeBytes { bytes in Result { () throws(IOFailure) in try transport.write(bytes) } }
+            let progress = rest.withUnsafeBytes { bytes in Result { () throws(IOFailure) in try transport.write(bytes) }
+            }
             switch try progress.translated(.sending) {
             case .moved(let count): rest = rest.dropFirst(count)
             case .end: throw LoadError(.connectionLost, phase: .sending, party: .peer)
@@ -97,7 +98,9 @@ final class FTPConnection: @unchecked Sendable {
             if let reply = try nextReply() { return reply }
             try await load.goesOn(.waiting)
             if !sawEnd, try !readNow() { await Poller.shared.park(transport.slot, blockedOn, load) }
-            if sawEnd { throw LoadError(.connectionLost, phase: .waiting, party: .peer, detail: "the control connection ended") }
+            if sawEnd {
+                throw LoadError(.connectionLost, phase: .waiting, party: .peer, detail: "the control connection ended")
+            }
         }
     }
 
@@ -133,7 +136,9 @@ final class FTPConnection: @unchecked Sendable {
                     try parser.next(UnsafeRawBufferPointer(rebasing: bytes[range]), consumed: &consumed)
                 }
             }.get()
-            if let reply, let tap { Self.shown(reply).forEach { tap(.head($0, Headers(), isSent: false, connection: identifier)) } }
+            if let reply, let tap {
+                for line in Self.shown(reply) { tap(.head(line, Headers(), isSent: false, connection: identifier)) }
+            }
             return reply
         } catch { throw LoadError(error, .waiting) }
     }
@@ -141,7 +146,9 @@ final class FTPConnection: @unchecked Sendable {
     /// Receives what is here; `false` if that is nothing.
     private func readNow() throws(LoadError) -> Bool {
         guard unread.isEmpty, !sawEnd else { return !sawEnd }
-        let progress = input.withUnsafeMutableBytes { room in Result { () throws(IOFailure) in try transport.read(into: room) } }
+        let progress = input.withUnsafeMutableBytes { room in
+            Result { () throws(IOFailure) in try transport.read(into: room) }
+        }
         switch try progress.translated(.waiting) {
         case .moved(let count):
             unread = 0..<count

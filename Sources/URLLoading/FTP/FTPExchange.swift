@@ -35,7 +35,8 @@ final class FTPExchange: Exchange, @unchecked Sendable {
 
     /// - Parameter data: TLS over `socket`, or the same; `nil` if nothing comes.
     init(
-        _ response: Response, _ connection: FTPConnection, _ socket: (any Transport)?, _ data: (any Transport)?, _ load: Load,
+        _ response: Response, _ connection: FTPConnection, _ socket: (any Transport)?, _ data: (any Transport)?,
+        _ load: Load,
         _ record: TransactionRecord?, _ bounds: Bounds
     ) {
         self.response = response
@@ -90,7 +91,9 @@ final class FTPExchange: Exchange, @unchecked Sendable {
     }
 
     func fillNow() throws(LoadError) -> Bool {
-        guard pending.chunk == nil, !isComplete, !sawEnd, !owner.isSuspended, owner.stopReason == nil, let data else { return false }
+        guard pending.chunk == nil, !isComplete, !sawEnd, !owner.isSuspended, owner.stopReason == nil, let data else {
+            return false
+        }
         switch try read(data, .max) {
         case .moved: return pending.chunk != nil
         case .end:
@@ -106,7 +109,9 @@ final class FTPExchange: Exchange, @unchecked Sendable {
         let wanted = min(Int64(Self.pieceSize), Int64(max(1, most)), rest.map { bounds.isCut ? $0 : $0 + 1 } ?? .max)
         guard wanted > 0 else { return .end }
         let size = Int(wanted)
-        if !isKnownUniquelyReferenced(&storage) || storage?.capacity ?? 0 <= size { storage = ChunkStorage(capacity: max(size + 1, 16 * 1024)) }
+        if !isKnownUniquelyReferenced(&storage) || storage?.capacity ?? 0 <= size {
+            storage = ChunkStorage(capacity: max(size + 1, 16 * 1024))
+        }
         guard let storage else { return .moved(0) }
         let progress: Progress
         // Text may have a CR left over from the piece before.
@@ -122,7 +127,9 @@ final class FTPExchange: Exchange, @unchecked Sendable {
         received += Int64(count)
         record?.traffic.receivedBody += Int64(count)
         if let length = bounds.length, received > length {
-            throw LoadError(.fileChanged, phase: .receiving, party: .peer, detail: "longer than the \(length) bytes the server spoke of")
+            throw LoadError(
+                .fileChanged, phase: .receiving, party: .peer,
+                detail: "longer than the \(length) bytes the server spoke of")
         }
         let kept = bounds.isText ? text.convert(storage.room(from: 0), 1..<count + 1) : count
         if kept > 0 { pending.chunk = Chunk(storage: storage, range: 0..<kept) }
@@ -135,7 +142,8 @@ final class FTPExchange: Exchange, @unchecked Sendable {
         if let length = bounds.length, received < length {
             // What the server has to say of it is worth more.
             try connection.listen()
-            throw LoadError(.truncated, phase: .receiving, party: .peer, detail: "\(length - received) bytes are missing")
+            throw LoadError(
+                .truncated, phase: .receiving, party: .peer, detail: "\(length - received) bytes are missing")
         }
         if bounds.isText, let rest = text.finish() { pending.chunk = rest }
         closeData()
@@ -174,7 +182,9 @@ final class FTPExchange: Exchange, @unchecked Sendable {
         owner.detach(connection.transport.slot)
         if let record {
             record.traffic.receivedHead = connection.received
-            (record.traffic.headSize, record.traffic.sent) = (Int(connection.sent), connection.sent + record.traffic.content)
+            (record.traffic.headSize, record.traffic.sent) = (
+                Int(connection.sent), connection.sent + record.traffic.content
+            )
             owner.emission?.add(record)
         }
         let isGood = isComplete && connection.isReusable

@@ -15,7 +15,8 @@ extension FTPHandler {
             do throws(LoadError) {
                 return try await once(hop, for: load)
             } catch {
-                guard let next = plan.retry(after: error, now: load.clock.now(), roll: .random(in: 0..<1)), load.mayTryAgain()
+                guard let next = plan.retry(after: error, now: load.clock.now(), roll: .random(in: 0..<1)),
+                    load.mayTryAgain()
                 else { throw error }
                 retry = next
             }
@@ -26,10 +27,12 @@ extension FTPHandler {
     }
 
     func lease(
-        _ plan: FTPPlan, _ request: Request, _ login: FTPLogin, for load: Load, fresh: Bool, _ record: TransactionRecord?
+        _ plan: FTPPlan, _ request: Request, _ login: FTPLogin, for load: Load, fresh: Bool,
+        _ record: TransactionRecord?
     ) async throws(LoadError) -> FTPTransfer {
         let talk = ProxyTalk(plan.target.origin, load, load.core)
-        return try await load.core.proxies.first(to: plan.target.origin, request.url, for: load) { (way) throws(LoadError) in
+        return try await load.core.proxies.first(to: plan.target.origin, request.url, for: load) {
+            (way) throws(LoadError) in
             try await talk.open(way) { (way) throws(LoadError) in
                 try await lease(plan, request, login, through: way, for: load, fresh: fresh, record)
             }
@@ -40,14 +43,18 @@ extension FTPHandler {
         _ plan: FTPPlan, _ request: Request, _ login: FTPLogin, through way: ProxyChain, for load: Load, fresh: Bool,
         _ record: TransactionRecord?
     ) async throws(LoadError) -> FTPTransfer {
-        let core = load.core, access = NetworkAccess(request, core.configuration, to: plan.target.origin.host)
+        let core = load.core
+        let access = NetworkAccess(request, core.configuration, to: plan.target.origin.host)
         var route = Route(origin: plan.target.origin, way: way)
         route.traffic = access.traffic
         route.ftp = FTPKey(login.credential, core.configuration.ftp)
-        route.trust = Route.Trust(generation: core.pool.connector.secure.generation, group: load.handshakeDecision?.group ?? 0)
+        route.trust = Route.Trust(
+            generation: core.pool.connector.secure.generation, group: load.handshakeDecision?.group ?? 0)
         let dialling = FTPDialling(load, access, route)
         let connection = try await lease(dialling, for: load, fresh: fresh, over: access, record)
-        if connection.transfers > 0, let refusal = access.refusal(of: connection.transport, core.configuration.networkMonitor) {
+        if connection.transfers > 0,
+            let refusal = access.refusal(of: connection.transport, core.configuration.networkMonitor)
+        {
             core.pool.ftp.giveBack(connection, reusable: connection.isReusable)
             throw refusal
         }

@@ -74,17 +74,20 @@ struct FTPDialling {
 
     /// A control connection; explicit TLS is begun by its conversation.
     func control(_ record: TransactionRecord?) async throws(LoadError) -> FTPConnection {
-        let configuration = load.core.configuration, identifier = Connector.makeIdentifier()
+        let configuration = load.core.configuration
+        let identifier = Connector.makeIdentifier()
         let isImplicit = route.origin.scheme == "ftps"
         var time = ConnectTime(load)
         let transport = try await load.connecting(&time) { () throws(LoadError) in
             try await connector.transport(
-                to: route.origin, through: route.way, keepsRefused: true, isSecure: isImplicit, offering: [], load, access,
+                to: route.origin, through: route.way, keepsRefused: true, isSecure: isImplicit, offering: [], load,
+                access,
                 record, tap: configuration.wireTap.map { ProxyTap(tell: $0, connection: identifier) })
         }
         record?.mark(.connectEnd)
         configuration.wireTap?(.connected(transport.description, connection: identifier))
-        let security: FTPConversation.Security = isImplicit ? .implicit : configuration.ftp.security == .explicit ? .explicit : .none
+        let security: FTPConversation.Security =
+            isImplicit ? .implicit : configuration.ftp.security == .explicit ? .explicit : .none
         return FTPConnection(transport, route, identifier, security, configuration, time)
     }
 
@@ -94,18 +97,23 @@ struct FTPDialling {
             let (host, _) = connector.configuration.addressOverrides.target(of: route.origin)
             return try await ProxyTalk(route.origin, load, load.core).open(route.way) { (way) throws(LoadError) in
                 try await connector.tunnel(
-                    Connector.TunnelPlan(way: way, host: host, port: port, keepsRefused: true, access: access, record: nil, tap: nil), load)
+                    Connector.TunnelPlan(
+                        way: way, host: host, port: port, keepsRefused: true, access: access, record: nil, tap: nil),
+                    load)
             }
         }
         let origin: Origin
-        do throws(WireViolation) { origin = try Origin(scheme: route.origin.scheme, host: route.origin.host, port: port) } catch {
+        do throws(WireViolation) {
+            origin = try Origin(scheme: route.origin.scheme, host: route.origin.host, port: port)
+        } catch {
             throw LoadError(error, .connecting)
         }
         guard connector.configuration.dial == nil else {
             return try await connector.socket(to: origin.host, port, for: origin, load, access, nil)
         }
         guard let peer = control.remoteAddress, peer.family != .unix else {
-            throw LoadError(.cannotConnect, phase: .connecting, party: .local, detail: "no address to open a data connection to")
+            throw LoadError(
+                .cannotConnect, phase: .connecting, party: .local, detail: "no address to open a data connection to")
         }
         return try await connector.socket(to: origin.host, port, for: nil, load, access, nil, at: [peer.withPort(port)])
     }

@@ -20,7 +20,8 @@ struct FTPKey: Hashable, Sendable {
 
     static func == (a: FTPKey, b: FTPKey) -> Bool {
         let (a, b) = (a.storage, b.storage)
-        return a === b || a.user == b.user && a.password == b.password && a.account == b.account && a.security == b.security
+        return a === b
+            || a.user == b.user && a.password == b.password && a.account == b.account && a.security == b.security
     }
 
     func hash(into hasher: inout Hasher) {

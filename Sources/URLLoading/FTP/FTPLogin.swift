@@ -30,7 +30,11 @@ struct FTPLogin {
         }
         let (space, user, authenticator) = (space, user, load.core.authenticator)
         let found = await BlockingThreads.files.call(load) { () -> Credential? in
-            if let stored = authenticator.credential(for: space), stored.token == nil, user == nil || stored.user == user { return stored }
+            if let stored = authenticator.credential(for: space), stored.token == nil,
+                user == nil || stored.user == user
+            {
+                return stored
+            }
             return authenticator.netrcCredential(space.host, user)
         }
         guard let found else { throw LoadError(load.stopReason ?? .cancelled, phase: .preparing) }
@@ -51,8 +55,10 @@ struct FTPLogin {
         guard rounds < Self.mostRounds else { throw refusal }
         let wasAnonymous = credential == Self.anonymous
         if !wasAnonymous { refused.append(credential) }
-        let decision = try await load.decide(Challenge(
-            space: space, proposedCredential: wasAnonymous ? nil : credential, previousFailureCount: refused.count, error: refusal))
+        let decision = try await load.decide(
+            Challenge(
+                space: space, proposedCredential: wasAnonymous ? nil : credential, previousFailureCount: refused.count,
+                error: refusal))
         switch decision {
         case .use(let answer):
             guard answer.token == nil else { throw Self.badAnswer("ftp knows no tokens") }

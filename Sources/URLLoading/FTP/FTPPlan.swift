@@ -22,7 +22,9 @@ struct FTPPlan: Sendable {
 
     static func make(_ request: Request) throws(LoadError) -> FTPPlan {
         let target: FTPTarget
-        do throws(WireViolation) { target = try FTPTarget(request.url.absoluteString) } catch { throw LoadError(error, .preparing) }
+        do throws(WireViolation) { target = try FTPTarget(request.url.absoluteString) } catch {
+            throw LoadError(error, .preparing)
+        }
         let range = request.headers[.range].flatMap { ByteRange.parse($0) }
         return FTPPlan(
             target: target, operation: try operation(request, target.path),
@@ -31,7 +33,9 @@ struct FTPPlan: Sendable {
             validator: request.headers[.ifRange], storeOffset: request.ftpStoreOffset ?? 0)
     }
 
-    private static func operation(_ request: Request, _ path: FTPPath) throws(LoadError) -> FTPConversation.Job.Operation {
+    private static func operation(_ request: Request, _ path: FTPPath) throws(LoadError)
+        -> FTPConversation.Job.Operation
+    {
         switch request.method {
         case .get where request.body == nil: return path.isDirectory ? .list : .retrieve
         case .head where request.body == nil:
@@ -56,8 +60,12 @@ struct FTPPlan: Sendable {
 
     /// Where to begin.
     func part(size: Int64?, modification: String?) throws(LoadError) -> Part {
-        guard operation == .retrieve, let range else { return Part(offset: operation == .store ? storeOffset : 0, end: wholeEnd(size)) }
-        if let validator, validator != Self.validator(size: size, modification: modification) { return Part(offset: 0, end: size) }
+        guard operation == .retrieve, let range else {
+            return Part(offset: operation == .store ? storeOffset : 0, end: wholeEnd(size))
+        }
+        if let validator, validator != Self.validator(size: size, modification: modification) {
+            return Part(offset: 0, end: size)
+        }
         if let size {
             guard let part = range.resolved(for: size) else {
                 if validator != nil { return Part(offset: 0, end: size) }
@@ -69,7 +77,9 @@ struct FTPPlan: Sendable {
         case .from(let first): return Part(offset: first)
         case .span(let first, let last): return Part(offset: first, end: last + 1, isCut: true)
         case .last:
-            throw LoadError(.rangeNotSatisfiable, phase: .waiting, party: .peer, detail: "the server does not say how long the file is")
+            throw LoadError(
+                .rangeNotSatisfiable, phase: .waiting, party: .peer,
+                detail: "the server does not say how long the file is")
         }
     }
 

@@ -9,9 +9,10 @@ final class FTPPool: Sendable, CustomStringConvertible {
     private let clock: LoopClock
 
     init(_ configuration: Configuration, keepsConnections: Bool) {
-        state = Lock(PoolState(
-            perHost: configuration.maximumConnectionsPerHost,
-            maximumIdle: keepsConnections ? configuration.maximumIdleConnections : 0))
+        state = Lock(
+            PoolState(
+                perHost: configuration.maximumConnectionsPerHost,
+                maximumIdle: keepsConnections ? configuration.maximumIdleConnections : 0))
         clock = configuration.clock
     }
 
@@ -25,7 +26,8 @@ final class FTPPool: Sendable, CustomStringConvertible {
             switch state.withLock({ $0.lease(route, makeWaiter: Self.makeWaiter) }) {
             case .connect: break
             case .use(let connection): idle = connection
-            case .wait(let waiter): if case .use(let connection) = try await turn(of: waiter, route, load) { idle = connection }
+            case .wait(let waiter):
+                if case .use(let connection) = try await turn(of: waiter, route, load) { idle = connection }
             }
             if let idle {
                 if !fresh, idle.isClean { return idle }
@@ -44,7 +46,9 @@ final class FTPPool: Sendable, CustomStringConvertible {
     }
 
     func giveBack(_ connection: FTPConnection, reusable: Bool) {
-        act(on: state.withLock { $0.giveBack(connection, connection.route, reusable: reusable, now: clock.coarseNow()) })
+        act(
+            on: state.withLock { $0.giveBack(connection, connection.route, reusable: reusable, now: clock.coarseNow()) }
+        )
     }
 
     func setResting(_ isResting: Bool, _ route: Route) {

@@ -49,8 +49,10 @@ final class FTPTransfer: @unchecked Sendable {
     func fail(_ error: LoadError) {
         guard !isOver else { return }
         // A refusal of a file leaves a connection as good as it was.
-        let isGood = connection.isReusable && load.stopReason == nil
-            && [.fileNotFound, .storeRefused, .commandRefused, .storageFull, .rangeNotSatisfiable].contains(error.reason)
+        let isGood =
+            connection.isReusable && load.stopReason == nil
+            && [.fileNotFound, .storeRefused, .commandRefused, .storageFull, .rangeNotSatisfiable].contains(
+                error.reason)
         record?.error = error
         endRecord()
         end(reusable: isGood)
@@ -60,7 +62,9 @@ final class FTPTransfer: @unchecked Sendable {
         guard let record else { return }
         record.lease(connection.facts, connection.route, isReused: isReused)
         record.traffic.receivedHead = connection.received
-        (record.traffic.headSize, record.traffic.sent) = (Int(connection.sent), connection.sent + record.traffic.content)
+        (record.traffic.headSize, record.traffic.sent) = (
+            Int(connection.sent), connection.sent + record.traffic.content
+        )
         load.emission?.add(record)
     }
 
@@ -124,7 +128,8 @@ final class FTPTransfer: @unchecked Sendable {
             case .login:
                 let (credential, account) = (login.credential, load.core.configuration.ftp.account)
                 do {
-                    try connection.conversation.login(user: credential.user, password: credential.password, account: account)
+                    try connection.conversation.login(
+                        user: credential.user, password: credential.password, account: account)
                 } catch { throw LoadError(ftp: error, .preparing) }
             case .connect(let port): try await connect(port)
             case .transfer:
@@ -146,7 +151,9 @@ final class FTPTransfer: @unchecked Sendable {
         timeForData = time
         (socket, data) = (opened, opened)
         load.attach(opened.slot)
-        do { try connection.conversation.connected(beginningAt: part.offset) } catch { throw LoadError(ftp: error, .waiting) }
+        do { try connection.conversation.connected(beginningAt: part.offset) } catch {
+            throw LoadError(ftp: error, .waiting)
+        }
     }
 
     private func protect() async throws(LoadError) {
@@ -165,9 +172,12 @@ final class FTPTransfer: @unchecked Sendable {
 
     private func store() async throws(LoadError) {
         guard var body = request.body, let socket, let data else {
-            throw LoadError(.unexpectedFTPReply, phase: .sending, party: .peer, detail: "stored before anything was sent")
+            throw LoadError(
+                .unexpectedFTPReply, phase: .sending, party: .peer, detail: "stored before anything was sent")
         }
-        if case .demanded = body.content { body = try await load.demandBody(Load.Hop(request: request), isReused ? nil : .first) }
+        if case .demanded = body.content {
+            body = try await load.demandBody(Load.Hop(request: request), isReused ? nil : .first)
+        }
         let opened = try await OutgoingBody.open(body, load)
         let sending = FTPSending(socket, data, connection, load, length: opened.length, isText: plan.target.path.isText)
         defer { record?.traffic.content = sending.sent }
@@ -185,7 +195,8 @@ final class FTPTransfer: @unchecked Sendable {
         if data == nil { closeData() }
         let end = part.end.map { max(0, $0 - part.offset) }
         return FTPExchange(
-            response, connection, socket, data, load, record, .init(length: end, isCut: part.isCut, isText: plan.target.path.isText))
+            response, connection, socket, data, load, record,
+            .init(length: end, isCut: part.isCut, isText: plan.target.path.isText))
     }
 
     private func response(isListing: Bool) -> Response {
@@ -200,10 +211,13 @@ final class FTPTransfer: @unchecked Sendable {
         let name = String(decoding: path.bytes, as: UTF8.self).split(separator: "/").last.map(String.init) ?? ""
         let known = part.end.map { max(0, $0 - part.offset) } ?? conversation.announcedSize
         let length = plan.operation == .size ? conversation.size : known
-        var response = Response(url: request.url, mediaType: FileTypes.mediaType(ofName: name), expectedLength: path.isText ? nil : length)
+        var response = Response(
+            url: request.url, mediaType: FileTypes.mediaType(ofName: name), expectedLength: path.isText ? nil : length)
         response.properties[FTPModification.self] = conversation.modification.flatMap { HTTPDate(ftp: $0) }
         guard plan.operation == .retrieve, !path.isText else { return response }
-        if plan.asksForPart, let end = part.end, end >= part.offset { response.properties[FileRange.self] = part.offset..<end }
+        if plan.asksForPart, let end = part.end, end >= part.offset {
+            response.properties[FileRange.self] = part.offset..<end
+        }
         response.properties[FTPFacts.self] = FTPFacts(
             offset: part.offset, end: part.end,
             validator: FTPPlan.validator(size: conversation.size, modification: conversation.modification))

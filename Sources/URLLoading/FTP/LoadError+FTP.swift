@@ -26,33 +26,37 @@ extension LoadError.Reason {
 
 extension LoadError {
     init(_ refusal: FTPConversation.Refusal) {
-        let (reason, phase): (Reason, Phase) = switch (refusal.reason, refusal.code) {
-        case (.closing, _): (.serviceUnavailable, .waiting)
-        case (.refused, _) where refusal.command.isEmpty: (.serviceUnavailable, .waiting)
-        case (.login, _): (.userAuthenticationRequired, .connecting)
-        case (_, 425): (.cannotConnect, .connecting)
-        case (_, 530): (.userAuthenticationRequired, .waiting)
-        case (.cannotStore, 452), (.cannotStore, 552): (.storageFull, .sending)
-        case (.cannotStore, _): (.storeRefused, .sending)
-        case (.unavailable, 550): (.fileNotFound, .waiting)
-        case (.insecure, _): (.secureConnectionFailed, .securing)
-        case (.cannotResume, _): (.rangeNotSatisfiable, .waiting)
-        case (.aborted, _): (.truncated, .receiving)
-        case (.unexpected, _): (.unexpectedFTPReply, .waiting)
-        case (.refused, _), (.unavailable, _): (.commandRefused, .waiting)
-        }
+        let (reason, phase): (Reason, Phase) =
+            switch (refusal.reason, refusal.code) {
+            case (.closing, _): (.serviceUnavailable, .waiting)
+            case (.refused, _) where refusal.command.isEmpty: (.serviceUnavailable, .waiting)
+            case (.login, _): (.userAuthenticationRequired, .connecting)
+            case (_, 425): (.cannotConnect, .connecting)
+            case (_, 530): (.userAuthenticationRequired, .waiting)
+            case (.cannotStore, 452), (.cannotStore, 552): (.storageFull, .sending)
+            case (.cannotStore, _): (.storeRefused, .sending)
+            case (.unavailable, 550): (.fileNotFound, .waiting)
+            case (.insecure, _): (.secureConnectionFailed, .securing)
+            case (.cannotResume, _): (.rangeNotSatisfiable, .waiting)
+            case (.aborted, _): (.truncated, .receiving)
+            case (.unexpected, _): (.unexpectedFTPReply, .waiting)
+            case (.refused, _), (.unavailable, _): (.commandRefused, .waiting)
+            }
         // The server's own words may repeat what was said to it.
-        let said = refusal.command.isEmpty ? "the greeting was \(refusal.code)" : "\(refusal.command) was answered \(refusal.code)"
+        let said =
+            refusal.command.isEmpty
+            ? "the greeting was \(refusal.code)" : "\(refusal.command) was answered \(refusal.code)"
         self.init(reason, phase: phase, party: .peer, detail: said)
     }
 
     /// What a machine of the wire threw: a refusal, or a violation.
     init(ftp error: any Error, _ phase: Phase) {
-        self = switch error {
-        case let refusal as FTPConversation.Refusal: LoadError(refusal)
-        case let violation as WireViolation: LoadError(violation, phase)
-        case let error as LoadError: error
-        default: LoadError(.unexpectedFTPReply, phase: phase, party: .peer)
-        }
+        self =
+            switch error {
+            case let refusal as FTPConversation.Refusal: LoadError(refusal)
+            case let violation as WireViolation: LoadError(violation, phase)
+            case let error as LoadError: error
+            default: LoadError(.unexpectedFTPReply, phase: phase, party: .peer)
+            }
     }
 }

@@ -65,7 +65,8 @@ extension HTTPDate {
         guard 1...12 ~= month, 1...31 ~= day, hour < 24, minute < 60, second <= 60 else { return nil }
         // Days since 1970 of the proleptic calendar, March first in the year.
         let shifted = month <= 2 ? year - 1 : year
-        let era = shifted / 400, ofEra = shifted - era * 400
+        let era = shifted / 400
+        let ofEra = shifted - era * 400
         let ofYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
         let days = era * 146_097 + ofEra * 365 + ofEra / 4 - ofEra / 100 + ofYear - 719_468
         self.init(secondsSince1970: ((days * 24 + hour) * 60 + minute) * 60 + second)

@@ -10,10 +10,12 @@ struct DataHandler: DirectHandler {
         let request = hop.request
         try request.allowOnlyReading()
         guard let url = DataURL(request.url.absoluteString) else {
-            throw LoadError(.badURL, phase: .preparing, party: .local, url: request.url, detail: "a data URL has a comma")
+            throw LoadError(
+                .badURL, phase: .preparing, party: .local, url: request.url, detail: "a data URL has a comma")
         }
         guard let bytes = url.decoded else {
-            throw LoadError(.contentDecodingFailed, phase: .decoding, party: .local, url: request.url, detail: "no base64")
+            throw LoadError(
+                .contentDecodingFailed, phase: .decoding, party: .local, url: request.url, detail: "no base64")
         }
         let response = Response(url: request.url, mediaType: url.mediaType, expectedLength: Int64(bytes.count))
         return WholeExchange(response, request.method == .head ? Data() : bytes, load)
@@ -31,7 +33,8 @@ extension Request {
     /// Where there is nothing to send to.
     func allowOnlyReading() throws(LoadError) {
         guard method != .get && method != .head || body != nil else { return }
-        throw LoadError(.badRequest, phase: .preparing, party: .local, url: url, detail: "GET and HEAD only, without a body")
+        throw LoadError(
+            .badRequest, phase: .preparing, party: .local, url: url, detail: "GET and HEAD only, without a body")
     }
 }
 

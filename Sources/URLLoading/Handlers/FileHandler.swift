@@ -79,7 +79,8 @@ extension FileHandler: DirectHandler {
         let type = FileTypes.mediaType(ofName: request.url.lastPathComponent)
         var response = Response(url: request.url, mediaType: type, expectedLength: Int64(range.count))
         response.properties[FileRange.self] = asked?.count == 1 ? range : nil
-        return FileExchange(response, reader, request.method == .head ? range.lowerBound..<range.lowerBound : range, load)
+        return FileExchange(
+            response, reader, request.method == .head ? range.lowerBound..<range.lowerBound : range, load)
     }
 
     private func list(_ request: Request, _ path: String, _ load: Load) async throws(LoadError) -> any Exchange {
@@ -89,7 +90,8 @@ extension FileHandler: DirectHandler {
         let listed = await BlockingThreads.files.call(load) { Self.entries(of: path) }
         guard let listed else { throw LoadError(load.stopReason ?? .cancelled, phase: .connecting) }
         guard let entries = listed, entries.count <= 100_000 else {
-            throw LoadError(.cannotReadFile, phase: .receiving, party: .system, detail: "the directory cannot be listed")
+            throw LoadError(
+                .cannotReadFile, phase: .receiving, party: .system, detail: "the directory cannot be listed")
         }
         let text = entries.map { $0 + "\r\n" }.joined()
         let response = Response(
@@ -121,11 +123,12 @@ extension LoadError {
             self.init(failure, phase)
             return
         }
-        let reason: Reason = switch SystemError.fileKind(number) {
-        case .notFound: .fileNotFound
-        case .forbidden: .noPermission
-        case .other: .cannotReadFile
-        }
+        let reason: Reason =
+            switch SystemError.fileKind(number) {
+            case .notFound: .fileNotFound
+            case .forbidden: .noPermission
+            case .other: .cannotReadFile
+            }
         self.init(reason, phase: phase, party: .system, detail: SystemError.words(number))
     }
 }
@@ -164,7 +167,9 @@ private final class FileExchange: Exchange, @unchecked Sendable {
         if let reason = owner.stopReason { throw LoadError(reason, phase: .receiving) }
         guard pending.chunk == nil, let reader else { return }
         let wanted = Int(min(Int64(Self.pieceSize), Int64(max(1, most)), Int64(range.count)))
-        if !isKnownUniquelyReferenced(&storage) || storage?.capacity ?? 0 < wanted { storage = ChunkStorage(capacity: wanted) }
+        if !isKnownUniquelyReferenced(&storage) || storage?.capacity ?? 0 < wanted {
+            storage = ChunkStorage(capacity: wanted)
+        }
         guard let storage else { return }
         let count = try await read(reader, storage, wanted)
         guard count > 0 else {
@@ -185,7 +190,8 @@ private final class FileExchange: Exchange, @unchecked Sendable {
         // The thread keeps reader and storage alive, whoever waits for it or not.
         let read = await BlockingThreads.files.call(owner) { () -> Result<Int, IOFailure> in
             Result { () throws(IOFailure) in
-                try reader.read(into: UnsafeMutableRawBufferPointer(rebasing: storage.room(from: 0)[..<wanted]), at: offset)
+                try reader.read(
+                    into: UnsafeMutableRawBufferPointer(rebasing: storage.room(from: 0)[..<wanted]), at: offset)
             }
         }
         guard let read else {

@@ -17,7 +17,8 @@ enum FileTypes {
         "mp4": "video/mp4", "oga": "audio/ogg", "ogg": "audio/ogg", "pdf": "application/pdf", "png": "image/png",
         "svg": "image/svg+xml", "swift": "text/plain", "tar": "application/x-tar", "tif": "image/tiff",
         "tiff": "image/tiff", "toml": "application/toml", "txt": "text/plain", "wasm": "application/wasm",
-        "wav": "audio/wav", "webm": "video/webm", "webp": "image/webp", "woff2": "font/woff2", "xhtml": "application/xhtml+xml",
+        "wav": "audio/wav", "webm": "video/webm", "webp": "image/webp", "woff2": "font/woff2",
+        "xhtml": "application/xhtml+xml",
         "xml": "application/xml", "yaml": "application/yaml", "yml": "application/yaml", "zip": "application/zip",
         "zst": "application/zstd",
     ]

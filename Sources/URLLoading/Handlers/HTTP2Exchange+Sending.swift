@@ -58,7 +58,9 @@ extension HTTP2Exchange {
             switch front {
             case .bytes(let available)?:
                 let count = min(Self.queueSize - sending.queued, available)
-                sending.body?.withBytes { _ = connection.send(UnsafeRawBufferPointer(rebasing: $0[..<count]), on: stream) }
+                sending.body?.withBytes {
+                    _ = connection.send(UnsafeRawBufferPointer(rebasing: $0[..<count]), on: stream)
+                }
                 sending.body?.advance(count)
                 sending.queued += count
                 hasGiven = true

@@ -42,7 +42,10 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     var hasFailed: Bool { failure != nil }
 
     /// - Parameter connection: a place on it is taken.
-    init(_ connection: HTTP2Connection, _ load: Load, _ request: PreparedRequest, over route: Route, _ record: TransactionRecord?) {
+    init(
+        _ connection: HTTP2Connection, _ load: Load, _ request: PreparedRequest, over route: Route,
+        _ record: TransactionRecord?
+    ) {
         self.connection = connection
         owner = load
         url = request.request.url
@@ -100,7 +103,9 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
             throw error
         }
         owner.hasStream(stream, on: connection)
-        tell("\(opensTunnel ? Method.connect.rawValue : message.method.rawValue) \(String(decoding: message.path, as: UTF8.self)) HTTP/2", message.headers, isSent: true)
+        tell(
+            "\(opensTunnel ? Method.connect.rawValue : message.method.rawValue) \(String(decoding: message.path, as: UTF8.self)) HTTP/2",
+            message.headers, isSent: true)
         if let body = request.body {
             (sending.body, sending.length) = (OutgoingBodyReader(body), body.length)
         } else {
@@ -115,7 +120,8 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     }
 
     private func tell(_ line: String, _ headers: Headers, isSent: Bool) {
-        connection.tap?(.head("stream \(stream.number): \(line)", headers, isSent: isSent, connection: connection.identifier))
+        connection.tap?(
+            .head("stream \(stream.number): \(line)", headers, isSent: isSent, connection: connection.identifier))
     }
 
     private func receive(_ answer: HTTP1ResponseHead, _ request: PreparedRequest) throws(LoadError) {
@@ -303,7 +309,8 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         owner.detach(stream.slot)
         endRecord()
         return HTTP2Tunnel(
-            connection, stream, owner.core.pool, received: Array(chunks[nextChunk...]), hasEnded: end != nil, failure: failure)
+            connection, stream, owner.core.pool, received: Array(chunks[nextChunk...]), hasEnded: end != nil,
+            failure: failure)
     }
 
     // MARK: The end
@@ -333,17 +340,21 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
 extension HTTP2Request {
     fileprivate init(_ request: PreparedRequest, urgency: Int) {
         let target = request.destination.target
-        let fields = switch request.fields {
-        case .defaults(let prepared): prepared.headers
-        case .own(let headers): headers
-        }
+        let fields =
+            switch request.fields {
+            case .defaults(let prepared): prepared.headers
+            case .own(let headers): headers
+            }
         self.init(
-            method: request.request.method, scheme: target.origin.scheme, authority: target.hostField, path: target.originForm,
+            method: request.request.method, scheme: target.origin.scheme, authority: target.hostField,
+            path: target.originForm,
             headers: fields, framing: request.framing, urgency: urgency)
     }
 
     /// As RFC 9113 6.5.2 counts fields; what is sent is compressed.
-    fileprivate var size: Int { authority.count + path.count + method.rawValue.utf8.count + scheme.utf8.count + 4 * 32 + headers.size }
+    fileprivate var size: Int {
+        authority.count + path.count + method.rawValue.utf8.count + scheme.utf8.count + 4 * 32 + headers.size
+    }
 }
 
 extension Headers {

@@ -18,13 +18,19 @@ extension HTTPExchange {
             return try await send(request)
         }
         let binding = binding(toProxy: legs.isProxy)
-        if legs.login.takesLegs { try await open(with: legs, binding, request) } else { try await sendOne(legs, binding, request) }
+        if legs.login.takesLegs {
+            try await open(with: legs, binding, request)
+        } else {
+            try await sendOne(legs, binding, request)
+        }
     }
 
     /// One message with the request itself. A proxy knows whose the connection is from then on; an origin is told each time.
     private func sendOne(_ legs: ProofLegs, _ binding: [UInt8]?, _ request: PreparedRequest) async throws(LoadError) {
         var request = request
-        if !legs.isProxy || !connection.isOpened { request.say(try await legs.first(binding, owner)?.value, toProxy: legs.isProxy) }
+        if !legs.isProxy || !connection.isOpened {
+            request.say(try await legs.first(binding, owner)?.value, toProxy: legs.isProxy)
+        }
         let wasOpened = connection.isOpened
         try await send(request)
         guard legs.isProxy, let head else { return }
@@ -47,7 +53,8 @@ extension HTTPExchange {
         }
         guard var said = try await legs.first(binding, owner) else { return try await send(request) }
         while !said.isLast {
-            guard let answer = try await leg(request.leg(saying: said.value, toProxy: legs.isProxy), legs, request) else { return }
+            guard let answer = try await leg(request.leg(saying: said.value, toProxy: legs.isProxy), legs, request)
+            else { return }
             guard let words = answer.words else {
                 // Nobody has to be proved here. What was answered is the result, unless a body is still to be sent.
                 return try await send(request)
@@ -59,7 +66,11 @@ extension HTTPExchange {
         try await send(request)
         guard let head else { return }
         // What was refused here is not tried again with another.
-        if head.status == legs.refusal { connection.isCut = true } else if !head.isRefusal { connection.isOpened = true }
+        if head.status == legs.refusal {
+            connection.isCut = true
+        } else if !head.isRefusal {
+            connection.isOpened = true
+        }
         if legs.isProxy { _ = try await legs.hear(head, owner) }
     }
 
@@ -75,7 +86,9 @@ extension HTTPExchange {
     }
 
     /// One message without a body, and what the server says to it; `nil` if its answer is the result.
-    private func leg(_ leg: PreparedRequest, _ legs: ProofLegs, _ request: PreparedRequest) async throws(LoadError) -> Answer? {
+    private func leg(_ leg: PreparedRequest, _ legs: ProofLegs, _ request: PreparedRequest) async throws(LoadError)
+        -> Answer?
+    {
         let record = record
         (self.record, connection.record) = (nil, nil)
         defer { (self.record, connection.record) = (record, record) }

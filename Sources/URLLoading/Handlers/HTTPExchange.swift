@@ -70,7 +70,9 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         record?.mark(.requestStart)
         var request = request
         if owner.takesUpgrade { try owner.complete(&request, isHTTP2: false) }
-        if let forwarder = connection.forwarder, forwarder.login != nil { try await request.prove(to: forwarder, owner) }
+        if let forwarder = connection.forwarder, forwarder.login != nil {
+            try await request.prove(to: forwarder, owner)
+        }
         if try !connection.begin(request, owner) { try await connection.send(owner) } else { record?.mark(.requestEnd) }
         while true {
             if let head = try connection.bufferedResponse(owner) { return try receive(head, request) }
@@ -84,7 +86,10 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         }
         if decoding == nil { expectedLength = connection.expectedLength }
         self.head = HTTPHead(head)
-        if let proof = connection.proxyProof, head.status != .proxyAuthenticationRequired, try !proof.hear(head.headers) { prove(proof) }
+        if let proof = connection.proxyProof, head.status != .proxyAuthenticationRequired, try !proof.hear(head.headers)
+        {
+            prove(proof)
+        }
         record?.response = response
     }
 

@@ -6,7 +6,9 @@ import URLLoadingWire
 extension HTTPHandler {
     /// For a session that knows somebody to whom it says who it is.
     @inline(never)
-    static func talk(_ hop: Load.Hop, for load: Load, _ request: PreparedRequest) async throws(LoadError) -> AuthenticationTalk {
+    static func talk(_ hop: Load.Hop, for load: Load, _ request: PreparedRequest) async throws(LoadError)
+        -> AuthenticationTalk
+    {
         let talk = AuthenticationTalk(hop, load, request.destination)
         try await talk.begin()
         return talk
@@ -15,7 +17,8 @@ extension HTTPHandler {
     /// Whether a request is to be sent again because of how it was answered.
     @inline(never)
     static func answers(
-        _ exchange: any NetworkExchange, _ request: PreparedRequest, _ hop: Load.Hop, for load: Load, _ talk: inout AuthenticationTalk?
+        _ exchange: any NetworkExchange, _ request: PreparedRequest, _ hop: Load.Hop, for load: Load,
+        _ talk: inout AuthenticationTalk?
     ) async throws(LoadError) -> Bool {
         guard let head = exchange.head else { return false }
         let heard = talk ?? AuthenticationTalk(hop, load, request.destination)

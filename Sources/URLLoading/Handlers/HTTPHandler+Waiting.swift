@@ -12,7 +12,8 @@ extension HTTPHandler {
         let policy = hop.request.retryPolicy ?? load.core.configuration.retryPolicy ?? .never
         var plan = BackOffPlan(hop.request, policy, now: load.clock.now())
         while true {
-            let retry: Retry, hearsPaths: Bool
+            let retry: Retry
+            let hearsPaths: Bool
             do throws(LoadError) {
                 let exchange = try await exchange(hop, for: load, attempt: plan.attempts)
                 guard let head = exchange.head, let next = plan.retry(after: head, load) else { return exchange }
@@ -24,7 +25,9 @@ extension HTTPHandler {
                 else { throw error }
                 (retry, hearsPaths) = (next, policy.retriesOnPathChange)
             }
-            do throws(LoadError) { try await load.backOff(retry, hearsPaths: hearsPaths) } catch { throw error.at(hop.request.url) }
+            do throws(LoadError) { try await load.backOff(retry, hearsPaths: hearsPaths) } catch {
+                throw error.at(hop.request.url)
+            }
         }
     }
 

@@ -14,7 +14,9 @@ struct HTTPHandler: DirectHandler {
     }
 
     /// - Parameter attempt: which of the tries that a policy wants; 0 asks whether there is one.
-    static func exchange(_ hop: Load.Hop, for load: Load, attempt: Int = 0) async throws(LoadError) -> any NetworkExchange {
+    static func exchange(_ hop: Load.Hop, for load: Load, attempt: Int = 0) async throws(LoadError)
+        -> any NetworkExchange
+    {
         if attempt == 0, hop.request.hasRetryPolicy || load.core.configuration.retryPolicy != nil {
             return try await tries(hop, for: load)
         }
@@ -38,10 +40,13 @@ struct HTTPHandler: DirectHandler {
                 if !retries.wantsFresh { firstFresh = Connector.next }
                 record = nil
                 if let error = await failure(of: exchange, prepared) {
-                    let isStale = exchange.failedStale, isUnprocessed = exchange.failedUnprocessed || exchange.fallsBack()
+                    let isStale = exchange.failedStale
+                    let isUnprocessed = exchange.failedUnprocessed || exchange.fallsBack()
                     exchange.note(error)
                     exchange.release()
-                    guard retries.retry(after: error, isStale: isStale, isUnprocessed: isUnprocessed) else { throw error }
+                    guard retries.retry(after: error, isStale: isStale, isUnprocessed: isUnprocessed) else {
+                        throw error
+                    }
                 } else {
                     let status = exchange.head?.status
                     if let head = exchange.head { remember(head, of: exchange, to: prepared, for: load) }
@@ -64,13 +69,17 @@ struct HTTPHandler: DirectHandler {
     }
 
     /// Keeps what an answer wants kept, be it the last or one on the way there.
-    private static func remember(_ head: HTTPHead, of exchange: any NetworkExchange, to request: PreparedRequest, for load: Load) {
+    private static func remember(
+        _ head: HTTPHead, of exchange: any NetworkExchange, to request: PreparedRequest, for load: Load
+    ) {
         load.core.cookies?.receive(head, to: request)
         load.core.strictTransport?.receive(head, from: request.destination, isForced: exchange.isForced)
     }
 
     /// What is sent once. A body is made anew each time.
-    private static func prepare(_ hop: Load.Hop, for load: Load, _ retries: RetryPlan) async throws(LoadError) -> PreparedRequest {
+    private static func prepare(_ hop: Load.Hop, for load: Load, _ retries: RetryPlan) async throws(LoadError)
+        -> PreparedRequest
+    {
         let defaults = load.core.defaultFields
         guard let body = hop.request.body else {
             return try PreparedRequest(
@@ -122,7 +131,8 @@ struct HTTPHandler: DirectHandler {
         _ request: PreparedRequest, for load: Load, since first: Int?, _ record: TransactionRecord?, _ hop: Load.Hop,
         _ talk: inout AuthenticationTalk?
     ) async throws(LoadError) -> any NetworkExchange {
-        let proxies = load.core.proxies, route = request.destination.route
+        let proxies = load.core.proxies
+        let route = request.destination.route
         guard !proxies.isDirect else { return try await lease(request, over: route, for: load, since: first, record) }
         return try await proxies.first(to: route.origin, request.request.url, for: load) { (way) throws(LoadError) in
             let way = way.authorized(by: request.proxyAuthorization)
@@ -133,11 +143,13 @@ struct HTTPHandler: DirectHandler {
     private static func lease(
         _ request: PreparedRequest, over route: Route, for load: Load, since first: Int?, _ record: TransactionRecord?
     ) async throws(LoadError) -> any NetworkExchange {
-        let pool = load.core.pool, configuration = load.core.configuration
+        let pool = load.core.pool
+        let configuration = load.core.configuration
         var route = route
         if load.takesUpgrade { route.isTunneled = route.way.forwards && !route.origin.isSecure }
         if route.isProven {
-            route.trust = Route.Trust(generation: pool.connector.secure.generation, group: load.handshakeDecision?.group ?? 0)
+            route.trust = Route.Trust(
+                generation: pool.connector.secure.generation, group: load.handshakeDecision?.group ?? 0)
         }
         // What opens a connection opens none that a proxy shares among its clients (RFC 4559 §6).
         if let identity = request.identity, identity.login.mayPass(route.forwarder) { route.identity = identity }
@@ -147,20 +159,25 @@ struct HTTPHandler: DirectHandler {
         if load.takesUpgrade, first == nil, let tunnel = pool.leaseForTunnel(route) {
             leased = tunnel
         } else if access.needsPath {
-            leased = try await leaseWaiting(route, for: load, since: first, over: access, record, inHTTP1: request.asksUpgrade)
+            leased = try await leaseWaiting(
+                route, for: load, since: first, over: access, record, inHTTP1: request.asksUpgrade)
         } else {
             leased = try await pool.lease(route, load, since: first, over: access, record, inHTTP1: request.asksUpgrade)
         }
         // One that was kept is judged by what holds now; a new one was, when it was made.
         switch leased {
         case .own(let connection):
-            if connection.exchanges > 0, let refusal = access.refusal(of: connection.transport, configuration.networkMonitor) {
+            if connection.exchanges > 0,
+                let refusal = access.refusal(of: connection.transport, configuration.networkMonitor)
+            {
                 pool.giveBack(connection, reusable: connection.isReusable)
                 throw refusal
             }
             return HTTPExchange(connection, load, request.request.url, record)
         case .shared(let connection):
-            if connection.places.streamsBegun > 0, let refusal = access.refusal(of: connection.transport, configuration.networkMonitor) {
+            if connection.places.streamsBegun > 0,
+                let refusal = access.refusal(of: connection.transport, configuration.networkMonitor)
+            {
                 pool.leave(connection)
                 throw refusal
             }
@@ -178,7 +195,8 @@ struct HTTPHandler: DirectHandler {
         while true {
             let way = talk?.opened(way) ?? way
             do throws(LoadError) {
-                return try await lease(request, over: Route(origin: origin, way: way, isMoved: isMoved), for: load, since: first, record)
+                return try await lease(
+                    request, over: Route(origin: origin, way: way, isMoved: isMoved), for: load, since: first, record)
             } catch {
                 guard try await answers(error, way, request, hop, for: load, &talk) else { throw error }
             }

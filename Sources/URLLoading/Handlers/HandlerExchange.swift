@@ -78,7 +78,9 @@ extension AnyChunkIterator {
 extension LoadError {
     /// What a handler threw.
     init(handler error: any Error, phase: Phase) {
-        if let error = error as? LoadError { self = error } else {
+        if let error = error as? LoadError {
+            self = error
+        } else {
             self.init(.handlerFailed, phase: phase, party: .local, underlying: error)
         }
     }

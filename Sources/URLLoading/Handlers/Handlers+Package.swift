@@ -32,7 +32,9 @@ extension RequestBody {
     package var heldData: Data? { if case .data(let data) = content { data } else { nil } }
     /// The file, if all of one is sent and nothing else.
     package var file: URL? {
-        guard case .parts(let parts) = content, parts.count == 1, case .file(let path, nil)? = parts.first else { return nil }
+        guard case .parts(let parts) = content, parts.count == 1, case .file(let path, nil)? = parts.first else {
+            return nil
+        }
         return URL(filePath: path)
     }
     /// A decision is asked for it.
@@ -65,16 +67,21 @@ extension RequestBody {
             return self
         case .demanded: return self
         case .parts(let parts):
-            let length = parts.map(\.currentLength).reduce(0 as Int64?) { sum, length in length.flatMap { l in sum.map { $0 + l } } }
-            return RequestBody(.stream(length: length, trailers: nil) {
-                begin()
-                return AnyChunkIterator(WatchedPieces(pieces: AnyChunkIterator(PartPieces(parts: parts)), piece: piece))
-            }, contentType: contentType)
+            let length = parts.map(\.currentLength).reduce(0 as Int64?) { sum, length in
+                length.flatMap { l in sum.map { $0 + l } }
+            }
+            return RequestBody(
+                .stream(length: length, trailers: nil) {
+                    begin()
+                    return AnyChunkIterator(
+                        WatchedPieces(pieces: AnyChunkIterator(PartPieces(parts: parts)), piece: piece))
+                }, contentType: contentType)
         case .stream(let length, let trailers, let make):
-            return RequestBody(.stream(length: length, trailers: trailers) {
-                begin()
-                return AnyChunkIterator(WatchedPieces(pieces: make(), piece: piece))
-            }, contentType: contentType)
+            return RequestBody(
+                .stream(length: length, trailers: trailers) {
+                    begin()
+                    return AnyChunkIterator(WatchedPieces(pieces: make(), piece: piece))
+                }, contentType: contentType)
         }
     }
 }

@@ -15,7 +15,8 @@ final class BodyDecoding {
     init?(_ headers: Headers, _ limits: Configuration.Limits) throws(LoadError) {
         guard let coding = headers[.contentEncoding] else { return nil }
         do throws(WireViolation) {
-            guard let decoder = try ContentDecoder(contentEncoding: coding, limits: ContentDecodingLimits(limits)) else { return nil }
+            guard let decoder = try ContentDecoder(contentEncoding: coding, limits: ContentDecodingLimits(limits))
+            else { return nil }
             self.decoder = decoder
         } catch {
             throw LoadError(error, .decoding)

@@ -22,7 +22,8 @@ struct EventStream: Sendable {
 
     private static let lastEventIDField = FieldName("Last-Event-ID")
 
-    init(_ session: Session, _ request: Request, _ decisions: Decisions?, _ reconnection: ServerSentEvents.Reconnection) {
+    init(_ session: Session, _ request: Request, _ decisions: Decisions?, _ reconnection: ServerSentEvents.Reconnection)
+    {
         self.session = session
         self.request = request.forEvents
         self.decisions = decisions
@@ -36,7 +37,9 @@ struct EventStream: Sendable {
     @concurrent mutating func nextElsewhere() async throws(LoadError) -> ServerSentEvent? { try await next() }
 
     mutating func next() async throws(LoadError) -> ServerSentEvent? {
-        if deadline == nil { deadline = request.resourceTimeout.map { clock.now() &+ LoadControl.nanoseconds($0) } ?? .max }
+        if deadline == nil {
+            deadline = request.resourceTimeout.map { clock.now() &+ LoadControl.nanoseconds($0) } ?? .max
+        }
         while ending == nil {
             var failure: LoadError?
             do throws(LoadError) {
@@ -89,7 +92,8 @@ struct EventStream: Sendable {
         // An ID may hold what no field may; it could not be sent, today or ever.
         let isSendable = lastEventID.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F || $0 == "\t" }
         request.headers[Self.lastEventIDField] = lastEventID.isEmpty || !isSendable ? nil : lastEventID
-        request.resourceTimeout = deadline.flatMap { $0 == .max ? nil : .nanoseconds(max(1, $0 - clock.now())) } ?? .unlimited
+        request.resourceTimeout =
+            deadline.flatMap { $0 == .max ? nil : .nanoseconds(max(1, $0 - clock.now())) } ?? .unlimited
         return request
     }
 

@@ -37,7 +37,8 @@ extension Load {
     /// Waits for a network that this load may use; returns `false` at once if the want of one is not
     /// why it could not connect.
     func waitForConnectivity(after error: LoadError, _ access: NetworkAccess) async throws(LoadError) -> Bool {
-        guard ConnectivityPlan.mayLackNetwork(error), let watch = try? PathWatch(core.configuration.networkMonitor, for: self)
+        guard ConnectivityPlan.mayLackNetwork(error),
+            let watch = try? PathWatch(core.configuration.networkMonitor, for: self)
         else { return false }
         defer { watch.end() }
         switch ConnectivityPlan.make(error, now: watch.path, access) {

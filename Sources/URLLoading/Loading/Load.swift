@@ -74,7 +74,9 @@ class Load: LoadControl, @unchecked Sendable {
         var hop = Hop(request: first ?? original)
         while true {
             emission?.prepare(&hop.request)
-            if let rules = core.strictTransport, rules.mayConcern(hop.request), let secure = await rules.upgrade(hop.request, self) {
+            if let rules = core.strictTransport, rules.mayConcern(hop.request),
+                let secure = await rules.upgrade(hop.request, self)
+            {
                 emission?.emit(.canonicalized(secure), self)
                 hop.request = secure
             }
@@ -137,7 +139,9 @@ class Load: LoadControl, @unchecked Sendable {
                 load: self, hop: hop, line: line, position: next, isOutermost: place < 0, gathered: gathered))
     }
 
-    private func handled(by handler: any ProtocolHandler, _ client: ProtocolClient) async throws(LoadError) -> any Exchange {
+    private func handled(by handler: any ProtocolHandler, _ client: ProtocolClient) async throws(LoadError)
+        -> any Exchange
+    {
         let request = client.hop.request
         // Those behind others are called by several tasks, perhaps at once.
         if client.isOutermost, insiders == nil { insiders = Insiders() }
@@ -224,7 +228,9 @@ class Load: LoadControl, @unchecked Sendable {
 
     @inline(never)  // One frame less in the common case.
     private func next(after exchange: any Exchange, _ hop: Hop) throws(LoadError) -> Request? {
-        do throws(LoadError) { return try another(after: exchange, hop) } catch { throw exchange.failed(error).at(hop.request.url) }
+        do throws(LoadError) { return try another(after: exchange, hop) } catch {
+            throw exchange.failed(error).at(hop.request.url)
+        }
     }
 
     /// What is asked for instead if an answer is of no use, or not the last.
@@ -248,13 +254,16 @@ class Load: LoadControl, @unchecked Sendable {
     }
 
     func becomeStream(_ exchange: any Exchange) throws(LoadError) {
-        throw LoadError(.badDecision, phase: .deciding, party: .local, detail: "only a data task of http can become a stream")
+        throw LoadError(
+            .badDecision, phase: .deciding, party: .local, detail: "only a data task of http can become a stream")
     }
 
     /// Who decides what is kept of the answer.
     var cacheDecision: Decision<CachedResponse, CacheDecision>? { decisions?.cache ?? core.decisions?.cache }
     /// Somebody may be waited for with the response in hand.
-    final var mayWaitForOthers: Bool { decisions?.response != nil || core.decisions?.response != nil || cacheDecision != nil }
+    final var mayWaitForOthers: Bool {
+        decisions?.response != nil || core.decisions?.response != nil || cacheDecision != nil
+    }
 
     final override var decidesChallenges: Bool { decisions?.challenge != nil || core.decisions?.challenge != nil }
 
@@ -368,7 +377,9 @@ class Load: LoadControl, @unchecked Sendable {
 
     final override func setResting(_ isResting: Bool, _ route: Route) { core.pool.setResting(isResting, route) }
 
-    final override var handshakeDecision: HandshakeDecision? { HandshakeDecision(session: core.decisions, load: decisions) }
+    final override var handshakeDecision: HandshakeDecision? {
+        HandshakeDecision(session: core.decisions, load: decisions)
+    }
 
     final override func passed(_ trust: TLSTrust, _ peer: TLSPeer) {
         guard peer.role == .origin, let leaf = trust.shown.first, let group = handshakeDecision?.group else { return }

@@ -69,9 +69,12 @@ struct PreparedRequest: Sendable {
         let (method, target) = (self.request.method.rawValue, destination.target.absoluteForm)
         let digest = proxy.authorization == nil ? proxy.login?.digestAuthorization() : nil
         request.proxyProof = digest.map { DigestProof($0, target, isProxy: true) }
-        let said = if let digest { digest.value(method: method, target: target, bodyHash: digest.challenge.needsBody ? provedBody : nil) } else {
-            proxyWords ?? proxy.authorizationField(method, target)
-        }
+        let said =
+            if let digest {
+                digest.value(method: method, target: target, bodyHash: digest.challenge.needsBody ? provedBody : nil)
+            } else {
+                proxyWords ?? proxy.authorizationField(method, target)
+            }
         guard let authorization = said else { return request }
         var headers = headers
         headers.append(.proxyAuthorization, authorization)
@@ -81,10 +84,11 @@ struct PreparedRequest: Sendable {
 
     /// Adds fields, in the place of those of the same name.
     mutating func set(_ added: Headers) {
-        var headers = switch fields {
-        case .defaults(let prepared): prepared.headers
-        case .own(let own): own
-        }
+        var headers =
+            switch fields {
+            case .defaults(let prepared): prepared.headers
+            case .own(let own): own
+            }
         for field in added { headers[field.name] = field.value }
         fields = .own(headers)
     }
@@ -154,7 +158,9 @@ struct PreparedRequest: Sendable {
     private var provedBody: String?
 
     mutating func prove(to proxy: Proxy, _ load: Load) async throws(LoadError) {
-        guard proxy.authorization == nil, let challenge = proxy.login?.digestChallenge, challenge.needsBody else { return }
+        guard proxy.authorization == nil, let challenge = proxy.login?.digestChallenge, challenge.needsBody else {
+            return
+        }
         provedBody = try await bodyHash(Login.kind(challenge.hash), load)
     }
 
@@ -176,7 +182,8 @@ struct PreparedRequest: Sendable {
     /// What a decision gave may be good for one reading.
     private func hashOfAnother(_ kind: DigestHash, _ load: Load) async throws(LoadError) -> String? {
         var other = self
-        other.body = try await OutgoingBody.open(try await load.demandBody(Load.Hop(request: request), .challenge), load)
+        other.body = try await OutgoingBody.open(
+            try await load.demandBody(Load.Hop(request: request), .challenge), load)
         guard case .stream(_, _, let pieces)? = other.body else { return try await other.bodyHash(kind, load) }
         return await OutgoingBody.hash(of: { pieces }, kind, load)
     }

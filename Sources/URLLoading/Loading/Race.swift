@@ -12,7 +12,9 @@ final class AbandonedCount: Sendable {
 
 final class Race<Answer: Sendable>: Sendable {
     private enum State: Sendable {
-        case running, finished(Answer), abandoned, over
+        case running
+        case finished(Answer)
+        case abandoned, over
     }
     private let state = Lock(State.running)
     private let abandoned: AbandonedCount

@@ -37,7 +37,8 @@ enum ReconnectionPlan: Sendable {
     private static func delay(
         _ history: History, _ reconnection: ServerSentEvents.Reconnection, chance: Double
     ) -> Int64 {
-        let least = nanoseconds(reconnection.bounds.lowerBound), most = nanoseconds(reconnection.bounds.upperBound)
+        let least = nanoseconds(reconnection.bounds.lowerBound)
+        let most = nanoseconds(reconnection.bounds.upperBound)
         var delay = min(max(nanoseconds(history.retry ?? reconnection.delay), least), most)
         for _ in 0..<history.failures where delay > 0 && delay < most { delay = delay > most / 2 ? most : delay * 2 }
         let jitter = Double(delay) * max(0, reconnection.jitter.isFinite ? reconnection.jitter : 0) * chance

@@ -25,8 +25,10 @@ enum RedirectPlan {
     private static func make(_ proposed: Request, _ request: Request, followed: Int, maximum: Int) -> RedirectPlan {
         let (from, to) = (request.url.scheme?.lowercased(), proposed.url.scheme?.lowercased())
         if to == "file" || to == "data", from != to {
-            return .refuse(LoadError(
-                .redirectRefused, phase: .redirecting, party: .local, detail: "only \(to ?? "") may redirect to it"), proposed)
+            return .refuse(
+                LoadError(
+                    .redirectRefused, phase: .redirecting, party: .local, detail: "only \(to ?? "") may redirect to it"),
+                proposed)
         }
         return followed < maximum ? .follow(proposed) : .refuse(tooMany(followed), proposed)
     }
@@ -38,7 +40,8 @@ enum RedirectPlan {
     static func make(_ head: HTTPHead, _ request: Request, followed: Int, maximum: Int) -> RedirectPlan {
         guard isRedirect(head.status), let location = head.headers.values(of: .location).first else { return .deliver }
         guard let next = resolve(location, request.url, isWebSocket: request.headers[.upgrade] == "websocket") else {
-            return .refuse(LoadError(.badRedirect, phase: .redirecting, party: .peer, detail: "Location is no URL reference"), nil)
+            return .refuse(
+                LoadError(.badRedirect, phase: .redirecting, party: .peer, detail: "Location is no URL reference"), nil)
         }
         // A server must not turn a load of the web into one of this machine's files (security 58).
         let target: Destination
@@ -46,9 +49,10 @@ enum RedirectPlan {
         case .success(let destination): target = destination
         case .failure(let violation):
             let isScheme = violation.code == .unsupportedScheme
-            return .refuse(LoadError(
-                isScheme ? .redirectRefused : .badRedirect, phase: .redirecting, party: .peer,
-                detail: isScheme ? "only http and https may be redirected to" : violation.description), next)
+            return .refuse(
+                LoadError(
+                    isScheme ? .redirectRefused : .badRedirect, phase: .redirecting, party: .peer,
+                    detail: isScheme ? "only http and https may be redirected to" : violation.description), next)
         }
         // A request without a destination was never sent.
         guard case .success(let origin) = request.destination else { return .deliver }
@@ -86,11 +90,12 @@ enum RedirectPlan {
     /// 303 makes everything but HEAD a GET; 301 and 302 do so to POST, as every client does
     /// (RFC 9110 §15.4.2, §15.4.3). 307 and 308 change nothing.
     private static func rewriteMethod(_ request: inout Request, _ status: Status) {
-        let becomesGet = switch status.code {
-        case 303: request.method != .head && request.method != .get
-        case 301, 302: request.method == .post
-        default: false
-        }
+        let becomesGet =
+            switch status.code {
+            case 303: request.method != .head && request.method != .get
+            case 301, 302: request.method == .post
+            default: false
+            }
         guard becomesGet else { return }
         request.method = .get
         request.body = nil

@@ -55,7 +55,11 @@ struct RetryPlan {
 
     /// Why a body is made again; `nil` for the first time.
     var cause: BodyDemand.Cause? {
-        isChallenged ? .challenge : dropsExpectation ? .expectationFailed : wantsFresh || refusals > 0 || wasMisdirected ? .staleConnection : isRepeated ? .retry : nil
+        isChallenged
+            ? .challenge
+            : dropsExpectation
+                ? .expectationFailed
+                : wantsFresh || refusals > 0 || wasMisdirected ? .staleConnection : isRepeated ? .retry : nil
     }
 }
 

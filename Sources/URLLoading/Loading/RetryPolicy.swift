@@ -84,10 +84,11 @@ public struct Retry: Sendable, CustomStringConvertible {
 
     /// One line: `try 2 in 0.7 s after 503 Service Unavailable`.
     public var description: String {
-        let why = switch cause {
-        case .failed(let error): "\(error)"
-        case .answered(let status): "\(status)"
-        }
+        let why =
+            switch cause {
+            case .failed(let error): "\(error)"
+            case .answered(let status): "\(status)"
+            }
         let tenths = delay.components.seconds * 10 + delay.components.attoseconds / 100_000_000_000_000_000
         return "try \(attempt) in \(tenths / 10).\(tenths % 10) s after \(why)"
     }

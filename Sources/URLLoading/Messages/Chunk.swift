@@ -34,7 +34,10 @@ public struct Chunk: Sendable {
     /// The same bytes as two chunks.
     func split(at count: Int) -> (Chunk, Chunk) {
         let cut = range.lowerBound + count
-        return (Chunk(storage: storage, range: range.lowerBound..<cut), Chunk(storage: storage, range: cut..<range.upperBound))
+        return (
+            Chunk(storage: storage, range: range.lowerBound..<cut),
+            Chunk(storage: storage, range: cut..<range.upperBound)
+        )
     }
 
     /// Lends the bytes for the length of the call.

@@ -61,9 +61,11 @@ extension LoadError {
         guard proxyFailure == nil else { return self }
         let words = [proxy.name, detail].compactMap { $0 }.joined(separator: ": ")
         return LoadError(
-            reason == .hostNotFound ? .proxyNotFound : reason, phase: phase == .receiving || phase == .sending ? .connecting : phase,
+            reason == .hostNotFound ? .proxyNotFound : reason,
+            phase: phase == .receiving || phase == .sending ? .connecting : phase,
             party: party, url: url, detail: "proxy " + words,
-            underlying: ProxyFailure(proxy: proxy, head: head, reply: reply, cause: underlying), resumeToken: resumeToken)
+            underlying: ProxyFailure(proxy: proxy, head: head, reply: reply, cause: underlying),
+            resumeToken: resumeToken)
     }
 
     /// Whether another way is worth trying: a proxy could not be reached or used. One that refuses has decided, and

@@ -5,11 +5,12 @@ package import URLLoadingWire
 
 extension LoadError {
     init(_ reason: StopReason, phase: Phase) {
-        let (why, party): (Reason, Party) = switch reason {
-        case .cancelled, .invalidated: (.cancelled, .local)
-        case .idle: (.idleTimeout, .peer)
-        case .deadline: (.resourceTimeout, .local)
-        }
+        let (why, party): (Reason, Party) =
+            switch reason {
+            case .cancelled, .invalidated: (.cancelled, .local)
+            case .idle: (.idleTimeout, .peer)
+            case .deadline: (.resourceTimeout, .local)
+            }
         self.init(why, phase: phase, party: party)
     }
 
@@ -35,22 +36,24 @@ extension LoadError {
 
     private init(_ number: Int32, _ phase: Phase) {
         let isConnecting = phase == .connecting
-        let (reason, party): (Reason, Party) = switch SystemError.kind(number) {
-        case .refused: (.connectionRefused, .peer)
-        case .unreachable: (.unreachable, .system)
-        case .lost: (.connectionLost, .peer)
-        case .timedOut: (isConnecting ? .unreachable : .connectionLost, .system)
-        case .other where phase == .resolving: (.lookupFailed, .system)
-        case .other: (isConnecting ? .cannotConnect : .connectionLost, .system)
-        }
+        let (reason, party): (Reason, Party) =
+            switch SystemError.kind(number) {
+            case .refused: (.connectionRefused, .peer)
+            case .unreachable: (.unreachable, .system)
+            case .lost: (.connectionLost, .peer)
+            case .timedOut: (isConnecting ? .unreachable : .connectionLost, .system)
+            case .other where phase == .resolving: (.lookupFailed, .system)
+            case .other: (isConnecting ? .cannotConnect : .connectionLost, .system)
+            }
         self.init(reason, phase: phase, party: party, detail: SystemError.words(number))
     }
 
     private init(_ failure: TLSFailure, _ phase: Phase) {
-        let isLocal = switch failure.kind {
-        case .rootsUnavailable, .unusableName, .refused, .identityUnusable: true
-        default: false
-        }
+        let isLocal =
+            switch failure.kind {
+            case .rootsUnavailable, .unusableName, .refused, .identityUnusable: true
+            default: false
+            }
         let words = failure.name.map { "\($0): \(failure.detail)" } ?? failure.detail
         self.init(
             Reason(failure.kind), phase: phase, party: isLocal ? .local : .peer, detail: words,
@@ -67,13 +70,14 @@ extension LoadError {
 
 extension LoadError.Phase {
     init(_ operation: IOFailure.Operation) {
-        self = switch operation {
-        case .resolve: .resolving
-        case .open, .connect, .listen, .accept, .sleep: .connecting
-        case .handshake: .securing
-        case .read: .receiving
-        case .write: .sending
-        }
+        self =
+            switch operation {
+            case .resolve: .resolving
+            case .open, .connect, .listen, .accept, .sleep: .connecting
+            case .handshake: .securing
+            case .read: .receiving
+            case .write: .sending
+            }
     }
 }
 

@@ -28,28 +28,29 @@ extension LoadError.Reason {
     public static let badHostPattern = Self("badHostPattern", -1000)
 
     init(_ kind: TLSFailure.Kind) {
-        self = switch kind {
-        case .expired: .certificateExpired
-        case .notYetValid: .certificateNotYetValid
-        case .selfSigned: .certificateSelfSigned
-        case .untrustedIssuer: .certificateUntrusted
-        case .badSignature: .certificateForged
-        case .weakCryptography: .certificateWeak
-        case .nameMismatch: .certificateNameMismatch
-        case .wrongPurpose, .invalidChain: .certificateInvalid
-        case .revoked: .certificateRevoked
-        case .pinMismatch: .certificatePinMismatch
-        case .statusMissing: .certificateStatusMissing
-        case .refused: .certificateRefused
-        case .identityRequired, .alert(116): .clientCertificateRequired
-        case .identityRefused: .clientCertificateRefused
-        case .identityUnusable: .badClientIdentity
-        case .protocolVersion, .noCommonCipher, .alert(70): .noCommonTLSVersion
-        case .notTLS: .notTLS
-        case .truncated: .truncated
-        case .rootsUnavailable: .trustRootsUnavailable
-        case .alert, .handshakeEndedByPeer, .unusableName, .other: .secureConnectionFailed
-        }
+        self =
+            switch kind {
+            case .expired: .certificateExpired
+            case .notYetValid: .certificateNotYetValid
+            case .selfSigned: .certificateSelfSigned
+            case .untrustedIssuer: .certificateUntrusted
+            case .badSignature: .certificateForged
+            case .weakCryptography: .certificateWeak
+            case .nameMismatch: .certificateNameMismatch
+            case .wrongPurpose, .invalidChain: .certificateInvalid
+            case .revoked: .certificateRevoked
+            case .pinMismatch: .certificatePinMismatch
+            case .statusMissing: .certificateStatusMissing
+            case .refused: .certificateRefused
+            case .identityRequired, .alert(116): .clientCertificateRequired
+            case .identityRefused: .clientCertificateRefused
+            case .identityUnusable: .badClientIdentity
+            case .protocolVersion, .noCommonCipher, .alert(70): .noCommonTLSVersion
+            case .notTLS: .notTLS
+            case .truncated: .truncated
+            case .rootsUnavailable: .trustRootsUnavailable
+            case .alert, .handshakeEndedByPeer, .unusableName, .other: .secureConnectionFailed
+            }
     }
 }
 

@@ -72,11 +72,14 @@ public struct LoadError: Error, Sendable, CustomStringConvertible {
     func at(_ url: URL?) -> LoadError {
         guard self.url == nil else { return self }
         return LoadError(
-            reason, phase: phase, party: party, url: url, detail: detail, underlying: underlying, resumeToken: resumeToken)
+            reason, phase: phase, party: party, url: url, detail: detail, underlying: underlying,
+            resumeToken: resumeToken)
     }
 
     package func with(_ resumeToken: ResumeToken?) -> LoadError {
-        LoadError(reason, phase: phase, party: party, url: url, detail: detail, underlying: underlying, resumeToken: resumeToken)
+        LoadError(
+            reason, phase: phase, party: party, url: url, detail: detail, underlying: underlying,
+            resumeToken: resumeToken)
     }
 
     public var description: String {

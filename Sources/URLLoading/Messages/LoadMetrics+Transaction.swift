@@ -70,7 +70,9 @@ extension LoadMetrics {
         /// Bytes of the response's head, and of informational ones before it.
         public var responseHeadBytes: Int64 { record.traffic.receivedHead }
         /// Bytes of the response's body that were received and looked at, with their framing and coding.
-        public var responseBodyBytes: Int64 { record.fetchType == .local ? record.decoded : record.traffic.receivedBody }
+        public var responseBodyBytes: Int64 {
+            record.fetchType == .local ? record.decoded : record.traffic.receivedBody
+        }
         /// Bytes of the response's body, decoded.
         public var responseContentBytes: Int64 { record.decoded }
     }
@@ -115,7 +117,9 @@ extension LoadMetrics.Transaction {
 extension LoadMetrics.Transaction: CustomStringConvertible {
     /// `200 in 14.0 ms reused`, `connectionRefused in 0.3 ms`.
     public var description: String {
-        let outcome = error?.reason.name ?? response?.http.map { "\($0.status.code)" } ?? (response == nil ? "nothing" : fetchType.rawValue)
+        let outcome =
+            error?.reason.name ?? response?.http.map { "\($0.status.code)" }
+            ?? (response == nil ? "nothing" : fetchType.rawValue)
         return "\(outcome) in \(duration.inMilliseconds) ms" + (isReusedConnection ? " reused" : "")
     }
 }

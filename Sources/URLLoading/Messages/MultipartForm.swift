@@ -42,8 +42,10 @@ public struct MultipartForm: Sendable {
     ///   - contentType: a media type; `nil` takes it from the file's name, and without one
     ///     `application/octet-stream`.
     public mutating func append(name: String, data: Data, fileName: String? = nil, contentType: String? = nil) {
-        fields.append(Field(
-            name: name, fileName: fileName, contentType: contentType ?? Self.type(ofName: fileName ?? ""), content: .data(data)))
+        fields.append(
+            Field(
+                name: name, fileName: fileName, contentType: contentType ?? Self.type(ofName: fileName ?? ""),
+                content: .data(data)))
     }
 
     /// Adds a file, which is read as the peer takes it and never held in memory.
@@ -57,9 +59,10 @@ public struct MultipartForm: Sendable {
     ///   - contentType: a media type; `nil` takes it from the file's name.
     public mutating func append(name: String, file: URL, fileName: String? = nil, contentType: String? = nil) {
         let fileName = fileName ?? file.lastPathComponent
-        fields.append(Field(
-            name: name, fileName: fileName, contentType: contentType ?? Self.type(ofName: fileName),
-            content: .file(path: file.path(percentEncoded: false), range: nil)))
+        fields.append(
+            Field(
+                name: name, fileName: fileName, contentType: contentType ?? Self.type(ofName: fileName),
+                content: .file(path: file.path(percentEncoded: false), range: nil)))
     }
 
     private static func type(ofName name: String) -> String {
@@ -98,7 +101,8 @@ extension RequestBody {
         var framing: [UInt8] = []
         for field in form.fields {
             try writer.begin(
-                MultipartFormPart(name: field.name, fileName: field.fileName, contentType: field.contentType), into: &framing)
+                MultipartFormPart(name: field.name, fileName: field.fileName, contentType: field.contentType),
+                into: &framing)
             if case .data(let data) = field.content, data.count <= 64 * 1024 {
                 framing += data
             } else {

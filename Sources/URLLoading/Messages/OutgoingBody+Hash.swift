@@ -15,8 +15,11 @@ extension OutgoingBody {
             case .data(let data): data.withUnsafeBytes { running.update($0) }
             case .file(let reader, var range):
                 while !range.isEmpty {
-                    let room = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(min(Int64(buffer.count), Int64(range.count)))])
-                    guard token.stopReason == nil, let count = try? reader.read(into: room, at: range.lowerBound), count > 0 else { return nil }
+                    let room = UnsafeMutableRawBufferPointer(
+                        rebasing: buffer[..<Int(min(Int64(buffer.count), Int64(range.count)))])
+                    guard token.stopReason == nil, let count = try? reader.read(into: room, at: range.lowerBound),
+                        count > 0
+                    else { return nil }
                     running.update(UnsafeRawBufferPointer(rebasing: room[..<count]))
                     range = range.lowerBound + Int64(count)..<range.upperBound
                 }
@@ -26,7 +29,9 @@ extension OutgoingBody {
     }
 
     /// The hash of a sequence made for this purpose; nil if the sequence fails or the load is stopped.
-    static func hash(of make: @escaping @Sendable () -> AnyChunkIterator, _ kind: DigestHash, _ load: LoadControl) async -> String? {
+    static func hash(of make: @escaping @Sendable () -> AnyChunkIterator, _ kind: DigestHash, _ load: LoadControl) async
+        -> String?
+    {
         let hashed = await Interruption<String?>.run(load) {
             let (pieces, running) = (make(), BodyHash(kind))
             while true {

@@ -52,8 +52,11 @@ enum OutgoingBody: Sendable {
         }
     }
 
-    static func open(_ part: RequestBody.Part, _ token: StopToken) async throws(LoadError) -> (FileReader, Range<Int64>) {
-        guard case .file(let path, let wanted) = part else { throw LoadError(.cannotReadFile, phase: .preparing, party: .local) }
+    static func open(_ part: RequestBody.Part, _ token: StopToken) async throws(LoadError) -> (FileReader, Range<Int64>)
+    {
+        guard case .file(let path, let wanted) = part else {
+            throw LoadError(.cannotReadFile, phase: .preparing, party: .local)
+        }
         let opened = await BlockingThreads.files.call(token) { () -> Result<FileReader, IOFailure> in
             Result { () throws(IOFailure) in try FileReader(path: path) }
         }
@@ -76,7 +79,9 @@ enum OutgoingBody: Sendable {
     }
 
     static func fileChanged(_ missing: some BinaryInteger) -> LoadError {
-        LoadError(.requestBodyFailed, phase: .sending, party: .system, detail: "the file became shorter: \(missing) bytes are missing")
+        LoadError(
+            .requestBodyFailed, phase: .sending, party: .system,
+            detail: "the file became shorter: \(missing) bytes are missing")
     }
 }
 

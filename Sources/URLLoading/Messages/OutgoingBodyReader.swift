@@ -113,7 +113,10 @@ struct OutgoingBodyReader {
 
     /// The bytes at the front, of memory or of a file, were taken.
     mutating func advance(_ count: Int) {
-        guard let piece else { return offset += Int64(count) }
+        guard let piece else {
+            offset += Int64(count)
+            return
+        }
         pieceTaken += count
         if pieceTaken == piece.count { self.piece = nil }
     }

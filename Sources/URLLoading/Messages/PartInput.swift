@@ -38,7 +38,9 @@ struct PartInput {
         var consumed = 0
         defer { start += consumed }
         let event: MultipartEvent?
-        do throws(WireViolation) { event = try reader.next(bytes, consumed: &consumed) } catch { throw LoadError(error, .receiving) }
+        do throws(WireViolation) { event = try reader.next(bytes, consumed: &consumed) } catch {
+            throw LoadError(error, .receiving)
+        }
         guard case .data(let range)? = event else { return event }
         return .data(start + range.lowerBound..<start + range.upperBound)
     }

@@ -60,7 +60,9 @@ final class PartReader: @unchecked Sendable {
     }
 
     private func enter() throws(LoadError) {
-        guard !isBusy.exchange(true, ordering: .acquiringAndReleasing) else { throw LoadError.bodyUnavailable.at(response.url) }
+        guard !isBusy.exchange(true, ordering: .acquiringAndReleasing) else {
+            throw LoadError.bodyUnavailable.at(response.url)
+        }
     }
 
     private func leave() { isBusy.store(false, ordering: .releasing) }
@@ -105,7 +107,9 @@ final class PartReader: @unchecked Sendable {
 
     private func end() throws(LoadError) -> Event? {
         hasEnded = true
-        if !isReplacing { do throws(WireViolation) { try reader.receiveEnd() } catch { throw LoadError(error, .receiving) } }
+        if !isReplacing {
+            do throws(WireViolation) { try reader.receiveEnd() } catch { throw LoadError(error, .receiving) }
+        }
         defer { isInside = false }
         return isInside ? .partEnd : nil
     }

@@ -6,33 +6,40 @@ extension Request: CustomReflectable {
     /// Without userinfo and query of its URL, and with the names of its fields alone.
     public var customMirror: Mirror {
         let names = headers.map(\.name.description)
-        return Mirror(self, children: ["method": method, "url": url.withoutSecrets, "headers": names, "hasBody": body != nil])
+        return Mirror(
+            self, children: ["method": method, "url": url.withoutSecrets, "headers": names, "hasBody": body != nil])
     }
 }
 
 extension Response: CustomReflectable {
     /// Without userinfo and query of its URL.
     public var customMirror: Mirror {
-        Mirror(self, children: ["url": url.withoutSecrets, "status": http?.status as Any, "mediaType": mediaType as Any])
+        Mirror(
+            self, children: ["url": url.withoutSecrets, "status": http?.status as Any, "mediaType": mediaType as Any])
     }
 }
 
 extension LoadError: CustomReflectable {
     /// Without userinfo and query of its URL.
     public var customMirror: Mirror {
-        Mirror(self, children: [
-            "reason": reason, "phase": phase, "party": party, "url": url?.withoutSecrets as Any, "detail": detail as Any,
-            "underlying": underlying as Any,
-        ])
+        Mirror(
+            self,
+            children: [
+                "reason": reason, "phase": phase, "party": party, "url": url?.withoutSecrets as Any,
+                "detail": detail as Any,
+                "underlying": underlying as Any,
+            ])
     }
 }
 
 extension LoadMetrics.Transaction: CustomReflectable {
     /// What was asked for and what was answered, each as its own reflection shows it.
     public var customMirror: Mirror {
-        Mirror(self, children: [
-            "request": request, "response": response as Any, "fetchType": fetchType, "error": error as Any,
-        ])
+        Mirror(
+            self,
+            children: [
+                "request": request, "response": response as Any, "fetchType": fetchType, "error": error as Any,
+            ])
     }
 }
 

@@ -231,7 +231,8 @@ public struct Request: Sendable {
     /// Whether it goes to the same origin as another.
     func goes(where other: Request) -> Bool {
         guard case .success(let own) = destination, case .success(let its) = other.destination else {
-            guard let own = try? FTPTarget(url.absoluteString), let its = try? FTPTarget(other.url.absoluteString) else { return false }
+            guard let own = try? FTPTarget(url.absoluteString), let its = try? FTPTarget(other.url.absoluteString)
+            else { return false }
             return own.origin == its.origin
         }
         return own.route == its.route

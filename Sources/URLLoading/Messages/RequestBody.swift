@@ -53,7 +53,8 @@ public struct RequestBody: Sendable {
     public static func file(_ url: URL, range: Range<Int64>? = nil) -> RequestBody {
         RequestBody(
             .parts([.file(path: url.path(percentEncoded: false), range: range)]),
-            contentType: FileTypes.mediaType(ofName: url.lastPathComponent).map { "\($0)" } ?? "application/octet-stream")
+            contentType: FileTypes.mediaType(ofName: url.lastPathComponent).map { "\($0)" }
+                ?? "application/octet-stream")
     }
 
     /// A value as JSON (RFC 8259).
@@ -64,7 +65,8 @@ public struct RequestBody: Sendable {
 
     /// Names and values as `application/x-www-form-urlencoded` (WHATWG URL §5.2), in this order.
     public static func form(_ fields: [(name: String, value: String)]) -> RequestBody {
-        let text = fields.map { "\(FormCoding.encoded($0.name))=\(FormCoding.encoded($0.value))" }.joined(separator: "&")
+        let text = fields.map { "\(FormCoding.encoded($0.name))=\(FormCoding.encoded($0.value))" }.joined(
+            separator: "&")
         return RequestBody(.data(Data(text.utf8)), contentType: "application/x-www-form-urlencoded")
     }
 
@@ -80,7 +82,8 @@ public struct RequestBody: Sendable {
         length: Int64? = nil, trailers: (@Sendable () -> Headers)? = nil, _ make: @escaping @Sendable () -> S
     ) -> RequestBody where S.Element: ContiguousBytes {
         RequestBody(
-            .stream(length: length.map { max(0, $0) }, trailers: trailers) { AnyChunkIterator(make()) }, contentType: nil)
+            .stream(length: length.map { max(0, $0) }, trailers: trailers) { AnyChunkIterator(make()) },
+            contentType: nil)
     }
 
     /// A body that ``Decisions/newBody`` is asked for each time one is needed.
@@ -111,10 +114,11 @@ public struct RequestBody: Sendable {
     var length: Int64? {
         switch content {
         case .data(let data): Int64(data.count)
-        case .parts(let parts): parts.reduce(0 as Int64?) { sum, part in
-            guard let sum, let length = part.length else { return nil }
-            return sum + length
-        }
+        case .parts(let parts):
+            parts.reduce(0 as Int64?) { sum, part in
+                guard let sum, let length = part.length else { return nil }
+                return sum + length
+            }
         case .stream(let length, _, _): length
         case .demanded: nil
         }
@@ -150,9 +154,10 @@ struct PartPieces: AsyncSequence, Sendable {
             while true {
                 if let (reader, range) = file, !range.isEmpty {
                     let storage = ChunkStorage(capacity: Int(Swift.min(Int64(range.count), 256 * 1024)))
-                    let count = await BlockingThreads.files.call(.never) {
-                        try? reader.read(into: storage.room(from: 0), at: range.lowerBound)
-                    } ?? nil
+                    let count =
+                        await BlockingThreads.files.call(.never) {
+                            try? reader.read(into: storage.room(from: 0), at: range.lowerBound)
+                        } ?? nil
                     guard let count, count > 0 else { throw OutgoingBody.fileChanged(range.count) }
                     file = (reader, range.lowerBound + Int64(count)..<range.upperBound)
                     return Chunk(storage: storage, range: 0..<count)
@@ -162,7 +167,8 @@ struct PartPieces: AsyncSequence, Sendable {
                 case nil: return nil
                 case .data(let data)? where data.isEmpty: continue
                 case .data(let data)?: return data.withUnsafeBytes { Chunk(copying: $0) }
-                case .file(let path, let range)?: file = try await OutgoingBody.open(.file(path: path, range: range), .never)
+                case .file(let path, let range)?:
+                    file = try await OutgoingBody.open(.file(path: path, range: range), .never)
                 }
             }
         }

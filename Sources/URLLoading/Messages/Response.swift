@@ -46,8 +46,11 @@ public struct Response: Sendable, CustomStringConvertible {
     }
 
     public var description: String {
-        guard let http else { return "\(url.withoutSecrets) \(mediaType.map { "\($0)" } ?? "-") \(expectedLength.map(String.init) ?? "?")" }
-        return "\(http.version) \(http.status.code) \(mediaType.map { "\($0)" } ?? "-") \(expectedLength.map(String.init) ?? "?")"
+        guard let http else {
+            return "\(url.withoutSecrets) \(mediaType.map { "\($0)" } ?? "-") \(expectedLength.map(String.init) ?? "?")"
+        }
+        return
+            "\(http.version) \(http.status.code) \(mediaType.map { "\($0)" } ?? "-") \(expectedLength.map(String.init) ?? "?")"
     }
 }
 

@@ -25,7 +25,9 @@ extension ResponseBody {
         let body: ResponseBody
         let limit: Int
 
-        public func makeAsyncIterator() -> Iterator { Iterator(chunks: body.makeAsyncIterator(), splitter: LineSplitter(limit: limit)) }
+        public func makeAsyncIterator() -> Iterator {
+            Iterator(chunks: body.makeAsyncIterator(), splitter: LineSplitter(limit: limit))
+        }
 
         public struct Iterator: AsyncIteratorProtocol {
             var chunks: ResponseBody.Iterator

@@ -31,7 +31,8 @@ extension ResponseBody {
         }
         do throws(WireViolation) {
             let boundary = try MultipartBoundary(contentType: type)
-            return Parts(body: self, response: response, boundary: boundary, isReplacing: essence == "multipart/x-mixed-replace")
+            return Parts(
+                body: self, response: response, boundary: boundary, isReplacing: essence == "multipart/x-mixed-replace")
         } catch {
             throw LoadError(error, .receiving).at(response.url)
         }
@@ -71,7 +72,8 @@ extension ResponseBody {
                 return try await Self.nextElsewhere(reader)
             }
 
-            @concurrent private static func nextElsewhere(_ reader: PartReader) async throws(LoadError) -> ResponsePart? {
+            @concurrent private static func nextElsewhere(_ reader: PartReader) async throws(LoadError) -> ResponsePart?
+            {
                 try await reader.nextPart()
             }
         }
@@ -100,12 +102,15 @@ public struct ResponsePart: Sendable {
     package static func response(with headers: Headers, of whole: Response) -> Response {
         let type = headers[.contentType].flatMap { MediaType($0) }
         let length = headers[.contentLength].flatMap { ByteLength.parse($0) }
-        let http = whole.http.map { HTTPHead(status: $0.status, version: $0.version, headers: merged($0.headers, headers)) }
+        let http = whole.http.map {
+            HTTPHead(status: $0.status, version: $0.version, headers: merged($0.headers, headers))
+        }
         return Response(url: whole.url, mediaType: type, expectedLength: length, http: http)
     }
 
     private static let ofTheWholeBody: [FieldName] = [
-        .contentType, .contentLength, .contentEncoding, .contentRange, .contentDisposition, .transferEncoding, "Trailer",
+        .contentType, .contentLength, .contentEncoding, .contentRange, .contentDisposition, .transferEncoding,
+        "Trailer",
         "Content-MD5", "Content-Digest",
     ]
 

@@ -32,7 +32,9 @@ extension ResponseBody {
             /// - Throws: ``LoadError`` of the load; ``LoadError/Reason/eventLineTooLong`` and
             ///   ``LoadError/Reason/eventTooLarge`` beyond ``Configuration/Limits``. Cancellation ends the load
             ///   with ``LoadError/Reason/cancelled``.
-            public mutating func next(isolation actor: isolated (any Actor)?) async throws(LoadError) -> ServerSentEvent? {
+            public mutating func next(isolation actor: isolated (any Actor)?) async throws(LoadError)
+                -> ServerSentEvent?
+            {
                 guard reader != nil else { throw .bodyUnavailable }
                 if actor == nil { return try await reader?.next() }
                 return try await reader?.nextElsewhere()
@@ -87,7 +89,9 @@ struct EventReader: Sendable {
         let rest = UnsafeRawBufferPointer(rebasing: chunk.storage.bytes(chunk.range)[position...])
         var consumed = 0
         defer { position += consumed }
-        do throws(WireViolation) { return try parser.next(rest, consumed: &consumed) } catch { throw LoadError(error, .receiving) }
+        do throws(WireViolation) { return try parser.next(rest, consumed: &consumed) } catch {
+            throw LoadError(error, .receiving)
+        }
     }
 }
 

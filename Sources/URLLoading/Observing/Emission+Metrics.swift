@@ -13,15 +13,22 @@ extension Emission {
     }
 
     func answeredLocally(_ exchange: any Exchange) {
-        let isForeign = exchange.hasOwnRecord || exchange is FTPExchange || (exchange as? HandlerExchange)?.isForwarded == true
-        guard !isForeign else { return local = nil }
+        let isForeign =
+            exchange.hasOwnRecord || exchange is FTPExchange || (exchange as? HandlerExchange)?.isForwarded == true
+        guard !isForeign else {
+            local = nil
+            return
+        }
         local?.response = exchange.response
         local?.mark(.responseStart)
     }
 
     /// A failure that a transaction with a server was part of is told by that.
     func failedLocally(_ error: LoadError) {
-        guard error.phase != .preparing, transactionCount == countBefore else { return local = nil }
+        guard error.phase != .preparing, transactionCount == countBefore else {
+            local = nil
+            return
+        }
         endLocal(error)
     }
 

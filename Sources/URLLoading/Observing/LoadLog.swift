@@ -33,8 +33,10 @@ public final class LoadLog: LoadObserver {
         case .responded(let response): going.withLock { $0[load.id] = Account(status: response.http?.status.code) }
         case .received(let bytes): going.withLock { $0[load.id]?.received = bytes.total }
         case .completed(let error): finish(load, error)
-        case .canonicalized, .bodySent, .informational, .challenged, .redirected, .retrying, .waitingForConnectivity, .stored, .notStored, .becameDownload,
-            .becameStream, .resumed, .metrics: break
+        case .canonicalized, .bodySent, .informational, .challenged, .redirected, .retrying, .waitingForConnectivity,
+            .stored, .notStored, .becameDownload,
+            .becameStream, .resumed, .metrics:
+            break
         }
     }
 

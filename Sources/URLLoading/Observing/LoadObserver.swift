@@ -53,7 +53,9 @@ extension URL {
     /// The URL as it may be stored.
     package var withoutUserinfo: URL {
         guard absoluteString.utf8.contains(UInt8(ascii: "@")) else { return self }
-        if let reference = try? URIReference(absoluteString) { return URL(string: reference.removingUserinfo.absoluteString) ?? self }
+        if let reference = try? URIReference(absoluteString) {
+            return URL(string: reference.removingUserinfo.absoluteString) ?? self
+        }
         return URL(string: String(decoding: Array(absoluteString.utf8).withoutUserinfo, as: UTF8.self)) ?? self
     }
 

@@ -51,7 +51,9 @@ public final class LoadStatistics: LoadObserver {
     public func observe(_ event: LoadEvent, of load: LoadIdentity) {
         state.withLock { state in
             switch event {
-            case .canonicalized, .informational, .challenged, .waitingForConnectivity, .stored, .notStored, .becameDownload, .becameStream, .resumed, .metrics: break
+            case .canonicalized, .informational, .challenged, .waitingForConnectivity, .stored, .notStored,
+                .becameDownload, .becameStream, .resumed, .metrics:
+                break
             case .retrying: state.retries += 1
             case .bodySent(let bytes): state.bytesSent += Int64(bytes.count)
             case .received(let bytes): state.bytesReceived += Int64(bytes.count)

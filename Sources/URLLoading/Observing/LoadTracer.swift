@@ -98,10 +98,14 @@ public final class LoadTracer: LoadObserver {
         case .responded(let response): open.withLock { $0[load.id]?.status = response.http?.status }
         case .completed(let error):
             guard let span = open.withLock({ $0.removeValue(forKey: load.id) }) else { return }
-            finish(Span(
-                context: span.context, parent: span.parent, load: load, ended: .now, status: span.status, error: error))
-        case .canonicalized, .bodySent, .informational, .challenged, .redirected, .retrying, .waitingForConnectivity, .stored, .notStored, .becameDownload,
-            .becameStream, .resumed, .received, .metrics: break
+            finish(
+                Span(
+                    context: span.context, parent: span.parent, load: load, ended: .now, status: span.status,
+                    error: error))
+        case .canonicalized, .bodySent, .informational, .challenged, .redirected, .retrying, .waitingForConnectivity,
+            .stored, .notStored, .becameDownload,
+            .becameStream, .resumed, .received, .metrics:
+            break
         }
     }
 

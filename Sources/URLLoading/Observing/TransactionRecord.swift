@@ -103,10 +103,11 @@ final class TransactionRecord: @unchecked Sendable {
     var sentHeaders: Headers {
         guard !isHTTP2 else { return sentHTTP2Headers }
         guard let fields, case .success(let destination) = request.destination else { return request.headers }
-        let given = switch fields {
-        case .defaults(let prepared): prepared.headers
-        case .own(let headers): headers
-        }
+        let given =
+            switch fields {
+            case .defaults(let prepared): prepared.headers
+            case .own(let headers): headers
+            }
         var sent = Headers()
         sent.append(.host, given[.host] ?? String(decoding: destination.target.hostField, as: UTF8.self))
         for field in given where ![.host, .contentLength, .transferEncoding].contains(field.name) {
@@ -126,10 +127,11 @@ extension TransactionRecord {
     /// As HTTP/2 writes them: the host is no field, and what is about a connection is left out.
     fileprivate var sentHTTP2Headers: Headers {
         guard let fields else { return request.headers }
-        let given = switch fields {
-        case .defaults(let prepared): prepared.headers
-        case .own(let headers): headers
-        }
+        let given =
+            switch fields {
+            case .defaults(let prepared): prepared.headers
+            case .own(let headers): headers
+            }
         var sent = Headers()
         for field in given where !Self.ofHTTP1.contains(field.name) {
             sent.append(FieldName(field.name.description.lowercased()), field.value)

@@ -28,10 +28,11 @@ struct NetworkAccess: Sendable {
             return LoadError(.unreachable, phase: .connecting, party: .system, detail: "there is no network")
         }
         let reason: LoadError.Reason? =
-            if !allowsCellular, path.usesCellular { .notAllowedOnCellularNetwork }
-            else if !allowsExpensive, path.isExpensive { .notAllowedOnExpensiveNetwork }
-            else if !allowsConstrained, path.isConstrained { .notAllowedOnConstrainedNetwork }
-            else { nil }
+            if !allowsCellular, path.usesCellular {
+                .notAllowedOnCellularNetwork
+            } else if !allowsExpensive, path.isExpensive {
+                .notAllowedOnExpensiveNetwork
+            } else if !allowsConstrained, path.isConstrained { .notAllowedOnConstrainedNetwork } else { nil }
         return reason.map { LoadError($0, phase: .connecting, party: .local) }
     }
 
@@ -71,7 +72,9 @@ extension Origin.Host {
         switch kind {
         case .ipv4(let bytes), .ipv6(let bytes, _): AddressKind(bytes).isThisMachine
         // RFC 6761 §6.3.
-        case .name(let name): name == "localhost" || name.hasSuffix(".localhost") || dnsName == "localhost" || dnsName?.hasSuffix(".localhost") == true
+        case .name(let name):
+            name == "localhost" || name.hasSuffix(".localhost") || dnsName == "localhost"
+                || dnsName?.hasSuffix(".localhost") == true
         }
     }
 }

@@ -23,7 +23,9 @@ public final class NetworkMonitor: Sendable {
         var listeners: [ObjectIdentifier: StopToken] = [:]
     }
 
-    package init(_ source: any PathSource = SystemPaths(), kind: @escaping @Sendable (PathLink) -> LinkKind = LinkKind.of) {
+    package init(
+        _ source: any PathSource = SystemPaths(), kind: @escaping @Sendable (PathLink) -> LinkKind = LinkKind.of
+    ) {
         self.source = source
         self.kind = kind
     }

@@ -5,7 +5,9 @@ import URLLoadingIO
 extension NetworkPath {
     init(_ state: PathState, _ hints: NetworkMonitor.Hints, kind: (PathLink) -> LinkKind) {
         let preferred = Self.preferred(state, kind)
-        let routed = Dictionary(grouping: state.routes.flatMap { route in route.indices.map { ($0, route.isIPv6) } }) { $0.0 }
+        let routed = Dictionary(grouping: state.routes.flatMap { route in route.indices.map { ($0, route.isIPv6) } }) {
+            $0.0
+        }
         let addressed = Dictionary(grouping: state.addresses) { $0.index }
         let usable = state.links.values.filter { link in
             link.isRunning && !link.isLoopback && (routed[link.index] != nil || addressed[link.index] != nil)
@@ -47,12 +49,13 @@ extension NetworkPath {
 
 extension NetworkPath.InterfaceType {
     init(_ kind: LinkKind) {
-        self = switch kind {
-        case .wired: .wired
-        case .wifi: .wifi
-        case .cellular: .cellular
-        case .loopback: .loopback
-        case .other: .other
-        }
+        self =
+            switch kind {
+            case .wired: .wired
+            case .wifi: .wifi
+            case .cellular: .cellular
+            case .loopback: .loopback
+            case .other: .other
+            }
     }
 }

@@ -46,7 +46,8 @@ public struct NetworkPath: Sendable, Hashable, CustomStringConvertible {
         public var isPreferred: Bool
 
         public init(
-            name: String, index: Int, type: InterfaceType, supportsIPv4: Bool = true, supportsIPv6: Bool = true, isPreferred: Bool = true
+            name: String, index: Int, type: InterfaceType, supportsIPv4: Bool = true, supportsIPv6: Bool = true,
+            isPreferred: Bool = true
         ) {
             self.name = name
             self.index = index

@@ -15,7 +15,9 @@ public struct NetworkPaths: AsyncSequence, Sendable {
         let listener: PathListener
 
         /// The current path, then the next that differs; `nil` when the calling task is cancelled.
-        public mutating func next(isolation actor: isolated (any Actor)?) async -> NetworkPath? { await listener.next() }
+        public mutating func next(isolation actor: isolated (any Actor)?) async -> NetworkPath? {
+            await listener.next()
+        }
         /// The current path, then the next that differs; `nil` when the calling task is cancelled.
         public mutating func next() async -> NetworkPath? { await listener.next() }
     }

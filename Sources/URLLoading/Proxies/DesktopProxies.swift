@@ -29,13 +29,17 @@ enum DesktopProxies {
         var failure: LoadError?
         for answer in answers {
             // libproxy says only that it is SOCKS, where the settings do.
-            let text = switch true {
-            case answer.hasPrefix("socks4://"): "socks4a://" + answer.dropFirst(9)
-            // Browsers, whose settings these are, let it look up the names.
-            case answer.hasPrefix("socks5://"): "socks5h://" + answer.dropFirst(9)
-            default: answer
+            let text =
+                switch true {
+                case answer.hasPrefix("socks4://"): "socks4a://" + answer.dropFirst(9)
+                // Browsers, whose settings these are, let it look up the names.
+                case answer.hasPrefix("socks5://"): "socks5h://" + answer.dropFirst(9)
+                default: answer
+                }
+            if text == "direct://" {
+                chains.append(.direct)
+                continue
             }
-            if text == "direct://" { chains.append(.direct); continue }
             do throws(LoadError) { chains.append([try Proxy(text)]) } catch { failure = error }
         }
         if chains.isEmpty, let failure { throw .badProxy("the desktop's settings: \(failure.detail ?? "")") }

@@ -126,7 +126,9 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
         guard port > 0 else { throw .badProxy("port 0") }
         if let socketPath, (try? SocketAddress.unix(socketPath)) == nil { throw .badProxy("no path of a socket") }
         let both = (user ?? "") + (password ?? "")
-        guard !both.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else { throw .badProxy("a control character in the credentials") }
+        guard !both.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else {
+            throw .badProxy("a control character in the credentials")
+        }
         if isHTTP, user?.contains(":") == true { throw .badProxy("a colon in the user's name (RFC 7617 2)") }
         if kind == .socks5, let user, !(1...255).contains(user.utf8.count) || (password ?? "").utf8.count > 255 {
             throw .badProxy("credentials that SOCKS 5 cannot carry (RFC 1929 2)")
@@ -164,11 +166,12 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
 
     /// As in ``init(_:)``: `socks5h://gate.example:1080`, without user and password.
     public var description: String {
-        let scheme = switch kind {
-        case .http, .https: kind.rawValue
-        case .socks4a: looksUpNames ? "socks4a" : "socks4"
-        case .socks5: looksUpNames ? "socks5h" : "socks5"
-        }
+        let scheme =
+            switch kind {
+            case .http, .https: kind.rawValue
+            case .socks4a: looksUpNames ? "socks4a" : "socks4"
+            case .socks5: looksUpNames ? "socks5h" : "socks5"
+            }
         return "\(scheme)://" + (socketPath.map { "localhost" + $0 } ?? name)
     }
     public var debugDescription: String { description }

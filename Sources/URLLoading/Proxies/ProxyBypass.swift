@@ -61,14 +61,16 @@ public struct ProxyBypass: Sendable, Hashable, ExpressibleByArrayLiteral, Custom
         case (.name(let name, let withItself), .name):
             guard let asked = host.dnsName else { return false }
             return (withItself && asked == name) || asked.hasSuffix("." + name)
-        case (.block(let bytes, let length), .ipv4(let address)), (.block(let bytes, let length), .ipv6(let address, _)):
+        case (.block(let bytes, let length), .ipv4(let address)),
+            (.block(let bytes, let length), .ipv6(let address, _)):
             return bytes.count == address.count && isSame(bytes, address, bits: length)
         case (.name, _), (.block, .name): return false
         }
     }
 
     private static func isSame(_ a: [UInt8], _ b: [UInt8], bits: Int) -> Bool {
-        let whole = bits / 8, rest = bits % 8
+        let whole = bits / 8
+        let rest = bits % 8
         guard a[..<whole] == b[..<whole] else { return false }
         return rest == 0 || (a[whole] ^ b[whole]) >> (8 - rest) == 0
     }
@@ -88,14 +90,17 @@ public struct ProxyBypass: Sendable, Hashable, ExpressibleByArrayLiteral, Custom
         if text == "*" { return .everything }
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
         if let bytes = address(String(parts.first ?? "")) {
-            guard parts.count < 3, let length = parts.count == 2 ? length(parts[1]) : bytes.count * 8, length <= bytes.count * 8
+            guard parts.count < 3, let length = parts.count == 2 ? length(parts[1]) : bytes.count * 8,
+                length <= bytes.count * 8
             else { return nil }
             return .block(bytes, length: length)
         }
         let isBelow = text.hasPrefix("*.")
         var name = isBelow ? text.dropFirst(2) : text.drop { $0 == "." }
         if name.last == "." { name.removeLast() }
-        guard !name.contains(":"), let host = try? Origin.Host(String(name)), let plain = host.dnsName else { return nil }
+        guard !name.contains(":"), let host = try? Origin.Host(String(name)), let plain = host.dnsName else {
+            return nil
+        }
         return .name(plain, withItself: !isBelow)
     }
 

@@ -22,11 +22,12 @@ public struct ProxyChain: Sendable, Hashable, ExpressibleByArrayLiteral, CustomS
 
     /// Whose proxies are told user and password when they ask.
     var waitingForQuestions: ProxyChain {
-        ProxyChain(proxies.map { proxy in
-            var proxy = proxy
-            proxy.waitsForQuestion = true
-            return proxy
-        })
+        ProxyChain(
+            proxies.map { proxy in
+                var proxy = proxy
+                proxy.waitsForQuestion = true
+                return proxy
+            })
     }
 
     /// With a Proxy-Authorization of the caller's for the last proxy, if it would understand.

@@ -59,10 +59,13 @@ struct ProxyEnvironment: Sendable {
     /// With other ways. A variable that names no proxy stays what it is.
     func mapped(_ change: (ProxyChain?) throws(LoadError) -> ProxyChain?) -> ProxyEnvironment {
         func changed(_ way: Result<ProxyChain, LoadError>?) -> Result<ProxyChain, LoadError>? {
-            do throws(LoadError) { return try change(try way?.get()).map { .success($0) } } catch { return .failure(error) }
+            do throws(LoadError) { return try change(try way?.get()).map { .success($0) } } catch {
+                return .failure(error)
+            }
         }
         var environment = self
-        environment.schemes = ProxySchemes(http: changed(schemes.http), https: changed(schemes.https), others: changed(schemes.others))
+        environment.schemes = ProxySchemes(
+            http: changed(schemes.http), https: changed(schemes.https), others: changed(schemes.others))
         return environment
     }
 

@@ -20,7 +20,8 @@ struct ProxyOpening {
     private let configuration: Configuration
 
     init(
-        _ transport: any Transport, _ proxy: Proxy, _ control: LoadControl, _ configuration: Configuration, _ tap: ProxyTap?
+        _ transport: any Transport, _ proxy: Proxy, _ control: LoadControl, _ configuration: Configuration,
+        _ tap: ProxyTap?
     ) {
         self.tap = tap
         self.transport = transport
@@ -38,7 +39,9 @@ struct ProxyOpening {
         fileprivate var isOfProof = false
 
         /// It wants credentials, and keeps the connection for whoever has them.
-        var mayBeAskedAgain: Bool { !isOfProof && error.reason == .proxyAuthenticationRequired && codec.reuse != .never }
+        var mayBeAskedAgain: Bool {
+            !isOfProof && error.reason == .proxyAuthenticationRequired && codec.reuse != .never
+        }
     }
 
     /// - Parameters:
@@ -69,7 +72,9 @@ struct ProxyOpening {
             return try await prove(legs, authority)
         }
         let digest = proxy.authorization == nil ? proxy.login?.digestAuthorization() : nil
-        let said = digest.map { $0.value(method: "CONNECT", target: authority, body: []) } ?? proxy.authorizationField("CONNECT", authority)
+        let said =
+            digest.map { $0.value(method: "CONNECT", target: authority, body: []) }
+            ?? proxy.authorizationField("CONNECT", authority)
         let (head, refusal) = try await ask(authority, said)
         // Of a yes there is no body that could be proved.
         if refusal == nil, let digest {
@@ -90,7 +95,9 @@ struct ProxyOpening {
                 _ = try await legs.hear(head, control)
                 return nil
             }
-            guard let message = said, !message.isLast, head.status == legs.refusal, let words = legs.words(in: head.headers) else {
+            guard let message = said, !message.isLast, head.status == legs.refusal,
+                let words = legs.words(in: head.headers)
+            else {
                 refusal.isOfProof = said != nil
                 return refusal
             }
@@ -110,15 +117,18 @@ struct ProxyOpening {
         if let userAgent = configuration.userAgent { headers.append(.userAgent, userAgent) }
         var request: [UInt8] = []
         do throws(WireViolation) {
-            try codec.sendRequest(method: .connect, target: authority, host: authority, headers: headers, framing: .none, into: &request)
+            try codec.sendRequest(
+                method: .connect, target: authority, host: authority, headers: headers, framing: .none, into: &request)
         } catch { throw LoadError(error, .connecting) }
         try await send(request)
         if let tap { tap.tell(.sent(request, connection: tap.connection)) }
         var input: [UInt8] = []
         let head = HTTPHead(try await answer(&codec, &input))
         guard head.status.kind != .successful else { return (head, nil) }
-        let reason: LoadError.Reason = head.status == .proxyAuthenticationRequired ? .proxyAuthenticationRequired : .proxyRefused
-        let error = LoadError(reason, phase: .connecting, party: .peer, detail: "it answered \(head.status)").at(proxy, head: head)
+        let reason: LoadError.Reason =
+            head.status == .proxyAuthenticationRequired ? .proxyAuthenticationRequired : .proxyRefused
+        let error = LoadError(reason, phase: .connecting, party: .peer, detail: "it answered \(head.status)").at(
+            proxy, head: head)
         return (head, Refusal(error: error, codec: codec, input: input))
     }
 
@@ -162,7 +172,8 @@ struct ProxyOpening {
 
     /// The head of its final answer, and not a byte more: how many must at least be missing is told by how
     /// much of its last four bytes is here.
-    private func answer(_ codec: inout HTTP1Codec, _ input: inout [UInt8]) async throws(LoadError) -> HTTP1ResponseHead {
+    private func answer(_ codec: inout HTTP1Codec, _ input: inout [UInt8]) async throws(LoadError) -> HTTP1ResponseHead
+    {
         while true {
             switch try next(&codec, &input) {
             case .response(let head)?, .upgraded(let head)?: return head
@@ -175,7 +186,8 @@ struct ProxyOpening {
             let missing = input.isEmpty ? 16 : HeadEnd.missing(in: input)
             let more = try await receive(missing)
             guard !more.isEmpty else {
-                throw LoadError(.connectionLost, phase: .connecting, party: .peer, detail: "closed without an answer to CONNECT")
+                throw LoadError(
+                    .connectionLost, phase: .connecting, party: .peer, detail: "closed without an answer to CONNECT")
             }
             input += more
             if let tap { tap.tell(.received(more, connection: tap.connection)) }
@@ -200,7 +212,8 @@ struct ProxyOpening {
             case .established: return
             case .refused(let refusal):
                 throw LoadError(
-                    refusal.wantsCredentials ? .proxyAuthenticationRequired : .proxyRefused, phase: .connecting, party: .peer,
+                    refusal.wantsCredentials ? .proxyAuthenticationRequired : .proxyRefused, phase: .connecting,
+                    party: .peer,
                     detail: refusal.description
                 ).at(proxy, reply: refusal.code)
             case .needsBytes(let count):

@@ -25,27 +25,31 @@ final class ProxyPlan: Sendable {
 
     /// - Parameter waitsForQuestions: nothing is said to proxies unasked.
     init(
-        _ policy: ProxyPolicy, _ overrides: AddressOverrides = [], _ environment: @autoclosure () -> ProxyEnvironment = .current,
+        _ policy: ProxyPolicy, _ overrides: AddressOverrides = [],
+        _ environment: @autoclosure () -> ProxyEnvironment = .current,
         waitsForQuestions: Bool = false
     ) {
         self.overrides = overrides
         self.waitsForQuestions = waitsForQuestions
-        source = switch policy.choice {
-        case .none: .direct
-        case .fixed(let chain, _) where chain.isDirect: .direct
-        case .fixed(let chain, let bypass): .fixed(chain, bypass)
-        case .schemes(let schemes, _) where schemes.isEmpty: .direct
-        case .schemes(let schemes, let bypass): .schemes(schemes, bypass)
-        case .decided(let decide): .decided(decide)
-        case .environment(let bypass): Self.source(environment().except(bypass), else: .direct)
-        case .given(let environment): Self.source(environment, else: .direct)
-        case .automatic(let ways): Self.source(environment(), else: DesktopProxies.isAvailable ? .desktop(otherwise: ways) : .direct)
-        }
+        source =
+            switch policy.choice {
+            case .none: .direct
+            case .fixed(let chain, _) where chain.isDirect: .direct
+            case .fixed(let chain, let bypass): .fixed(chain, bypass)
+            case .schemes(let schemes, _) where schemes.isEmpty: .direct
+            case .schemes(let schemes, let bypass): .schemes(schemes, bypass)
+            case .decided(let decide): .decided(decide)
+            case .environment(let bypass): Self.source(environment().except(bypass), else: .direct)
+            case .given(let environment): Self.source(environment, else: .direct)
+            case .automatic(let ways):
+                Self.source(environment(), else: DesktopProxies.isAvailable ? .desktop(otherwise: ways) : .direct)
+            }
         if case .direct = source { isDirect = true } else { isDirect = false }
-        isConfigured = switch source {
-        case .fixed, .schemes, .decided: true
-        case .direct, .environment, .desktop: false
-        }
+        isConfigured =
+            switch source {
+            case .fixed, .schemes, .decided: true
+            case .direct, .environment, .desktop: false
+            }
     }
 
     private static func source(_ environment: ProxyEnvironment, else other: Source) -> Source {
@@ -58,7 +62,8 @@ final class ProxyPlan: Sendable {
         guard overrides.unixSocket(for: origin) == nil else { return [.direct] }
         switch source {
         case .direct: return [.direct]
-        case .environment(let environment): return [try environment.chain(to: origin.host, port: origin.port, scheme: origin.scheme)]
+        case .environment(let environment):
+            return [try environment.chain(to: origin.host, port: origin.port, scheme: origin.scheme)]
         case .fixed(let chain, let bypass): return [bypass.contains(origin.host, origin.port) ? .direct : chain]
         case .schemes(let schemes, let bypass):
             return [bypass.contains(origin.host, origin.port) ? .direct : try schemes.chain(origin.scheme) ?? .direct]
@@ -77,9 +82,11 @@ final class ProxyPlan: Sendable {
         }
         switch answer {
         case .answered(.success(let chains)) where !chains.isEmpty: return chains
-        case .answered(.success), .late: throw LoadError(.badDecision, phase: .preparing, party: .local, detail: "no way, not even a direct one")
+        case .answered(.success), .late:
+            throw LoadError(.badDecision, phase: .preparing, party: .local, detail: "no way, not even a direct one")
         case .answered(.failure(let error)):
-            throw LoadError(.decisionFailed, phase: .preparing, party: .local, detail: "the choice of a proxy", underlying: error)
+            throw LoadError(
+                .decisionFailed, phase: .preparing, party: .local, detail: "the choice of a proxy", underlying: error)
         case .stopped: throw LoadError(load.stopReason ?? .cancelled, phase: .preparing)
         }
     }

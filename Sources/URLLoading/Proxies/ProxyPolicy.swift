@@ -12,7 +12,9 @@ public import FoundationEssentials
 /// used for one another.
 public struct ProxyPolicy: Sendable {
     enum Choice: Sendable {
-        case none, environment(ProxyBypass?), given(ProxyEnvironment)
+        case none
+        case environment(ProxyBypass?)
+        case given(ProxyEnvironment)
         case automatic(otherwise: [ProxyChain])
         case fixed(ProxyChain, ProxyBypass)
         case schemes(ProxySchemes, ProxyBypass)
@@ -34,7 +36,9 @@ public struct ProxyPolicy: Sendable {
     public static let environment = ProxyPolicy(choice: .environment(nil))
 
     /// The same, with other exceptions than those of `no_proxy`.
-    public static func environment(except bypass: ProxyBypass) -> ProxyPolicy { ProxyPolicy(choice: .environment(bypass)) }
+    public static func environment(except bypass: ProxyBypass) -> ProxyPolicy {
+        ProxyPolicy(choice: .environment(bypass))
+    }
 
     /// What the environment says now, each of its ways made another; of a scheme that has none, `nil`.
     package static func environment(
@@ -69,7 +73,8 @@ public struct ProxyPolicy: Sendable {
     /// One for each scheme, as the classic shape has them. A proxy that is none fails the loads it is for; `nil` is the
     /// direct way.
     package static func schemes(
-        http: Result<ProxyChain, LoadError>?, https: Result<ProxyChain, LoadError>?, others: Result<ProxyChain, LoadError>?,
+        http: Result<ProxyChain, LoadError>?, https: Result<ProxyChain, LoadError>?,
+        others: Result<ProxyChain, LoadError>?,
         except bypass: ProxyBypass
     ) -> ProxyPolicy {
         ProxyPolicy(choice: .schemes(ProxySchemes(http: http, https: https, others: others), bypass))

@@ -52,7 +52,7 @@ extension Connector {
         plan.record?.mark(.connectStart)
         do throws(LoadError) {
             return try await pass(kept.transport, from: kept.passed.count, isSecured: true, plan, kept.tap, control)
-        } catch where error.reason == .connectionLost && control.stopReason == nil {
+        } catch  where error.reason == .connectionLost && control.stopReason == nil {
             // As a connection ends that was kept: another takes its place.
             return nil
         }
@@ -60,7 +60,8 @@ extension Connector {
 
     /// From a connection to the proxy of that number to the end of the way.
     private func pass(
-        _ first: any Transport, from start: Int, isSecured: Bool = false, _ plan: TunnelPlan, _ tap: ProxyTap?, _ control: LoadControl
+        _ first: any Transport, from start: Int, isSecured: Bool = false, _ plan: TunnelPlan, _ tap: ProxyTap?,
+        _ control: LoadControl
     ) async throws(LoadError) -> any Transport {
         var transport = first
         for (index, proxy) in plan.way.proxies.enumerated().dropFirst(start) {
@@ -72,14 +73,21 @@ extension Connector {
                 throw index == plan.way.proxies.count - 1 ? error : error.at(plan.way.proxies[index + 1])
             }
             do throws(LoadError) {
-                if proxy.kind == .https, !isSecured || index > start { transport = try await secured(transport, with: proxy, control) }
+                if proxy.kind == .https, !isSecured || index > start {
+                    transport = try await secured(transport, with: proxy, control)
+                }
                 if index == plan.way.proxies.count - 1, plan.isForwarded { break }
                 let opening = ProxyOpening(transport, proxy, control, configuration, tap)
-                guard let refusal = try await opening.open(to: next.host, next.port, at: address, isAgain: isSecured && index == start) else { continue }
+                guard
+                    let refusal = try await opening.open(
+                        to: next.host, next.port, at: address, isAgain: isSecured && index == start)
+                else { continue }
                 if plan.keepsRefused, refusal.mayBeAskedAgain {
                     isKept = true
-                    control.keep(RefusedTunnel(
-                        transport: transport, passed: plan.way.proxies[..<index], proxy: proxy, refusal: refusal, tap: tap))
+                    control.keep(
+                        RefusedTunnel(
+                            transport: transport, passed: plan.way.proxies[..<index], proxy: proxy, refusal: refusal,
+                            tap: tap))
                 }
                 throw refusal.error
             } catch {

@@ -290,7 +290,8 @@ public struct Configuration: Sendable {
     public struct TLS: Sendable, Hashable {
         /// Protocol versions in use.
         public enum Version: Int, Sendable, Hashable, Comparable {
-            case tls12 = 12, tls13 = 13
+            case tls12 = 12
+            case tls13 = 13
             public static func < (a: Version, b: Version) -> Bool { a.rawValue < b.rawValue }
         }
         /// Which issuers are trusted.

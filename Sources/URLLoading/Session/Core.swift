@@ -44,7 +44,8 @@ final class Core: Sendable {
         hasOwnResolver = !(configuration.resolver is SystemResolver)
         authenticator = Authenticator(configuration)
         cache = SessionCache.make(configuration)
-        let cookies = CookieJar(configuration), strictTransport = StrictTransportRules(configuration)
+        let cookies = CookieJar(configuration)
+        let strictTransport = StrictTransportRules(configuration)
         (self.cookies, self.strictTransport) = (cookies, strictTransport)
         let pool = ConnectionPool(configuration)
         self.pool = pool

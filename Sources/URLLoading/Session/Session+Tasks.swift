@@ -29,7 +29,9 @@ extension Session {
     }
 
     /// The same for an upload that may be resumed.
-    package nonisolated func uploadTask(_ upload: UploadWork, decisions: Decisions?, sink: any LoadSink) -> LoadTask<Data> {
+    package nonisolated func uploadTask(_ upload: UploadWork, decisions: Decisions?, sink: any LoadSink) -> LoadTask<
+        Data
+    > {
         LoadTask(TaskLoad(core, upload.request, decisions, sink: sink, upload: upload, holdsSession: true), self)
     }
 }

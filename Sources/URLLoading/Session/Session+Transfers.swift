@@ -35,7 +35,9 @@ extension Session {
         var request = request
         request.body = body
         let load = TaskLoad(core, request, decisions)
-        if case .demanded = body.content, (decisions?.newBody ?? core.decisions?.newBody) == nil { load.refuse(.noBody(request.url)) }
+        if case .demanded = body.content, (decisions?.newBody ?? core.decisions?.newBody) == nil {
+            load.refuse(.noBody(request.url))
+        }
         return LoadTask(load, self)
     }
 
@@ -80,7 +82,8 @@ extension Session {
     ) async throws(LoadError) -> Response {
         let options = DownloadOptions(destination: destination, synchronizes: synchronizing)
         return try await complete(
-            downloadTask(resuming: token, request: request, options: options, decisions: decisions)).response
+            downloadTask(resuming: token, request: request, options: options, decisions: decisions)
+        ).response
     }
 
     /// Loads a body into a temporary file and lends it. It is removed when the closure returns or throws,
@@ -139,7 +142,8 @@ extension Session {
     ) -> LoadTask<DownloadedFile> {
         let work = DownloadWork(DownloadOptions(), nil, core.configuration)
         return LoadTask(
-            TaskLoad(core, DownloadWork.request(request), decisions, sink: sink, download: work, holdsSession: true), self)
+            TaskLoad(core, DownloadWork.request(request), decisions, sink: sink, download: work, holdsSession: true),
+            self)
     }
 
     package nonisolated func downloadTask(

@@ -46,7 +46,9 @@ extension Session {
         try Self.checkUpload(request)
         if let token { try token.check(request) }
         let identity: UploadIdentity
-        do throws(LoadError) { identity = try await source.identity(.never) } catch { throw error.carrying(token).at(request.url) }
+        do throws(LoadError) { identity = try await source.identity(.never) } catch {
+            throw error.carrying(token).at(request.url)
+        }
         if let token, !token.identity.matches(identity) {
             let changed = LoadError(.uploadSourceChanged, phase: .preparing, party: .local, url: request.url)
             throw changed.carrying(token)

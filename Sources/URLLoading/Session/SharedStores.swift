@@ -40,7 +40,9 @@ extension Configuration {
         var configuration = self
         if cache === ResponseCache.standard { configuration.cache = stores.cache }
         if case .automatic = cookies.storage { configuration.cookies.storage = .store(stores.cookies) }
-        if case .automatic = strictTransport.storage { configuration.strictTransport.storage = .store(stores.strictTransport) }
+        if case .automatic = strictTransport.storage {
+            configuration.strictTransport.storage = .store(stores.strictTransport)
+        }
         return configuration
     }
 }

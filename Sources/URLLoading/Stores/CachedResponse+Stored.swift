@@ -33,7 +33,8 @@ extension CachedResponse {
             response: Response(url: url, expectedLength: Int64(data.count), http: http), data: data,
             userInfo: stored.userInfo.map { Data($0) },
             storagePolicy: stored.isMemoryOnly ? .allowedInMemoryOnly : .allowed)
-        response.properties[StoredTimes.self] = StoredTimes.Value(request: stored.requestTime, response: stored.responseTime)
+        response.properties[StoredTimes.self] = StoredTimes.Value(
+            request: stored.requestTime, response: stored.responseTime)
         let owner = stored.varying.filter { CacheOwner.names.contains($0.key) }.compactMapValues { $0 }
         if !owner.isEmpty { response.properties[StoredOwner.self] = owner }
         if stored.source != .unknown { response.properties[StoredSource.self] = stored.source }

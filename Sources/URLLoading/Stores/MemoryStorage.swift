@@ -42,7 +42,9 @@ final class MemoryStorage: CacheStorage {
 
     func variantsNow(_ key: CacheKey) -> [StoredResponse]? { variants(key) }
     func variants(_ key: CacheKey) -> [StoredResponse] { state.withLock { $0.table.variants(key) } }
-    func body(_ response: StoredResponse) -> (any StoredBody)? { state.withLock { $0.table.use(response) }.map { MemoryBody($0) } }
+    func body(_ response: StoredResponse) -> (any StoredBody)? {
+        state.withLock { $0.table.use(response) }.map { MemoryBody($0) }
+    }
     func isInMemory(_ response: StoredResponse) -> Bool { state.withLock { $0.table.contains(response) } }
 
     // MARK: Writing
@@ -50,7 +52,9 @@ final class MemoryStorage: CacheStorage {
     func write(_ response: StoredResponse, length: Int64?) -> (any CacheWriting)? { write(response, length: length) {} }
 
     /// - Parameter ended: hears when it is there, in the task of its writer.
-    func write(_ response: StoredResponse, length: Int64?, _ ended: @escaping @Sendable () -> Void) -> (any CacheWriting)? {
+    func write(_ response: StoredResponse, length: Int64?, _ ended: @escaping @Sendable () -> Void) -> (
+        any CacheWriting
+    )? {
         begin(response, length: length, GrowingBody(), ended)
     }
 
@@ -102,7 +106,9 @@ final class MemoryStorage: CacheStorage {
         state.withLock { state in
             guard state.open.end(response.id) else { return false }
             // The beginning of a newer one is worth less than the whole of an older one.
-            if !response.isWhole, state.table.variants(response.key).contains(where: { $0.isWhole && response.replaces($0) }) {
+            if !response.isWhole,
+                state.table.variants(response.key).contains(where: { $0.isWhole && response.replaces($0) })
+            {
                 return false
             }
             return state.table.insert(response, body)

@@ -88,7 +88,9 @@ struct MemoryTable: Sendable {
         count += 1
         bytes += slot.cost
         link(place)
-        if let others = byKey.updateValue(Places(newest: place), forKey: response.keyHash) { join(response, place, others) }
+        if let others = byKey.updateValue(Places(newest: place), forKey: response.keyHash) {
+            join(response, place, others)
+        }
         shrink()
         return true
     }
@@ -101,7 +103,9 @@ struct MemoryTable: Sendable {
             guard let held = slots[other]?.response, held.id == response.id || response.replaces(held) else { continue }
             remove(at: other)
         }
-        if let places = byKey[response.keyHash], places.older.count >= Self.mostVariants, let last = places.older.last { remove(at: last) }
+        if let places = byKey[response.keyHash], places.older.count >= Self.mostVariants, let last = places.older.last {
+            remove(at: last)
+        }
     }
 
     private mutating func leave(_ place: Int, _ hash: Int) {

@@ -1,8 +1,8 @@
 // Everything a cache has on disk, one after the other: for people who want to look inside.
 
 package import FoundationEssentials
-package import URLLoadingWire
 import URLLoadingIO
+package import URLLoadingWire
 
 extension ResponseCache {
     package struct Entry: Sendable {

@@ -45,12 +45,13 @@ extension ResponseCache {
         }
 
         init(_ failure: DatabaseFailure) {
-            let reason: Reason = switch failure.kind {
-            case .full: .full
-            case .damaged: .damaged
-            case .unwritable: .unwritable
-            case .busy, .other: .other
-            }
+            let reason: Reason =
+                switch failure.kind {
+                case .full: .full
+                case .damaged: .damaged
+                case .unwritable: .unwritable
+                case .busy, .other: .other
+                }
             self.init(reason, failure.description)
         }
 

@@ -15,7 +15,8 @@ import URLLoadingIO
 /// for the disk, and no cancellation ends that wait.
 public final class ResponseCache: Sendable, CustomStringConvertible {
     /// Of this user and program: in `$XDG_CACHE_HOME/<program>`, or in `~/.cache/<program>`.
-    public static let standard = ResponseCache(directory: URL(filePath: StorageFolders.cache, directoryHint: .isDirectory))
+    public static let standard = ResponseCache(
+        directory: URL(filePath: StorageFolders.cache, directoryHint: .isDirectory))
 
     /// Where it keeps what must outlive the process; `nil` for nowhere.
     public let directory: URL?
@@ -96,7 +97,9 @@ public final class ResponseCache: Sendable, CustomStringConvertible {
     /// leaves to its session counts as the one it was stored with. What a login, a client certificate or the cookies of a
     /// store opened, and what came from servers that were believed by other checks than the usual, is for the sessions it
     /// belongs to and is not given out here.
-    public func cachedResponse(for request: Request) -> CachedResponse? { cachedResponse(for: request, ofOthers: false) }
+    public func cachedResponse(for request: Request) -> CachedResponse? {
+        cachedResponse(for: request, ofOthers: false)
+    }
 
     /// - Parameter ofOthers: also what cookies or other checks made somebody's, if there is nothing that is anybody's; it says
     ///   whose it is, and stays his when it is stored again.

@@ -30,7 +30,9 @@ extension StoredResponse {
     }
 
     /// Whether it is kept in place of another: the same key and the same varying fields (RFC 9111 §4.1).
-    func replaces(_ other: StoredResponse) -> Bool { keyHash == other.keyHash && key == other.key && varying == other.varying }
+    func replaces(_ other: StoredResponse) -> Bool {
+        keyHash == other.keyHash && key == other.key && varying == other.varying
+    }
 
     var isWhole: Bool {
         if case .whole = extent { true } else { false }

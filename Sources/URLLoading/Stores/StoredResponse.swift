@@ -127,7 +127,9 @@ struct StoredResponse: Sendable {
         }
 
         init(copying other: Head) {
-            (key, keyHash, url, status, version, headers) = (other.key, other.keyHash, other.url, other.status, other.version, other.headers)
+            (key, keyHash, url, status, version, headers) = (
+                other.key, other.keyHash, other.url, other.status, other.version, other.headers
+            )
             (varying, requestTime, responseTime) = (other.varying, other.requestTime, other.responseTime)
             (isDecoded, source, userInfo, rules) = (other.isDecoded, other.source, other.userInfo, other.rules)
         }

@@ -50,7 +50,9 @@ final class TieredStorage: CacheStorage {
         let isAlone = disk.hasFailed
         let own = memory.variants(key).filter { isAlone || !$0.isCopy }
         guard !own.isEmpty else { return onDisk }
-        return (own + onDisk.filter { other in !own.contains { $0.replaces(other) } }).sorted { $0.responseTime > $1.responseTime }
+        return (own + onDisk.filter { other in !own.contains { $0.replaces(other) } }).sorted {
+            $0.responseTime > $1.responseTime
+        }
     }
 
     func isInMemory(_ response: StoredResponse) -> Bool { memory.isInMemory(response) || disk.isInMemory(response) }
@@ -88,7 +90,9 @@ final class TieredStorage: CacheStorage {
 
     func append(to response: StoredResponse) -> (any CacheWriting)? {
         if isOnlyInMemory(response) { return memory.append(to: response) }
-        guard case .beginning(_, let total) = response.extent, disk.takes(total ?? response.storedLength) else { return nil }
+        guard case .beginning(_, let total) = response.extent, disk.takes(total ?? response.storedLength) else {
+            return nil
+        }
         return disk.begin(response, length: total, base: response) { [self] in end($0) }
     }
 

@@ -10,7 +10,9 @@ enum HSTSSchema: StateSchema {
 
     static let fileName = "hsts.sqlite"
 
-    static let table = SchemaPart(table: "host", """
+    static let table = SchemaPart(
+        table: "host",
+        """
         CREATE TABLE host (
             name TEXT PRIMARY KEY NOT NULL, subdomains INTEGER NOT NULL, expires REAL NOT NULL, creation REAL NOT NULL
         ) WITHOUT ROWID
@@ -25,9 +27,11 @@ enum HSTSSchema: StateSchema {
         let select = try database.statement("SELECT name, subdomains, expires, creation FROM host")
         var rows: [HSTSHost] = []
         try select.each { () throws(DatabaseFailure) in
-            rows.append(HSTSHost(
-                checked: select.text(0), select.integer(1) != 0, Date(timeIntervalSinceReferenceDate: select.real(2)),
-                creation: Date(timeIntervalSinceReferenceDate: select.real(3))))
+            rows.append(
+                HSTSHost(
+                    checked: select.text(0), select.integer(1) != 0,
+                    Date(timeIntervalSinceReferenceDate: select.real(2)),
+                    creation: Date(timeIntervalSinceReferenceDate: select.real(3))))
             return true
         }
         return rows
@@ -118,14 +122,18 @@ final class HSTSMemory: StateMemory {
 
     func takePending() -> Pending { state.withLock { $0.pending.take() } }
     func restore(_ pending: Pending) { state.withLock { $0.pending.restore(pending) } }
-    func rememberAll() { change { state in for host in state.table.hosts.values { state.pending.set(host, for: host.name) } } }
+    func rememberAll() {
+        change { state in for host in state.table.hosts.values { state.pending.set(host, for: host.name) } }
+    }
 
     func replace(with rows: [HSTSHost]) {
         let now = Date.now
         change { state in
             var table = HSTSTable()
             for host in rows where host.expires > now {
-                if let moment = state.pending.clearedSince, host.creation.timeIntervalSinceReferenceDate >= moment { continue }
+                if let moment = state.pending.clearedSince, host.creation.timeIntervalSinceReferenceDate >= moment {
+                    continue
+                }
                 _ = table.set(host)
             }
             for (name, host) in state.pending.rows {

@@ -54,7 +54,9 @@ public struct HSTSHost: Sendable, Hashable, CustomStringConvertible {
 
     /// `nil` for what is no name of a host: an address has no such policy (RFC 6797 §8.1.1).
     public init?(_ name: String, includesSubdomains: Bool = false, expires: Date) {
-        guard let host = try? Origin.Host(name.hasPrefix(".") ? String(name.dropFirst()) : name), let plain = host.dnsName else { return nil }
+        guard let host = try? Origin.Host(name.hasPrefix(".") ? String(name.dropFirst()) : name),
+            let plain = host.dnsName
+        else { return nil }
         self.init(checked: plain, includesSubdomains, expires, creation: Date.now)
     }
 

@@ -82,7 +82,8 @@ struct StrictTransportRules: Sendable {
 
     /// Notes what a server says over a connection whose trust nobody had to force (§8.1).
     func receive(_ head: HTTPHead, from destination: Destination, isForced: Bool) {
-        guard notes, !isForced, destination.target.origin.isSecure, head.headers.contains(.strictTransportSecurity) else { return }
+        guard notes, !isForced, destination.target.origin.isSecure, head.headers.contains(.strictTransportSecurity)
+        else { return }
         store.receive(head.headers, from: destination.target.origin.host)
     }
 

@@ -171,24 +171,28 @@ public struct LoadSnapshot: Sendable, CustomStringConvertible {
     }
 
     private init(_ state: LoadTaskState, isOver: Bool, isStopped: Bool) {
-        self.state = if isOver { .completed(nil) } else { switch state.outcome {
-        case .finished?: .completed(nil)
-        case .failed(let error)?: .completed(error)
-        case nil: isStopped ? .canceling : state.isSuspended ? .suspended : .running
-        } }
+        self.state =
+            if isOver { .completed(nil) } else {
+                switch state.outcome {
+                case .finished?: .completed(nil)
+                case .failed(let error)?: .completed(error)
+                case nil: isStopped ? .canceling : state.isSuspended ? .suspended : .running
+                }
+            }
         (sent, received) = (state.counts.sent, state.counts.received)
         (expectedToSend, expectedToReceive) = (state.counts.expectedToSend, state.counts.expectedToReceive)
         priority = state.priority
     }
 
     public var description: String {
-        let word = switch state {
-        case .suspended: "suspended"
-        case .running: "running"
-        case .canceling: "canceling"
-        case .completed(nil): "completed"
-        case .completed(let error?): "failed(\(error.reason))"
-        }
+        let word =
+            switch state {
+            case .suspended: "suspended"
+            case .running: "running"
+            case .canceling: "canceling"
+            case .completed(nil): "completed"
+            case .completed(let error?): "failed(\(error.reason))"
+            }
         return "\(word) \(received)/\(expectedToReceive.map(String.init) ?? "?")"
     }
 }

@@ -132,7 +132,9 @@ struct LoadTaskState: Sendable {
             storage = grown
         }
         chunk.withUnsafeBytes { bytes in
-            if let start = bytes.baseAddress { storage?.base.advanced(by: aheadCount).copyMemory(from: start, byteCount: bytes.count) }
+            if let start = bytes.baseAddress {
+                storage?.base.advanced(by: aheadCount).copyMemory(from: start, byteCount: bytes.count)
+            }
         }
         ahead = storage
         aheadCount = needed

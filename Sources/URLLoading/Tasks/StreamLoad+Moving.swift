@@ -10,7 +10,8 @@ extension StreamLoad {
     func read(atLeast: Int, atMost: Int, within limit: Duration?) async throws(LoadError) -> (Data, isEnd: Bool) {
         try enter(.input)
         defer { leave(.input) }
-        let least = max(0, atLeast), most = max(1, least, atMost)
+        let least = max(0, atLeast)
+        let most = max(1, least, atMost)
         try await run(.input, within: limit) { () throws(LoadError) in try receive(least, most) }
         try await giveWay()
         let data = buffer.take(atMost: most)
@@ -100,7 +101,8 @@ extension StreamLoad {
         try enter(.output)
         defer { leave(.output) }
         let count = bytes.withUnsafeBytes { $0.count }
-        var sent = 0, isUnderWay = false
+        var sent = 0
+        var isUnderWay = false
         do throws(LoadError) {
             try await run(.output, within: limit) { () throws(LoadError) in
                 let transport: any Transport

@@ -43,7 +43,9 @@ extension StreamLoad {
         var byte: UInt8 = 0
         let progress: Progress
         do throws(IOFailure) {
-            progress = try withUnsafeMutableBytes(of: &byte) { buffer throws(IOFailure) in try transport.read(into: buffer) }
+            progress = try withUnsafeMutableBytes(of: &byte) { buffer throws(IOFailure) in
+                try transport.read(into: buffer)
+            }
         } catch {
             throw LoadError(error, .securing)
         }
@@ -55,7 +57,8 @@ extension StreamLoad {
     }
 
     /// Cancelling the calling task ends the stream: half a handshake is of no use.
-    private func handshake(over transport: any Transport, with origin: Origin) async throws(LoadError) -> any Transport {
+    private func handshake(over transport: any Transport, with origin: Origin) async throws(LoadError) -> any Transport
+    {
         let result: Result<any Transport, LoadError> = await withTaskCancellationHandler {
             do throws(LoadError) {
                 return .success(try await core.pool.connector.secure(transport, to: origin, self))

@@ -63,7 +63,9 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
     }
 
     private func refusal(_ predecessor: LoadControl?) -> LoadError? {
-        guard origin != nil else { return LoadError(.badURL, phase: .preparing, party: .local, detail: "no host with a port") }
+        guard origin != nil else {
+            return LoadError(.badURL, phase: .preparing, party: .local, detail: "no host with a port")
+        }
         guard core.registry.enter(self, inPlaceOf: predecessor) else {
             return LoadError(.sessionInvalidated, phase: .preparing, party: .local, url: url)
         }
@@ -127,7 +129,8 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
             let talk = ProxyTalk(origin, self, core)
             let transport = try await core.proxies.first(to: origin, url, for: self) { (way) throws(LoadError) in
                 try await talk.open(way) { (way) throws(LoadError) in
-                    try await core.pool.connector.stream(to: origin, through: way, isSecure: wantsSecurity, self, record)
+                    try await core.pool.connector.stream(
+                        to: origin, through: way, isSecure: wantsSecurity, self, record)
                 }
             }
             record?.connected(transport, throughProxy: !core.proxies.isDirect)

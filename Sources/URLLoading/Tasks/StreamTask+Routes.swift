@@ -16,7 +16,8 @@ extension StreamTask {
 
 extension StreamLoad {
     fileprivate func watchRoutes(_ found: @Sendable () -> Void) async {
-        let source = core.configuration.networkMonitor.source, token = StopToken()
+        let source = core.configuration.networkMonitor.source
+        let token = StopToken()
         guard core.configuration.networkInterface == nil, let system = try? PathMonitor(source) else { return }
         defer { system.close() }
         await withTaskCancellationHandler {

@@ -53,10 +53,12 @@ public final class StreamTask: Sendable, CustomStringConvertible {
 
     /// The same for the connection of a load that ends with this.
     convenience init(
-        adopting transport: any Transport, buffered received: Chunk?, isSecure: Bool, origin: Origin, inPlaceOf load: Load
+        adopting transport: any Transport, buffered received: Chunk?, isSecure: Bool, origin: Origin,
+        inPlaceOf load: Load
     ) {
         self.init(
-            StreamLoad(load.core, origin, isSecure: isSecure, adopting: transport, buffered: received, inPlaceOf: load), nil)
+            StreamLoad(load.core, origin, isSecure: isSecure, adopting: transport, buffered: received, inPlaceOf: load),
+            nil)
     }
 
     deinit { load.stop(.cancelled) }

@@ -22,8 +22,11 @@ extension TaskLoad {
         let readAhead = core.configuration.readAhead
         do throws(LoadError) {
             while true {
-                var most = 0, isWanted = false
-                if case .read(let count) = state.withLock({ $0.demand(upTo: readAhead) }) { (most, isWanted) = (count, true) }
+                var most = 0
+                var isWanted = false
+                if case .read(let count) = state.withLock({ $0.demand(upTo: readAhead) }) {
+                    (most, isWanted) = (count, true)
+                }
                 switch try exchange.buffered(atMost: most) {
                 case .chunk(let chunk)?:
                     try keep(chunk)
@@ -51,7 +54,8 @@ extension TaskLoad {
     @inline(never)
     func keep(_ chunk: Chunk) throws(LoadError) {
         received(chunk.count)
-        let readAhead = core.configuration.readAhead, limit = core.configuration.limits.collectedBodySize
+        let readAhead = core.configuration.readAhead
+        let limit = core.configuration.limits.collectedBodySize
         try state.withLock { state throws(LoadError) in
             try state.keep(chunk, readAhead: readAhead, limit: limit)
         }.wake()

@@ -51,7 +51,8 @@ extension TaskLoad {
     /// by the rules of a token (checklist 51). `nil` if it cannot.
     @inline(never)
     func rest(after error: LoadError, _ download: DownloadWork) async -> (any Exchange)? {
-        guard hasRested.exchange(false, ordering: .relaxed), [.connectionLost, .truncated, .streamReset].contains(error.reason),
+        guard hasRested.exchange(false, ordering: .relaxed),
+            [.connectionLost, .truncated, .streamReset].contains(error.reason),
             var hop = lastHop, let offset = download.goOn(with: &hop.request)
         else { return nil }
         guard let exchange = try? await ask(again: hop) else { return nil }

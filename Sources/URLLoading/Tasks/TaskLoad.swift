@@ -203,7 +203,9 @@ final class TaskLoad: Load, @unchecked Sendable {
     }
 
     override func becomeStream(_ exchange: any Exchange) throws(LoadError) {
-        guard download == nil, exchange.network is HTTPExchange, !exchange.isSending, state.withLock({ $0.becomeStream() }) else {
+        guard download == nil, exchange.network is HTTPExchange, !exchange.isSending,
+            state.withLock({ $0.becomeStream() })
+        else {
             guard exchange.network is HTTP2Exchange else { return try super.becomeStream(exchange) }
             throw LoadError(
                 .badDecision, phase: .deciding, party: .local,
@@ -213,8 +215,11 @@ final class TaskLoad: Load, @unchecked Sendable {
 
     /// The connection is a stream's from now on.
     private func handOver(_ exchange: any Exchange) {
-        guard let http = exchange.network as? HTTPExchange, let (transport, received, origin) = http.surrender() else { return }
-        let task = StreamTask(adopting: transport, buffered: received, isSecure: origin.isSecure, origin: origin, inPlaceOf: self)
+        guard let http = exchange.network as? HTTPExchange, let (transport, received, origin) = http.surrender() else {
+            return
+        }
+        let task = StreamTask(
+            adopting: transport, buffered: received, isSecure: origin.isSecure, origin: origin, inPlaceOf: self)
         emission?.emit(.becameStream(task), self)
         complete(.finished)
     }
@@ -286,8 +291,10 @@ extension LoadTaskState.Counts {
         case .responded(let response): expectedToReceive = response.expectedLength
         case .received(let bytes): received = bytes.total
         case .resumed(let offset, let expected): (received, expectedToReceive) = (offset, expected)
-        case .canonicalized, .informational, .challenged, .redirected, .retrying, .waitingForConnectivity, .stored, .notStored, .becameDownload, .becameStream,
-            .metrics, .completed: break
+        case .canonicalized, .informational, .challenged, .redirected, .retrying, .waitingForConnectivity, .stored,
+            .notStored, .becameDownload, .becameStream,
+            .metrics, .completed:
+            break
         }
     }
 }

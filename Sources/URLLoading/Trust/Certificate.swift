@@ -97,13 +97,14 @@ public struct Certificate: Sendable, Hashable, CustomStringConvertible {
 
 extension Certificate.Name {
     fileprivate init(_ name: CertificateFacts.Name) {
-        self = switch name {
-        case .dns(let text): .dns(text)
-        case .ip(let bytes): .address(TLSPeerName.ip(bytes).description.trimmingBrackets)
-        case .email(let text): .email(text)
-        case .uri(let text): .uri(text)
-        case .other(let tag): .other(tag)
-        }
+        self =
+            switch name {
+            case .dns(let text): .dns(text)
+            case .ip(let bytes): .address(TLSPeerName.ip(bytes).description.trimmingBrackets)
+            case .email(let text): .email(text)
+            case .uri(let text): .uri(text)
+            case .other(let tag): .other(tag)
+            }
     }
 }
 
@@ -122,14 +123,22 @@ extension CertificateFacts.KeyKind {
 extension String {
     /// A certificate may say anything: what would move a terminal's cursor, or end a line, is written out.
     fileprivate var shown: String {
-        guard unicodeScalars.contains(where: { $0.value < 0x20 || (0x7F..<0xA0).contains($0.value) }) else { return self }
+        guard unicodeScalars.contains(where: { $0.value < 0x20 || (0x7F..<0xA0).contains($0.value) }) else {
+            return self
+        }
         return unicodeScalars.reduce(into: "") { text, scalar in
             let isControl = scalar.value < 0x20 || (0x7F..<0xA0).contains(scalar.value)
-            if isControl { text += "\\u{\(String(scalar.value, radix: 16))}" } else { text.unicodeScalars.append(scalar) }
+            if isControl {
+                text += "\\u{\(String(scalar.value, radix: 16))}"
+            } else {
+                text.unicodeScalars.append(scalar)
+            }
         }
     }
 
-    fileprivate var trimmingBrackets: String { hasPrefix("[") && hasSuffix("]") ? String(dropFirst().dropLast()) : self }
+    fileprivate var trimmingBrackets: String {
+        hasPrefix("[") && hasSuffix("]") ? String(dropFirst().dropLast()) : self
+    }
 }
 
 extension [UInt8] {

@@ -28,7 +28,8 @@ public struct ClientIdentity: Sendable, Hashable, CustomStringConvertible {
         certificatePEM: some Collection<UInt8>, keyPEM: some Collection<UInt8>, passphrase: String? = nil
     ) throws(LoadError) {
         let made = Result { () throws(TLSIdentity.Problem) in
-            try TLSIdentity(certificates: Array(certificatePEM), key: Array(keyPEM), passphrase: passphrase.map { Array($0.utf8) })
+            try TLSIdentity(
+                certificates: Array(certificatePEM), key: Array(keyPEM), passphrase: passphrase.map { Array($0.utf8) })
         }
         try self.init(made)
     }
@@ -65,9 +66,11 @@ public struct ClientIdentity: Sendable, Hashable, CustomStringConvertible {
         let key = try keyFile.map { (path) throws(LoadError) in try read(path) } ?? certificate
         let files = Files(certificate: certificateFile, key: keyFile ?? certificateFile)
         return try await open(passphrase) { (words) throws(LoadError) in
-            try ClientIdentity(Result { () throws(TLSIdentity.Problem) in
-                try TLSIdentity(certificates: Array(certificate), key: Array(key), passphrase: words.map { Array($0.utf8) })
-            }, files)
+            try ClientIdentity(
+                Result { () throws(TLSIdentity.Problem) in
+                    try TLSIdentity(
+                        certificates: Array(certificate), key: Array(key), passphrase: words.map { Array($0.utf8) })
+                }, files)
         }
     }
 
@@ -78,9 +81,10 @@ public struct ClientIdentity: Sendable, Hashable, CustomStringConvertible {
         let bytes = try read(pkcs12File)
         let files = Files(certificate: pkcs12File, key: pkcs12File)
         return try await open(passphrase) { (words) throws(LoadError) in
-            try ClientIdentity(Result { () throws(TLSIdentity.Problem) in
-                try TLSIdentity(pkcs12: Array(bytes), passphrase: words.map { Array($0.utf8) })
-            }, files)
+            try ClientIdentity(
+                Result { () throws(TLSIdentity.Problem) in
+                    try TLSIdentity(pkcs12: Array(bytes), passphrase: words.map { Array($0.utf8) })
+                }, files)
         }
     }
 
@@ -102,7 +106,8 @@ public struct ClientIdentity: Sendable, Hashable, CustomStringConvertible {
     private static func read(_ path: String) throws(LoadError) -> Data {
         do { return try Data(contentsOf: URL(filePath: path)) } catch {
             throw LoadError(
-                .badClientIdentity, phase: .preparing, party: .local, detail: "\(path) cannot be read", underlying: error)
+                .badClientIdentity, phase: .preparing, party: .local, detail: "\(path) cannot be read",
+                underlying: error)
         }
     }
 
@@ -116,13 +121,14 @@ public struct ClientIdentity: Sendable, Hashable, CustomStringConvertible {
 extension LoadError {
     /// - Parameter files: the files of the identity, of which the detail names the one that is wrong; `nil` for none.
     fileprivate init(_ problem: TLSIdentity.Problem, _ files: ClientIdentity.Files?) {
-        let (reason, file, words): (Reason, String?, String) = switch problem {
-        case .noCertificate: (.badClientIdentity, files?.certificate, "there is no certificate")
-        case .noKey: (.badClientIdentity, files?.key, "there is no private key")
-        case .passphrase: (.wrongPassphrase, files?.key, "the key is encrypted, and not with this passphrase")
-        case .keyOfAnother: (.badClientIdentity, files?.key, "the key belongs to another certificate")
-        case .unreadable(let words): (.badClientIdentity, files?.certificate, words)
-        }
+        let (reason, file, words): (Reason, String?, String) =
+            switch problem {
+            case .noCertificate: (.badClientIdentity, files?.certificate, "there is no certificate")
+            case .noKey: (.badClientIdentity, files?.key, "there is no private key")
+            case .passphrase: (.wrongPassphrase, files?.key, "the key is encrypted, and not with this passphrase")
+            case .keyOfAnother: (.badClientIdentity, files?.key, "the key belongs to another certificate")
+            case .unreadable(let words): (.badClientIdentity, files?.certificate, words)
+            }
         self.init(reason, phase: .preparing, party: .local, detail: file.map { "\($0): \(words)" } ?? words)
     }
 }

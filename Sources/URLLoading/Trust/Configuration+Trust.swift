@@ -16,7 +16,8 @@ extension Configuration.TLS {
 
         /// A public key as curl writes it: `sha256//` and the digest in Base64. `nil` for what is none.
         public init?(_ text: String) {
-            guard text.hasPrefix("sha256//"), let digest = Data(base64Encoded: String(text.dropFirst(8))), digest.count == 32
+            guard text.hasPrefix("sha256//"), let digest = Data(base64Encoded: String(text.dropFirst(8))),
+                digest.count == 32
             else { return nil }
             self = .publicKey(sha256: digest)
         }
@@ -93,7 +94,8 @@ extension TLSHostPattern {
             self.init(text)
             return
         }
-        let isBelow = text.hasPrefix("*."), name = isBelow ? String(text.dropFirst(2)) : text
+        let isBelow = text.hasPrefix("*.")
+        let name = isBelow ? String(text.dropFirst(2)) : text
         let isBare = name.first != "[" && name.contains(":")
         guard let host = try? Origin.Host(isBare ? "[\(name)]" : name) else { return nil }
         switch (TLSPeerName(host), isBelow) {
@@ -106,9 +108,10 @@ extension TLSHostPattern {
 
 extension TLSPin {
     fileprivate init(_ pin: Configuration.TLS.Pin) {
-        self = switch pin {
-        case .publicKey(let digest): .publicKey(Array(digest))
-        case .certificate(let digest): .certificate(Array(digest))
-        }
+        self =
+            switch pin {
+            case .publicKey(let digest): .publicKey(Array(digest))
+            case .certificate(let digest): .certificate(Array(digest))
+            }
     }
 }

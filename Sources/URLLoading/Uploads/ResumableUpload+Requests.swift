@@ -73,7 +73,8 @@ extension ResumableUpload {
     static func place(_ location: String, from url: URL, for request: Request) -> URL? {
         guard let base = try? URIReference(url.absoluteString), let reference = try? URIReference(location),
             let resolved = try? base.resolve(reference), resolved.userinfo == nil,
-            let place = URL(string: String(resolved.absoluteString.prefix { $0 != "#" })), Request(url: place).goes(where: request)
+            let place = URL(string: String(resolved.absoluteString.prefix { $0 != "#" })),
+            Request(url: place).goes(where: request)
         else { return nil }
         return place
     }
@@ -119,7 +120,9 @@ extension Request {
         return next
     }
 
-    fileprivate static let uploadFields: [FieldName] = [.uploadOffset, .uploadComplete, .uploadLength, .uploadInteropVersion]
+    fileprivate static let uploadFields: [FieldName] = [
+        .uploadOffset, .uploadComplete, .uploadLength, .uploadInteropVersion,
+    ]
 
     /// RFC 9110 §8, RFC 9530, RFC 6266, and the conditions of §13, which were meant for another resource.
     private static let representationFields: [FieldName] = [
@@ -132,7 +135,9 @@ extension Request {
 
 /// The end of an upload that nobody wants any more (draft §4.5).
 enum UploadCancellation {
-    static func send(_ core: Core, _ request: Request, _ token: UploadToken, _ decisions: Decisions?) async throws(LoadError) {
+    static func send(_ core: Core, _ request: Request, _ token: UploadToken, _ decisions: Decisions?)
+        async throws(LoadError)
+    {
         var decisions = decisions ?? Decisions()
         decisions.response = nil
         decisions.redirect = .ofUpload(within: request)

@@ -27,7 +27,8 @@ final class ResumableUpload {
 
     init(
         _ core: Core, _ request: Request, _ source: UploadSource, _ identity: UploadIdentity, _ token: UploadToken?,
-        _ options: UploadOptions, _ decisions: Decisions?, _ tell: @escaping @Sendable (UploadEvent) async throws -> Void
+        _ options: UploadOptions, _ decisions: Decisions?,
+        _ tell: @escaping @Sendable (UploadEvent) async throws -> Void
     ) {
         (self.core, self.request, self.source, self.identity, self.token) = (core, request, source, identity, token)
         (self.options, self.decisions, self.tell) = (options, decisions, tell)
@@ -61,8 +62,10 @@ final class ResumableUpload {
                 if let refusal {
                     try await setBack(refusal)
                 } else if let sentFrom, offset <= sentFrom {
-                    try await setBack(LoadError(
-                        .uploadInconsistent, phase: .receiving, party: .peer, detail: "nothing was taken of what was sent"))
+                    try await setBack(
+                        LoadError(
+                            .uploadInconsistent, phase: .receiving, party: .peer,
+                            detail: "nothing was taken of what was sent"))
                     try await pause(nil)
                 }
                 sentFrom = offset
@@ -70,7 +73,9 @@ final class ResumableUpload {
                 if step.isQuestion { try await report(.resumed(from: offset)) }
                 step = token == nil ? .create(inParts: true) : .append(from: offset)
             case .retry(let error, let seconds):
-                if !step.isQuestion, let answer, answer.1.http?.headers.contains(.uploadComplete) == false { candidate = answer }
+                if !step.isQuestion, let answer, answer.1.http?.headers.contains(.uploadComplete) == false {
+                    candidate = answer
+                }
                 try await setBack(error)
                 try await pause(seconds)
                 // What was sent has failed, and that is counted.
@@ -112,12 +117,16 @@ final class ResumableUpload {
     private func recall(_ known: (Data, Response)?) async throws(LoadError) -> (Data, Response) {
         let end = length..<length
         do throws(LoadError) {
-            let (plan, answer) = try await exchanged(UploadExchange(appending: try addition(end), end)) { .make(append: $0, $1) }
+            let (plan, answer) = try await exchanged(UploadExchange(appending: try addition(end), end)) {
+                .make(append: $0, $1)
+            }
             if case .finish = plan, let answer { return answer }
-        } catch where error.reason == .cancelled || error.reason == .decisionFailed {
+        } catch  where error.reason == .cancelled || error.reason == .decisionFailed {
             throw error
         } catch {}
-        guard let answer = candidate ?? known else { throw LoadError(.uploadInconsistent, phase: .receiving, party: .peer) }
+        guard let answer = candidate ?? known else {
+            throw LoadError(.uploadInconsistent, phase: .receiving, party: .peer)
+        }
         return answer
     }
 
@@ -190,7 +199,9 @@ final class ResumableUpload {
             exchange.refusal = UploadPlan.tooLarge("at most \(largest) bytes")
         } else if let most = limits.largestPart, most < exchange.range.count {
             exchange.isTooLong = true
-        } else { return }
+        } else {
+            return
+        }
         load.stop(.cancelled)
     }
 

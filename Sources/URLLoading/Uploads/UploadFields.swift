@@ -66,7 +66,9 @@ struct UploadLimits: Sendable, Equatable {
     /// `nil` if the field must be ignored as a whole.
     init?(_ text: String) {
         guard let members = StructuredField.integers(text) else { return nil }
-        (largest, largestPart, smallestPart) = (members["max-size"], members["max-append-size"], members["min-append-size"])
+        (largest, largestPart, smallestPart) = (
+            members["max-size"], members["max-append-size"], members["min-append-size"]
+        )
         guard [largest, largestPart, smallestPart].allSatisfy({ $0 ?? 0 >= 0 }) else { return nil }
     }
 

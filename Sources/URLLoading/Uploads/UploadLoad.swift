@@ -31,7 +31,8 @@ final class UploadLoad: Load, @unchecked Sendable {
         return try outcome.get()
     }
 
-    private func listen(_ hear: nonisolated(nonsending) (LoadEvent) async throws(LoadError) -> Void) async -> LoadError? {
+    private func listen(_ hear: nonisolated(nonsending) (LoadEvent) async throws(LoadError) -> Void) async -> LoadError?
+    {
         while let event = await events.next() {
             do throws(LoadError) { try await hear(event) } catch { return error }
         }

@@ -35,8 +35,10 @@ enum UploadPlan {
         if answer.isComplete == true { return .finish }
         switch answer.status.kind {
         case .successful: return created(answer, situation)
-        case .serverError where situation.knowsResource: return .retry(refused(answer), seconds: wish(answer, situation))
-        case .clientError where answer.status == .contentTooLarge && answer.limits?.largestPart ?? .max < situation.range.count:
+        case .serverError where situation.knowsResource:
+            return .retry(refused(answer), seconds: wish(answer, situation))
+        case .clientError
+        where answer.status == .contentTooLarge && answer.limits?.largestPart ?? .max < situation.range.count:
             // §4.1.4: the limits tell that the server understands uploads in parts.
             guard situation.knowsResource else { return .append(from: 0, after: refused(answer)) }
             guard let offset = answer.offset else { return .retry(refused(answer), seconds: wish(answer, situation)) }
@@ -51,8 +53,9 @@ enum UploadPlan {
         // A server that knows nothing of all this has taken what it was sent for the whole.
         if situation.isLast, answer.isComplete == nil || !situation.knowsResource { return .finish }
         guard situation.knowsResource else {
-            return .fail(LoadError(
-                .uploadNotSupported, phase: .receiving, party: .peer, detail: "\(answer.status) without Location"))
+            return .fail(
+                LoadError(
+                    .uploadNotSupported, phase: .receiving, party: .peer, detail: "\(answer.status) without Location"))
         }
         if situation.isLast { return .ask }
         return appended(answer, situation)
@@ -95,7 +98,8 @@ enum UploadPlan {
         let end = situation.range.upperBound
         guard let offset = answer.offset else { return .append(from: end, after: nil) }
         guard offset <= end else { return .fail(inconsistent("offset \(offset) after \(end) bytes")) }
-        return checked(offset, situation) ?? .append(from: offset, after: offset > situation.range.lowerBound ? nil : refused(answer))
+        return checked(offset, situation)
+            ?? .append(from: offset, after: offset > situation.range.lowerBound ? nil : refused(answer))
     }
 
     // MARK: What they share
@@ -112,9 +116,10 @@ enum UploadPlan {
         case .successful, .informational: return nil
         case .serverError: return .retry(refused(answer), seconds: wish(answer, situation))
         case .redirection:
-            return .fail(LoadError(
-                .redirectRefused, phase: .redirecting, party: .peer,
-                detail: "an upload follows 307 and 308 within its origin, not \(answer.status.code)"))
+            return .fail(
+                LoadError(
+                    .redirectRefused, phase: .redirecting, party: .peer,
+                    detail: "an upload follows 307 and 308 within its origin, not \(answer.status.code)"))
         case .clientError: return .fail(refused(answer))
         }
     }

@@ -29,8 +29,12 @@ package struct UploadTicket: Sendable {
 
     init(_ request: Request, _ source: Source, place: URL, length: Int64?, identity: UploadIdentity?) {
         var kept = Request(url: request.url.withoutUserinfo, method: request.method)
-        for field in request.headers where Self.harmless.contains(field.name) { kept.headers.append(field.name, field.value) }
-        (kept.idleTimeout, kept.handlesCookies, kept.trafficClass) = (request.idleTimeout, request.handlesCookies, request.trafficClass)
+        for field in request.headers where Self.harmless.contains(field.name) {
+            kept.headers.append(field.name, field.value)
+        }
+        (kept.idleTimeout, kept.handlesCookies, kept.trafficClass) = (
+            request.idleTimeout, request.handlesCookies, request.trafficClass
+        )
         kept.contentDecoding = request.contentDecoding
         kept.allowsCellularAccess = request.allowsCellularAccess
         kept.allowsExpensiveNetworkAccess = request.allowsExpensiveNetworkAccess
@@ -92,8 +96,10 @@ package struct UploadTicket: Sendable {
         if case .data(let data) = source { content = data }
         let record = Record(
             url: request.url.absoluteString, method: request.method.rawValue,
-            fields: request.headers.map { [$0.name.description, $0.value] }, place: place.absoluteString, length: length,
-            path: identity?.path, modified: identity?.modified, ends: identity?.digest, hasContent: source.isData, manner: Manner(request))
+            fields: request.headers.map { [$0.name.description, $0.value] }, place: place.absoluteString,
+            length: length,
+            path: identity?.path, modified: identity?.modified, ends: identity?.digest, hasContent: source.isData,
+            manner: Manner(request))
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         // Strings and numbers alone: nothing that could not be encoded.
@@ -109,17 +115,23 @@ package struct UploadTicket: Sendable {
         }
         let content = Data(lines[3])
         guard lines[1].elementsEqual(Self.check(lines[2], content).utf8) else { throw ResumeToken.refused("damaged") }
-        guard let record = try? JSONDecoder().decode(Record.self, from: Data(lines[2])), let made = Self(record, content) else {
+        guard let record = try? JSONDecoder().decode(Record.self, from: Data(lines[2])),
+            let made = Self(record, content)
+        else {
             throw ResumeToken.refused("its content makes no sense")
         }
         self = made
     }
 
     private init?(_ record: Record, _ content: Data) {
-        guard let url = URL(string: record.url), let place = URL(string: record.place), !record.method.isEmpty else { return nil }
+        guard let url = URL(string: record.url), let place = URL(string: record.place), !record.method.isEmpty else {
+            return nil
+        }
         var request = Request(url: url, method: Method(record.method))
         // Credentials go where the upload lies: to whom the request names, and to nobody else.
-        guard Request(url: place).goes(where: request), record.fields.allSatisfy({ $0.count == 2 }), record.length ?? 0 >= 0 else { return nil }
+        guard Request(url: place).goes(where: request), record.fields.allSatisfy({ $0.count == 2 }),
+            record.length ?? 0 >= 0
+        else { return nil }
         for field in record.fields { request.headers.append(FieldName(field[0]), field[1]) }
         record.manner.apply(to: &request)
         request.contentDecoding = .always
@@ -128,7 +140,9 @@ package struct UploadTicket: Sendable {
             guard record.length == Int64(content.count) else { return nil }
             (source, identity) = (.data(content), nil)
         } else if let path = record.path {
-            guard path.hasPrefix("/"), let length = record.length, let ends = record.ends, record.modified != nil else { return nil }
+            guard path.hasPrefix("/"), let length = record.length, let ends = record.ends, record.modified != nil else {
+                return nil
+            }
             source = .file(URL(filePath: path))
             identity = UploadIdentity(length: length, modified: record.modified, digest: ends, path: path)
         } else {

@@ -71,14 +71,15 @@ extension UploadToken {
 /// RFC 4648 §5, without padding.
 enum Base64URL {
     static func encoded(_ data: Data) -> String {
-        String(data.base64EncodedString().compactMap { character -> Character? in
-            switch character {
-            case "+": "-"
-            case "/": "_"
-            case "=": nil
-            default: character
-            }
-        })
+        String(
+            data.base64EncodedString().compactMap { character -> Character? in
+                switch character {
+                case "+": "-"
+                case "/": "_"
+                case "=": nil
+                default: character
+                }
+            })
     }
 
     static func decoded(_ text: String) -> Data? {

@@ -63,7 +63,8 @@ package final class UploadWork: Sendable {
         var request = ticket.request
         request.body = ticket.source.body(0..<(ticket.length ?? Self.unknown))
         (self.request, source, isResumption) = (request, ticket.source, true)
-        state = Lock(State(step: .ask, url: ticket.place, place: ticket.place, length: ticket.length, identity: ticket.identity))
+        state = Lock(
+            State(step: .ask, url: ticket.place, place: ticket.place, length: ticket.length, identity: ticket.identity))
     }
 
     // MARK: Before it is sent
@@ -86,12 +87,14 @@ package final class UploadWork: Sendable {
 
     /// A request with a body is about to go out: that of a creation says that it can be resumed (draft §4.2.1).
     func complete(_ prepared: inout PreparedRequest) throws(LoadError) {
-        var fields = Headers(), file: FileReader?
+        var fields = Headers()
+        var file: FileReader?
         if case .parts(let parts)? = prepared.body, case .file(let reader, _)? = parts.first { file = reader }
         let isChanged = state.withLock { state -> Bool in
             guard case .create(let range) = state.step else {
                 // A part of another file would be put behind what is there.
-                return file.map { $0.size != state.length || $0.modified != state.modified ?? state.identity?.modified } ?? false
+                return file.map { $0.size != state.length || $0.modified != state.modified ?? state.identity?.modified }
+                    ?? false
             }
             // Sent again, it makes another.
             (state.place, state.acknowledged) = (nil, 0)
@@ -115,7 +118,9 @@ package final class UploadWork: Sendable {
         state.withLock { state in
             if let limits = answer.limits { state.limits = limits }
             if case .create = state.step { learn(answer, &state) }
-            if let offset = answer.offset, offset <= state.step.range.upperBound { state.acknowledged = max(state.acknowledged, offset) }
+            if let offset = answer.offset, offset <= state.step.range.upperBound {
+                state.acknowledged = max(state.acknowledged, offset)
+            }
         }
     }
 
@@ -219,7 +224,9 @@ package final class UploadWork: Sendable {
             state.questions += 1
             return (state.place, state.questions)
         }
-        guard let place, questions <= Self.mostQuestions else { throw UploadPlan.inconsistent("it is asked over and over") }
+        guard let place, questions <= Self.mostQuestions else {
+            throw UploadPlan.inconsistent("it is asked over and over")
+        }
         var question = request.toUpload(at: place, .head)
         // What is stored knows nothing of it.
         question.cachePolicy = .reload
@@ -234,7 +241,9 @@ package final class UploadWork: Sendable {
             let isAgain = state.sentFrom.map { offset <= $0 } ?? false
             state.sentFrom = offset
             state.acknowledged = max(state.acknowledged, offset)
-            return (state.limits.end(of: offset, length: state.length ?? Self.unknown, wanted: nil), isAgain, state.place)
+            return (
+                state.limits.end(of: offset, length: state.length ?? Self.unknown, wanted: nil), isAgain, state.place
+            )
         }
         if isAgain { throw UploadPlan.inconsistent("nothing was taken of what was sent") }
         guard let end, mayPart || end == state.withLock({ $0.length ?? Self.unknown }) else {
@@ -261,7 +270,9 @@ package final class UploadWork: Sendable {
         addition.headers[.contentType] = ResumableUploads.mediaType
         addition.headers[.uploadOffset] = StructuredField.text(range.lowerBound)
         addition.headers[.uploadComplete] = StructuredField.text(range.upperBound == length ?? Self.unknown)
-        if case .demanded = source, let length, !range.isEmpty { addition.headers[.contentLength] = "\(length - range.lowerBound)" }
+        if case .demanded = source, let length, !range.isEmpty {
+            addition.headers[.contentLength] = "\(length - range.lowerBound)"
+        }
         return addition
     }
 
@@ -276,7 +287,9 @@ package final class UploadWork: Sendable {
         var identity = known
         if identity == nil, case .file(let url) = source {
             // Of what was sent, and not of what lies there now.
-            guard let now = try? await UploadSource.file(url).identity(.never), now.modified == modified, now.length == length else { return nil }
+            guard let now = try? await UploadSource.file(url).identity(.never), now.modified == modified,
+                now.length == length
+            else { return nil }
             identity = now
         }
         return UploadTicket(request, source, place: place, length: length, identity: identity)

@@ -18,10 +18,12 @@ extension Request {
     /// The request that asks for a WebSocket.
     func openingWebSocket(_ fields: Headers) throws(LoadError) -> Request {
         guard let http = url.openingWebSocket else {
-            throw LoadError(.unsupportedScheme, phase: .preparing, party: .local, url: url, detail: "ws or wss is wanted")
+            throw LoadError(
+                .unsupportedScheme, phase: .preparing, party: .local, url: url, detail: "ws or wss is wanted")
         }
         guard method == .get, body == nil else {
-            throw LoadError(.badRequest, phase: .preparing, party: .local, url: url, detail: "a WebSocket is opened by GET")
+            throw LoadError(
+                .badRequest, phase: .preparing, party: .local, url: url, detail: "a WebSocket is opened by GET")
         }
         var request = self
         request.url = http

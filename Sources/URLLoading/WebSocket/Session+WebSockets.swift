@@ -28,7 +28,8 @@ extension Session {
 
     /// For the classic shape, which holds its session and hears of everything.
     package nonisolated func webSocketTask(
-        _ request: Request, protocols: [String], options: WebSocketOptions, decisions: Decisions?, sink: any WebSocketSink
+        _ request: Request, protocols: [String], options: WebSocketOptions, decisions: Decisions?,
+        sink: any WebSocketSink
     ) -> WebSocketTask {
         WebSocketTask(WebSocketLoad(core, request, protocols, options, decisions, sink: sink), self)
     }

@@ -5,7 +5,9 @@ import URLLoadingWire
 
 struct WebSocketControl: Sendable {
     enum Frame: Sendable {
-        case ping([UInt8]), pong([UInt8]), close(WebSocketClose?)
+        case ping([UInt8])
+        case pong([UInt8])
+        case close(WebSocketClose?)
     }
 
     struct Ping: Sendable {

@@ -16,7 +16,9 @@ struct WebSocketInput {
 
     enum Event: Sendable {
         case message(WebSocketMessage)
-        case ping([UInt8]), pong([UInt8]), close(WebSocketClose?)
+        case ping([UInt8])
+        case pong([UInt8])
+        case close(WebSocketClose?)
     }
 
     init(limit: Int, deflate: MessageDeflate?, received: Chunk?) {
@@ -44,7 +46,8 @@ struct WebSocketInput {
     }
 
     private mutating func parse() throws(WireViolation) -> Event?? {
-        let input = storage.map { UnsafeMutableRawBufferPointer(start: $0.base + unread.lowerBound, count: unread.count) }
+        let input =
+            storage.map { UnsafeMutableRawBufferPointer(start: $0.base + unread.lowerBound, count: unread.count) }
             ?? UnsafeMutableRawBufferPointer(start: nil, count: 0)
         var consumed = 0
         defer { unread = unread.lowerBound + consumed..<unread.upperBound }
@@ -59,7 +62,9 @@ struct WebSocketInput {
             return .some(nil)
         case .data(let range):
             // The length a peer announces is believed only so far.
-            if message.isEmpty { message.reserveCapacity(range.count + Int(clamping: min(codec.remaining, Self.believed))) }
+            if message.isEmpty {
+                message.reserveCapacity(range.count + Int(clamping: min(codec.remaining, Self.believed)))
+            }
             try extend { (reader, sink) throws(WireViolation) in
                 try reader.take(UnsafeRawBufferPointer(rebasing: input[range]), sink)
             }
@@ -99,7 +104,9 @@ struct WebSocketInput {
         }
         // At most a head or a control frame.
         let new = buffers.take()
-        if let storage, !unread.isEmpty { new.base.copyMemory(from: storage.base + unread.lowerBound, byteCount: unread.count) }
+        if let storage, !unread.isEmpty {
+            new.base.copyMemory(from: storage.base + unread.lowerBound, byteCount: unread.count)
+        }
         giveBack(buffers)
         unread = 0..<unread.count
         storage = new

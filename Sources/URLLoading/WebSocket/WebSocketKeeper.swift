@@ -22,9 +22,12 @@ extension WebSocketLoad {
     /// Sets the keeper's timer, unless it is set or a call reads.
     /// - Parameter hasLeftover: bytes wait to be written, so the timer is set even while a call reads.
     func keep(within interval: Int64, hasLeftover: Bool = false) {
-        let (isNeeded, isLingering) = state.withLock { ($0.setKeeper(hasLeftover: hasLeftover), $0.lingersUntil != nil) }
+        let (isNeeded, isLingering) = state.withLock {
+            ($0.setKeeper(hasLeftover: hasLeftover), $0.lingersUntil != nil)
+        }
         guard isNeeded else { return }
-        clock.schedule(WebSocketKeeper(self), at: clock.coarseNow() &+ (isLingering ? min(interval, Self.soon) : interval))
+        clock.schedule(
+            WebSocketKeeper(self), at: clock.coarseNow() &+ (isLingering ? min(interval, Self.soon) : interval))
     }
 
     /// On the poller's thread.
@@ -53,7 +56,9 @@ extension WebSocketLoad {
         guard isLingering || input?.mayHoldMore == true || transport.hasPendingInput(askingKernel: clock.manual != nil)
         else { return }
         for _ in 0..<Self.looks {
-            guard isLingering || ((input?.held ?? 0) <= options.readAhead && state.withLock { $0.mayRead }) else { break }
+            guard isLingering || ((input?.held ?? 0) <= options.readAhead && state.withLock { $0.mayRead }) else {
+                break
+            }
             if case .blocked = read(from: transport, atMost: Self.lookSize, looks: Self.looks) { return }
         }
         input?.leave()

@@ -195,7 +195,8 @@ extension WebSocketLoad {
     /// The connection has ended. Without a close frame that is a failure, whatever TLS says.
     func lost(_ failure: IOFailure?) {
         let tunnel = state.withLock { $0.transport as? HTTP2Tunnel }
-        let error = tunnel?.failure?.loadError(.receiving, hasBegun: false) ?? failure.map { LoadError($0, .receiving) }
+        let error =
+            tunnel?.failure?.loadError(.receiving, hasBegun: false) ?? failure.map { LoadError($0, .receiving) }
             ?? LoadError(.connectionLost, phase: .receiving, party: .peer, detail: "closed without a close frame")
         state.withLock { state in
             state.fail(error.at(url))

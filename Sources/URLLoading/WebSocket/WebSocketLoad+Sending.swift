@@ -47,7 +47,9 @@ extension WebSocketLoad {
     }
 
     /// Pumps until nothing is left to go out. Called by the call that has the turn.
-    private func push(_ call: WebSocketCall, late: LoadError.Reason = .cancelled, _ pump: () -> Pumped) async throws(LoadError) {
+    private func push(_ call: WebSocketCall, late: LoadError.Reason = .cancelled, _ pump: () -> Pumped)
+        async throws(LoadError)
+    {
         guard let slot = state.withLock({ $0.transport?.slot }) else { throw failure(.cancelled) }
         var isAttached = false
         defer { if isAttached { call.detach(slot) } }
@@ -71,12 +73,14 @@ extension WebSocketLoad {
     }
 
     private func prepare(_ message: WebSocketMessage) throws(LoadError) -> WebSocketSending {
-        let (kind, bytes): (WebSocketCodec.Kind, Data) = switch message {
-        case .text(let text): (.text, Data(text.utf8))
-        case .data(let data): (.binary, data)
-        }
+        let (kind, bytes): (WebSocketCodec.Kind, Data) =
+            switch message {
+            case .text(let text): (.text, Data(text.utf8))
+            case .data(let data): (.binary, data)
+            }
         guard let deflate, bytes.count >= options.compression.threshold,
-            let deflater = deflater ?? MessageDeflater(windowBits: deflate.clientWindowBits, forgets: deflate.clientForgets)
+            let deflater = deflater
+                ?? MessageDeflater(windowBits: deflate.clientWindowBits, forgets: deflate.clientForgets)
         else { return WebSocketSending(kind, bytes, isCompressed: false) }
         self.deflater = deflater
         do throws(WireViolation) {
@@ -90,7 +94,8 @@ extension WebSocketLoad {
     }
 
     private func abandon() {
-        let error = LoadError(.writeIncomplete, phase: .sending, party: .local, url: url), moment = closeDeadline
+        let error = LoadError(.writeIncomplete, phase: .sending, party: .local, url: url)
+        let moment = closeDeadline
         state.withLock { $0.fail(error, .goingAway, until: moment) }
         _ = pump()
         settle()

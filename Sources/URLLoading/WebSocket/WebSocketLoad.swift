@@ -47,7 +47,8 @@ final class WebSocketLoad: Load, @unchecked Sendable {
         state = Lock(WebSocketState(readAhead: options.readAhead))
         self.protocols = protocols
         url = request.url
-        var request = request, refusal: LoadError?
+        var request = request
+        var refusal: LoadError?
         do throws(LoadError) {
             let handshake = try Self.handshake(protocols, options, [])
             request = try request.openingWebSocket(handshake.fields(isHTTP2: false))
@@ -214,7 +215,8 @@ final class WebSocketLoad: Load, @unchecked Sendable {
     }
 
     func violated(_ violation: WireViolation) {
-        let error = LoadError(violation, .receiving).at(url), moment = closeDeadline
+        let error = LoadError(violation, .receiving).at(url)
+        let moment = closeDeadline
         state.withLock { $0.fail(error, WebSocketClose.Code(violation), until: moment) }
         input?.drop(.shared)
         _ = pump()
@@ -224,12 +226,13 @@ final class WebSocketLoad: Load, @unchecked Sendable {
 
 extension WebSocketClose.Code {
     fileprivate init(_ violation: WireViolation) {
-        self = switch violation.code {
-        case .messageTooLarge: .messageTooBig
-        case .invalidText, .contentDecodingFailed: .invalidContent
-        case .webSocketFlood: .policyViolation
-        case _ where violation.party == .local: .internalError
-        default: .protocolError
-        }
+        self =
+            switch violation.code {
+            case .messageTooLarge: .messageTooBig
+            case .invalidText, .contentDecodingFailed: .invalidContent
+            case .webSocketFlood: .policyViolation
+            case _ where violation.party == .local: .internalError
+            default: .protocolError
+            }
     }
 }

@@ -34,7 +34,9 @@ public struct WebSocketMessages: AsyncSequence, Sendable {
         /// The next message; `nil` when the server has closed.
         public mutating func next() async throws(LoadError) -> WebSocketMessage? { try await Self.nextElsewhere(task) }
 
-        @concurrent private static func nextElsewhere(_ task: WebSocketTask) async throws(LoadError) -> WebSocketMessage? {
+        @concurrent private static func nextElsewhere(_ task: WebSocketTask) async throws(LoadError)
+            -> WebSocketMessage?
+        {
             try await task.load.receive()
         }
     }

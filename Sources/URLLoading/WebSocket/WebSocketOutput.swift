@@ -67,8 +67,10 @@ struct WebSocketOutput {
     mutating func append(_ sending: inout WebSocketSending?) throws(WireViolation) {
         guard var message = sending else { return }
         defer { sending = message }
-        let mask = try masks.next(), start = message.offset
-        let end = min(message.bytes.count, start + Self.piece), isLast = end == message.bytes.count
+        let mask = try masks.next()
+        let start = message.offset
+        let end = min(message.bytes.count, start + Self.piece)
+        let isLast = end == message.bytes.count
         let (kind, isFirst, isCompressed) = (message.kind, !message.isBegun, message.isCompressed)
         try message.bytes.withUnsafeBytes { all in
             Result { () throws(WireViolation) in

@@ -157,12 +157,13 @@ extension LoadSnapshot {
     fileprivate init(_ load: WebSocketLoad) {
         let isStopped = load.stopReason != nil
         (state, priority) = load.state.withLock { state in
-            let shown: State = switch state.outcome {
-            case .closed? where state.isOver: .completed(nil)
-            case .failed(let error)? where state.isOver: .completed(error)
-            case .some: .canceling
-            case nil: isStopped ? .canceling : state.isResumed ? .running : .suspended
-            }
+            let shown: State =
+                switch state.outcome {
+                case .closed? where state.isOver: .completed(nil)
+                case .failed(let error)? where state.isOver: .completed(error)
+                case .some: .canceling
+                case nil: isStopped ? .canceling : state.isResumed ? .running : .suspended
+                }
             return (shown, state.priority)
         }
         sent = load.sentCount.load(ordering: .relaxed)

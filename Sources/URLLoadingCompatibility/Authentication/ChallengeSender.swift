@@ -10,9 +10,13 @@ final class ChallengeSender: NSObject, URLAuthenticationChallengeSender, Sendabl
 
     init(_ reply: @escaping Reply) { self.reply = reply }
 
-    func use(_ credential: URLCredential, for challenge: URLAuthenticationChallenge) { reply(.useCredential, credential) }
+    func use(_ credential: URLCredential, for challenge: URLAuthenticationChallenge) {
+        reply(.useCredential, credential)
+    }
     func continueWithoutCredential(for challenge: URLAuthenticationChallenge) { reply(.useCredential, nil) }
     func cancel(_ challenge: URLAuthenticationChallenge) { reply(.cancelAuthenticationChallenge, nil) }
     func performDefaultHandling(for challenge: URLAuthenticationChallenge) { reply(.performDefaultHandling, nil) }
-    func rejectProtectionSpaceAndContinue(with challenge: URLAuthenticationChallenge) { reply(.rejectProtectionSpace, nil) }
+    func rejectProtectionSpaceAndContinue(with challenge: URLAuthenticationChallenge) {
+        reply(.rejectProtectionSpace, nil)
+    }
 }

@@ -38,7 +38,9 @@ open class URLAuthenticationChallenge: NSObject, @unchecked Sendable {
     }
 
     /// The same challenge, answered to somebody else.
-    public init(authenticationChallenge challenge: URLAuthenticationChallenge, sender: any URLAuthenticationChallengeSender) {
+    public init(
+        authenticationChallenge challenge: URLAuthenticationChallenge, sender: any URLAuthenticationChallengeSender
+    ) {
         space = challenge.protectionSpace
         proposed = challenge.proposedCredential
         failures = challenge.previousFailureCount

@@ -53,7 +53,8 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, @unchecked Sendab
     }
 
     convenience init(_ credential: Credential) {
-        self.init(user: credential.user, password: credential.password, persistence: Persistence(credential.persistence))
+        self.init(
+            user: credential.user, password: credential.password, persistence: Persistence(credential.persistence))
     }
 
     /// The user's name; `nil` if it is no password.
@@ -113,7 +114,9 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, @unchecked Sendab
     public required init?(coder aDecoder: NSCoder) {
         guard let user = aDecoder.decodeObject(of: NSString.self, forKey: "user"),
             let password = aDecoder.decodeObject(of: NSString.self, forKey: "password"),
-            let keeps = UInt(exactly: aDecoder.decodeInteger(forKey: "persistence")).flatMap({ Persistence(rawValue: $0) })
+            let keeps = UInt(exactly: aDecoder.decodeInteger(forKey: "persistence")).flatMap({
+                Persistence(rawValue: $0)
+            })
         else { return nil }
         kind = .password(user: "\(user)", password: "\(password)")
         self.keeps = keeps
@@ -128,20 +131,22 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, @unchecked Sendab
 
 extension URLCredential.Persistence {
     init(_ persistence: Credential.Persistence) {
-        self = switch persistence {
-        case .none: .none
-        case .session: .forSession
-        case .permanent: .permanent
-        }
+        self =
+            switch persistence {
+            case .none: .none
+            case .session: .forSession
+            case .permanent: .permanent
+            }
     }
 }
 
 extension Credential.Persistence {
     init(_ persistence: URLCredential.Persistence) {
-        self = switch persistence {
-        case .none: .none
-        case .forSession: .session
-        default: .permanent
-        }
+        self =
+            switch persistence {
+            case .none: .none
+            case .forSession: .session
+            default: .permanent
+            }
     }
 }

@@ -4,7 +4,8 @@ import URLLoading
 import URLLoadingIO
 
 /// The option of ``URLCredentialStorage/remove(_:for:options:)``; it changes nothing here.
-public let NSURLCredentialStorageRemoveSynchronizableCredentials = "NSURLCredentialStorageRemoveSynchronizableCredentials"
+public let NSURLCredentialStorageRemoveSynchronizableCredentials =
+    "NSURLCredentialStorageRemoveSynchronizableCredentials"
 
 extension NSNotification.Name {
     /// What a ``URLCredentialStorage`` holds was changed through itself; it is the object.
@@ -75,24 +76,30 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
     /// nothing but passwords.
     open func set(_ credential: URLCredential, for space: URLProtectionSpace) {
         guard let stored = credential.stored, stored.persistence != .none else { return }
-        let space = space.core, present = store.credentials(for: space)
+        let space = space.core
+        let present = store.credentials(for: space)
         store.set(stored, for: space)
         // What is set last is proposed first: the default stays what it is.
         if case .user(let user)? = defaults.withLock({ $0[space] }), user != stored.user,
             let standard = present.first(where: { $0.user == user })
-        { store.set(standard, for: space) }
+        {
+            store.set(standard, for: space)
+        }
         if !present.contains(stored) { changed() }
     }
 
     open func setDefaultCredential(_ credential: URLCredential, for space: URLProtectionSpace) {
         guard let stored = credential.stored, stored.persistence != .none else { return }
-        let space = space.core, isPresent = store.credentials(for: space).contains(stored)
+        let space = space.core
+        let isPresent = store.credentials(for: space).contains(stored)
         let before = defaults.withLock { $0.updateValue(.user(stored.user), forKey: space) }
         store.set(stored, for: space)
         if !isPresent || before != .user(stored.user) { changed() }
     }
 
-    open func remove(_ credential: URLCredential, for space: URLProtectionSpace) { remove(credential, for: space, options: nil) }
+    open func remove(_ credential: URLCredential, for space: URLProtectionSpace) {
+        remove(credential, for: space, options: nil)
+    }
 
     /// - Parameter options: without effect: nothing is shared with other machines.
     open func remove(_ credential: URLCredential, for space: URLProtectionSpace, options: [String: AnyObject]? = [:]) {
@@ -102,7 +109,11 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
         store.remove(stored, for: space)
         let isLast = store.credentials(for: space).isEmpty
         defaults.withLock { defaults in
-            if isLast { defaults[space] = nil } else if defaults[space] == .user(stored.user) { defaults[space] = .removed }
+            if isLast {
+                defaults[space] = nil
+            } else if defaults[space] == .user(stored.user) {
+                defaults[space] = .removed
+            }
         }
         if isPresent { changed() }
     }
@@ -112,7 +123,8 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
     // MARK: For a task: the same for every task
 
     public func getCredentials(
-        for protectionSpace: URLProtectionSpace, task: URLSessionTask, completionHandler: ([String: URLCredential]?) -> Void
+        for protectionSpace: URLProtectionSpace, task: URLSessionTask,
+        completionHandler: ([String: URLCredential]?) -> Void
     ) { completionHandler(credentials(for: protectionSpace)) }
 
     public func set(_ credential: URLCredential, for protectionSpace: URLProtectionSpace, task: URLSessionTask) {

@@ -87,7 +87,8 @@ open class URLProtectionSpace: NSObject, NSCopying, @unchecked Sendable {
         }
         switch space.method {
         case NSURLAuthenticationMethodHTTPDigest, NSURLAuthenticationMethodNTLM, NSURLAuthenticationMethodNegotiate,
-            NSURLAuthenticationMethodClientCertificate, NSURLAuthenticationMethodServerTrust: return true
+            NSURLAuthenticationMethodClientCertificate, NSURLAuthenticationMethodServerTrust:
+            return true
         default: return false
         }
     }
@@ -110,7 +111,9 @@ open class URLProtectionSpace: NSObject, NSCopying, @unchecked Sendable {
     /// The same object: a space does not change.
     open func copy(with zone: NSZone? = nil) -> Any { self }
 
-    open override func isEqual(_ object: Any?) -> Bool { (object as? URLProtectionSpace).map { $0.space == space } ?? false }
+    open override func isEqual(_ object: Any?) -> Bool {
+        (object as? URLProtectionSpace).map { $0.space == space } ?? false
+    }
     open override var hash: Int { space.hashValue }
 
     // MARK: The core's names
@@ -122,7 +125,8 @@ open class URLProtectionSpace: NSObject, NSCopying, @unchecked Sendable {
     }
 
     private static let methods: [(Challenge.Method, String)] = [
-        (.any, NSURLAuthenticationMethodDefault), (.default, NSURLAuthenticationMethodDefault), (.basic, NSURLAuthenticationMethodHTTPBasic),
+        (.any, NSURLAuthenticationMethodDefault), (.default, NSURLAuthenticationMethodDefault),
+        (.basic, NSURLAuthenticationMethodHTTPBasic),
         (.digest, NSURLAuthenticationMethodHTTPDigest), (.ntlm, NSURLAuthenticationMethodNTLM),
         (.negotiate, NSURLAuthenticationMethodNegotiate), (.serverTrust, NSURLAuthenticationMethodServerTrust),
         (.clientCertificate, NSURLAuthenticationMethodClientCertificate),

@@ -95,7 +95,8 @@ final class BytePipe: Sendable {
     /// What comes next; `nil` at the end.
     func next() async throws -> [UInt8]? {
         while true {
-            let (piece, outcome, writer) = state.withLock { state -> ([UInt8]?, (any Error)??, UnsafeContinuation<Void, Never>?) in
+            let (piece, outcome, writer) = state.withLock {
+                state -> ([UInt8]?, (any Error)??, UnsafeContinuation<Void, Never>?) in
                 guard !state.pieces.isEmpty else { return (nil, state.outcome, nil) }
                 let piece = state.pieces.removeFirst()
                 state.size -= piece.count

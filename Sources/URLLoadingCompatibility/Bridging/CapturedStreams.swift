@@ -18,7 +18,8 @@ struct CapturedStreams: @unchecked Sendable {
 
 /// Waits on a thread for what is done elsewhere.
 private func blocking<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) -> Value? {
-    let result = Lock<Value?>(nil), done = DispatchSemaphore(value: 0)
+    let result = Lock<Value?>(nil)
+    let done = DispatchSemaphore(value: 0)
     Task(executorPreference: Poller.shared) {
         let value = await body()
         result.withLock { $0 = value }

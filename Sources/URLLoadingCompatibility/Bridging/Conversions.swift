@@ -15,7 +15,8 @@ extension Request {
     private static func convert(_ request: URLRequest, _ policy: URLRequest.CachePolicy) -> Result<Request, LoadError> {
         guard let url = request.url, url.scheme != nil else {
             let detail = request.url == nil ? "the request has no URL" : "the URL has no scheme"
-            return .failure(LoadError(.unsupportedScheme, phase: .preparing, party: .local, url: request.url, detail: detail))
+            return .failure(
+                LoadError(.unsupportedScheme, phase: .preparing, party: .local, url: request.url, detail: detail))
         }
         var made = Request(url: url)
         made.contentDecoding = .always
@@ -49,20 +50,23 @@ extension Request {
         self.body = body
         if body.isEmptyData { return }
         // The stream is chunked, or as long as this says: either is the core's to write.
-        if method == .post, !headers.contains(.contentType) { headers[.contentType] = "application/x-www-form-urlencoded" }
+        if method == .post, !headers.contains(.contentType) {
+            headers[.contentType] = "application/x-www-form-urlencoded"
+        }
     }
 }
 
 extension Request.CachePolicy {
     init(_ policy: URLRequest.CachePolicy) {
-        self = switch policy {
-        case .useProtocolCachePolicy: .useProtocol
-        case .reloadIgnoringLocalCacheData: .reload
-        case .reloadIgnoringLocalAndRemoteCacheData: .reloadIgnoringCaches
-        case .reloadRevalidatingCacheData: .revalidate
-        case .returnCacheDataElseLoad: .storedElseLoad
-        case .returnCacheDataDontLoad: .storedOnly
-        }
+        self =
+            switch policy {
+            case .useProtocolCachePolicy: .useProtocol
+            case .reloadIgnoringLocalCacheData: .reload
+            case .reloadIgnoringLocalAndRemoteCacheData: .reloadIgnoringCaches
+            case .reloadRevalidatingCacheData: .revalidate
+            case .returnCacheDataElseLoad: .storedElseLoad
+            case .returnCacheDataDontLoad: .storedOnly
+            }
     }
 }
 
@@ -128,17 +132,18 @@ extension Configuration {
 
 extension TrafficClass {
     init(_ type: URLRequest.NetworkServiceType) {
-        self = switch type {
-        case .default: .ordinary
-        case .background: .background
-        case .responsiveData: .responsive
-        case .avStreaming: .streaming
-        case .responsiveAV: .interactive
-        case .video: .video
-        case .voice: .voice
-        // VoIP's control, not its sound.
-        case .voip, .networkServiceTypeCallSignaling: .signaling
-        }
+        self =
+            switch type {
+            case .default: .ordinary
+            case .background: .background
+            case .responsiveData: .responsive
+            case .avStreaming: .streaming
+            case .responsiveAV: .interactive
+            case .video: .video
+            case .voice: .voice
+            // VoIP's control, not its sound.
+            case .voip, .networkServiceTypeCallSignaling: .signaling
+            }
     }
 }
 
@@ -169,7 +174,9 @@ enum AttachedProperties: PropertyKey {
 extension LoadError {
     /// As the program hears it: what a protocol of its own failed with, as that is.
     /// - Parameter ticket: with what an upload goes on.
-    func classic(_ ticket: UploadTicket? = nil) -> any Error { (underlying as? ProtocolFailure)?.error ?? URLError(self, ticket) }
+    func classic(_ ticket: UploadTicket? = nil) -> any Error {
+        (underlying as? ProtocolFailure)?.error ?? URLError(self, ticket)
+    }
 }
 
 extension URLError {

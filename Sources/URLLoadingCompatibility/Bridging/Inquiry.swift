@@ -50,13 +50,15 @@ final class Inquiry<Reply: Sendable>: Question, @unchecked Sendable {
 
     func put(to session: URLSession, _ task: URLSessionTask) {
         let method = method
-        ask(session, task, Answer { [self] fate in
-            switch fate {
-            case .given(let reply): settle(.reply(reply))
-            case .givenAgain: task.report(.completionHandlerCalledAgain, method)
-            case .dropped: if settle(.dropped) { task.report(.completionHandlerDropped, method) }
-            }
-        })
+        ask(
+            session, task,
+            Answer { [self] fate in
+                switch fate {
+                case .given(let reply): settle(.reply(reply))
+                case .givenAgain: task.report(.completionHandlerCalledAgain, method)
+                case .dropped: if settle(.dropped) { task.report(.completionHandlerDropped, method) }
+                }
+            })
     }
 
     func withdraw() { settle(.withdrawn) }

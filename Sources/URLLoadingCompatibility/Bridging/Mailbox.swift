@@ -144,7 +144,9 @@ struct Mailbox: Sendable {
     mutating func put(_ chunk: Chunk) -> Bool {
         guard isHeard, failure == nil else { return true }
         missing? -= Int64(chunk.count)
-        if collects, body.isEmpty, let missing, missing > 0 { body.reserveCapacity(chunk.count + Int(min(missing, 4 << 20))) }
+        if collects, body.isEmpty, let missing, missing > 0 {
+            body.reserveCapacity(chunk.count + Int(min(missing, 4 << 20)))
+        }
         if body.isEmpty, missing ?? 0 <= 0 { body = Data(chunk) } else { body.append(chunk) }
         if collects || missing == 0 { return true }
         // Before the answer one piece: it may be all there is.

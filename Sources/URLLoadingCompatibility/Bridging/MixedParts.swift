@@ -22,7 +22,8 @@ final class MixedParts: @unchecked Sendable {
 
     /// `nil` for any other response, and for one that does not say how its parts are told apart: its body comes as it is.
     init?(_ response: Response) {
-        guard response.mediaType?.essence == "multipart/x-mixed-replace", let type = response.http?.headers[.contentType],
+        guard response.mediaType?.essence == "multipart/x-mixed-replace",
+            let type = response.http?.headers[.contentType],
             let boundary = try? MultipartBoundary(contentType: type)
         else { return nil }
         whole = response

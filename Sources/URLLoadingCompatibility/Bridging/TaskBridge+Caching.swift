@@ -39,8 +39,11 @@ extension TaskBridge {
     /// What a protocol of the program's, or a server, has answered, as the delegate wants it kept.
     func kept(_ proposed: CachedURLResponse) async throws -> CachedURLResponse? {
         guard asksWhatIsKept else { return proposed }
-        let outcome: Inquiry<CachedURLResponse?>.Outcome = await inquire("willCacheResponse", comesLast: true) { [self] session, task, answer in
-            guard let delegate = dataDelegate, let task = task as? URLSessionDataTask else { return answer.give(proposed) }
+        let outcome: Inquiry<CachedURLResponse?>.Outcome = await inquire("willCacheResponse", comesLast: true) {
+            [self] session, task, answer in
+            guard let delegate = dataDelegate, let task = task as? URLSessionDataTask else {
+                return answer.give(proposed)
+            }
             delegate.urlSession(session, dataTask: task, willCacheResponse: proposed) { answer.give($0) }
         }
         switch outcome {
@@ -93,14 +96,20 @@ final class AskedCache: ForeignCache {
     func store(_ entry: CachedResponse, for request: Request) {
         let (asked, task) = classic(request)
         let entry = CachedURLResponse(entry)
-        if let task { cache.storeCachedResponse(entry, for: task) } else { cache.storeCachedResponse(entry, for: asked) }
+        if let task {
+            cache.storeCachedResponse(entry, for: task)
+        } else {
+            cache.storeCachedResponse(entry, for: asked)
+        }
     }
 
     func remove(for request: Request) { cache.removeCachedResponse(for: classic(request).0) }
 
     /// The request of the program's, and its task if that is one for data.
     private func classic(_ request: Request) -> (URLRequest, URLSessionDataTask?) {
-        guard let bridge = request.properties[ClassicTask.self]?.bridge else { return (URLRequest(url: request.url), nil) }
+        guard let bridge = request.properties[ClassicTask.self]?.bridge else {
+            return (URLRequest(url: request.url), nil)
+        }
         let (current, task) = bridge.state.withLock { ($0.current, $0.task) }
         return (URLRequest(request, like: current), task as? URLSessionDataTask)
     }

@@ -25,8 +25,10 @@ extension TaskBridge: WebSocketSink {
     func tell(_ call: Mailbox.Call, _ session: URLSession, _ task: URLSessionWebSocketTask?) {
         guard let task, let delegate = socketDelegate else { return }
         switch call {
-        case .opened(let subprotocol): delegate.urlSession(session, webSocketTask: task, didOpenWithProtocol: subprotocol)
-        case .closed(let code, let reason): delegate.urlSession(session, webSocketTask: task, didCloseWith: code, reason: reason)
+        case .opened(let subprotocol):
+            delegate.urlSession(session, webSocketTask: task, didOpenWithProtocol: subprotocol)
+        case .closed(let code, let reason):
+            delegate.urlSession(session, webSocketTask: task, didCloseWith: code, reason: reason)
         default: break
         }
     }
@@ -38,7 +40,8 @@ extension TaskBridge: WebSocketSink {
         case .writeClosed: streamDelegate?.urlSession(session, writeClosedFor: task)
         case .betterRoute: streamDelegate?.urlSession(session, betterRouteDiscoveredFor: task)
         case .captured(let streams):
-            streamDelegate?.urlSession(session, streamTask: task, didBecome: streams.input, outputStream: streams.output)
+            streamDelegate?.urlSession(
+                session, streamTask: task, didBecome: streams.input, outputStream: streams.output)
             leave(session, task)
         default: break
         }

@@ -59,7 +59,9 @@ extension TaskBridge {
 
     private func beginDelayed() async {
         let outcome: Inquiry<Plan>.Outcome = await inquire("willBeginDelayedRequest") { [self] session, task, answer in
-            guard let delegate = taskDelegate else { return answer.give(Plan(disposition: .continueLoading, request: nil)) }
+            guard let delegate = taskDelegate else {
+                return answer.give(Plan(disposition: .continueLoading, request: nil))
+            }
             delegate.urlSession(session, task: task, willBeginDelayedRequest: original) {
                 answer.give(Plan(disposition: $0, request: $1))
             }
@@ -67,8 +69,9 @@ extension TaskBridge {
         switch outcome {
         case .withdrawn: return
         case .dropped:
-            return cancel(LoadError(
-                .decisionFailed, phase: .deciding, party: .local, url: original.url, underlying: DroppedAnswer()))
+            return cancel(
+                LoadError(
+                    .decisionFailed, phase: .deciding, party: .local, url: original.url, underlying: DroppedAnswer()))
         case .reply(let plan) where plan.disposition == .cancel: return cancel()
         case .reply(let plan):
             if plan.disposition == .useNewRequest, let request = plan.request { replace(request) }

@@ -50,7 +50,8 @@ extension TaskBridge {
         let own = redirect.response.properties[OwnResponse.self]?.response as? HTTPURLResponse
         let response = own ?? HTTPURLResponse(redirect.response, head)
         let proposed = state.withLock { $0.proposed ?? URLRequest(redirect.request, like: $0.current) }
-        let outcome: Inquiry<URLRequest?>.Outcome = await inquire("willPerformHTTPRedirection") { [self] session, task, answer in
+        let outcome: Inquiry<URLRequest?>.Outcome = await inquire("willPerformHTTPRedirection") {
+            [self] session, task, answer in
             guard let delegate = taskDelegate else { return answer.give(proposed) }
             delegate.urlSession(session, task: task, willPerformHTTPRedirection: response, newRequest: proposed) {
                 answer.give($0)
@@ -93,9 +94,12 @@ extension TaskBridge {
 
     /// What follows of an upload that is gone on with.
     private func makeBody(_ demand: BodyDemand, from offset: Int64) async throws -> RequestBody {
-        let outcome: Inquiry<StreamBox>.Outcome = await inquire("needNewBodyStreamFrom") { [self] session, task, answer in
+        let outcome: Inquiry<StreamBox>.Outcome = await inquire("needNewBodyStreamFrom") {
+            [self] session, task, answer in
             guard let delegate = taskDelegate else { return answer.give(StreamBox(stream: nil)) }
-            delegate.urlSession(session, task: task, needNewBodyStreamFrom: offset) { answer.give(StreamBox(stream: $0)) }
+            delegate.urlSession(session, task: task, needNewBodyStreamFrom: offset) {
+                answer.give(StreamBox(stream: $0))
+            }
         }
         let length = demand.request.headers[.contentLength].flatMap { Int64($0) }
         return .stream(try Self.stream(of: outcome), length: length)
@@ -167,14 +171,17 @@ extension TaskBridge {
             switch fate {
             case .given(.allow): allow()
             case .given(.cancel): if isHeld { cancel() }
-            case .given(.becomeDownload): if state.withLock({ $0.parts?.hasBegun == true }) { refusePart(response) } else { becomeDownload() }
+            case .given(.becomeDownload):
+                if state.withLock({ $0.parts?.hasBegun == true }) { refusePart(response) } else { becomeDownload() }
             case .given(.becomeStream): refuseStream(response)
             case .givenAgain: task.report(.completionHandlerCalledAgain, "didReceive response")
             case .dropped:
                 guard isHeld else { return }
                 task.report(.completionHandlerDropped, "didReceive response")
-                cancel(LoadError(
-                    .decisionFailed, phase: .deciding, party: .local, url: response.url, underlying: DroppedAnswer()))
+                cancel(
+                    LoadError(
+                        .decisionFailed, phase: .deciding, party: .local, url: response.url, underlying: DroppedAnswer()
+                    ))
             }
         }
         delegate.urlSession(session, dataTask: task, didReceive: response) { answer.give($0) }
@@ -182,7 +189,10 @@ extension TaskBridge {
 
     /// What is several bodies is no file from its middle on.
     private func refusePart(_ response: URLResponse) {
-        cancel(LoadError(.badDecision, phase: .deciding, party: .local, url: response.url, detail: "a part cannot become a download"))
+        cancel(
+            LoadError(
+                .badDecision, phase: .deciding, party: .local, url: response.url,
+                detail: "a part cannot become a download"))
     }
 
     var isHeld: Bool { state.withLock { $0.mailbox.isHeld } }

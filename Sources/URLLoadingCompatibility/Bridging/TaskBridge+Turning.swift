@@ -114,8 +114,11 @@ extension TaskBridge {
         guard dataDelegate != nil, !hasHandler else { return .allow }
         let known = URLResponse.make(response, to: state.withLock { $0.current.httpMethod })
         state.withLock { ($0.response, $0.isJudged) = (known, true) }
-        let outcome: Inquiry<URLSession.ResponseDisposition>.Outcome = await inquire("didReceive response") { [self] session, task, answer in
-            guard let delegate = dataDelegate, let task = task as? URLSessionDataTask else { return answer.give(.allow) }
+        let outcome: Inquiry<URLSession.ResponseDisposition>.Outcome = await inquire("didReceive response") {
+            [self] session, task, answer in
+            guard let delegate = dataDelegate, let task = task as? URLSessionDataTask else {
+                return answer.give(.allow)
+            }
             delegate.urlSession(session, dataTask: task, didReceive: known) { answer.give($0) }
         }
         switch outcome {
@@ -131,15 +134,17 @@ extension TaskBridge {
 
     func refuseStream(_ response: URLResponse) {
         guard isHeld else { return }
-        cancel(LoadError(
-            .badDecision, phase: .deciding, party: .local, url: response.url,
-            detail: "only a response to a request with the field Upgrade can become a stream"))
+        cancel(
+            LoadError(
+                .badDecision, phase: .deciding, party: .local, url: response.url,
+                detail: "only a response to a request with the field Upgrade can become a stream"))
     }
 
     /// The load has given its connection away, and has nothing more to say.
     func becameStream(_ stream: StreamTask) {
         guard let session = state.withLock({ $0.session }) else { return }
-        let task = session.makeTask(URLRequest(), .stream, nil, isSuccessor: true, { URLSessionStreamTask($0) }) { bridge in
+        let task = session.makeTask(URLRequest(), .stream, nil, isSuccessor: true, { URLSessionStreamTask($0) }) {
+            bridge in
             bridge.follow(stream)
             return .success(.stream(stream))
         }

@@ -86,13 +86,16 @@ final class TaskBridge: LoadSink, Sendable {
         self.kind = kind
         self.identifier = identifier
         original = request
-        lane = session.lane.isSerial ? session.lane : DelegateLane(session.lane.queue, isOfProgram: session.lane.isOfProgram)
+        lane =
+            session.lane.isSerial
+            ? session.lane : DelegateLane(session.lane.queue, isOfProgram: session.lane.isOfProgram)
         limit = session.core.configuration.limits.collectedBodySize
         hasHandler = handler != nil
         if case .bytes(let pipe)? = handler { self.pipe = pipe } else { pipe = nil }
         let mailbox = Mailbox(collects: hasHandler, saves: kind == .download && !hasHandler)
-        state = Lock(State(
-            mailbox: mailbox, session: session, handler: handler, current: request, stream: request.httpBodyStream))
+        state = Lock(
+            State(
+                mailbox: mailbox, session: session, handler: handler, current: request, stream: request.httpBodyStream))
     }
 
     // MARK: The controls
@@ -126,7 +129,9 @@ final class TaskBridge: LoadSink, Sendable {
     /// Makes the load do what the last of several calls from several threads has said.
     /// - Returns: why it cannot begin.
     @discardableResult
-    private func obey(_ load: BridgedLoad?, isHeldUp: Bool, _ priority: Float = URLSessionTask.defaultPriority) -> LoadError? {
+    private func obey(_ load: BridgedLoad?, isHeldUp: Bool, _ priority: Float = URLSessionTask.defaultPriority)
+        -> LoadError?
+    {
         var (load, isHeldUp, fate) = (load, isHeldUp, nil as LoadError?)
         while true {
             if isHeldUp { load?.suspend() } else { resume(load, TaskPriority(priority)) }
@@ -139,7 +144,10 @@ final class TaskBridge: LoadSink, Sendable {
     /// Decisions of the session know by `current` whose load they are about; a load that tells its sink of each question
     /// (`asking`) need not carry it along.
     private func resume(_ load: BridgedLoad?, _ priority: TaskPriority?) {
-        guard kind == .socket || kind == .stream else { load?.resume(priority); return }
+        guard kind == .socket || kind == .stream else {
+            load?.resume(priority)
+            return
+        }
         Self.$current.withValue(self) { load?.resume(priority) }
     }
 
@@ -195,7 +203,8 @@ final class TaskBridge: LoadSink, Sendable {
         case .received(let bytes):
             guard kind == .download, downloadDelegate != nil else { return }
             state.withLock { $0.mailbox.put(written: bytes) }
-        case .resumed(let offset, let expected): state.withLock { $0.mailbox.put(resumedAt: offset, expected: expected) }
+        case .resumed(let offset, let expected):
+            state.withLock { $0.mailbox.put(resumedAt: offset, expected: expected) }
         case .metrics(let metrics):
             guard taskDelegate != nil else { return }
             return state.withLock { $0.mailbox.put(metrics) }
@@ -220,7 +229,11 @@ final class TaskBridge: LoadSink, Sendable {
 
     private func showProgress(_ event: LoadEvent) {
         guard let task = state.withLock({ $0.task }) else { return }
-        if case .completed(let error) = event { task.showProgress(isWhole: error == nil) } else { task.showProgress(isWhole: false) }
+        if case .completed(let error) = event {
+            task.showProgress(isWhole: error == nil)
+        } else {
+            task.showProgress(isWhole: false)
+        }
     }
 
     /// Heard with what comes next: mostly the body is already here.
@@ -289,7 +302,8 @@ final class TaskBridge: LoadSink, Sendable {
         guard let session, let task else { return }
         switch call {
         case .waiting: taskDelegate?.urlSession(session, taskIsWaitingForConnectivity: task)
-        case .informational(let response): taskDelegate?.urlSession(session, task: task, didReceiveInformationalResponse: response)
+        case .informational(let response):
+            taskDelegate?.urlSession(session, task: task, didReceiveInformationalResponse: response)
         case .sent(let bytes):
             taskDelegate?.urlSession(
                 session, task: task, didSendBodyData: Int64(bytes.count), totalBytesSent: bytes.total,
@@ -318,14 +332,17 @@ final class TaskBridge: LoadSink, Sendable {
             dataDelegate?.urlSession(session, dataTask: old, didBecome: new)
             Task { await openSpool() }
         case .becameStream(let stream):
-            if let task = task as? URLSessionDataTask { dataDelegate?.urlSession(session, dataTask: task, didBecome: stream) }
+            if let task = task as? URLSessionDataTask {
+                dataDelegate?.urlSession(session, dataTask: task, didBecome: stream)
+            }
             leave(session, task)
             stream.resume()
         case .opened, .closed: tell(call, session, task as? URLSessionWebSocketTask)
         case .readClosed, .writeClosed, .betterRoute, .captured: tell(call, session, task as? URLSessionStreamTask)
         case .metrics(let metrics):
             let path = LatePath(session.core.networkMonitor)
-            taskDelegate?.urlSession(session, task: task, didFinishCollecting: URLSessionTaskMetrics(metrics, original, path))
+            taskDelegate?.urlSession(
+                session, task: task, didFinishCollecting: URLSessionTaskMetrics(metrics, original, path))
         case .finished(let error): end(error, session, task)
         }
     }

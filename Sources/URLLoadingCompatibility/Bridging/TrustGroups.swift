@@ -40,7 +40,9 @@ extension TaskBridge {
     /// The delegate that alone is asked whom to trust; `nil` if the session's is asked, or nobody.
     private var trustee: (any URLSessionTaskDelegate)? {
         let (session, task) = state.withLock { ($0.session, $0.task) }
-        guard session?.delegates.session == nil, let own = task?.ownDelegate ?? URLSession.awaitedDelegate else { return nil }
+        guard session?.delegates.session == nil, let own = task?.ownDelegate ?? URLSession.awaitedDelegate else {
+            return nil
+        }
         return AsyncForm.isKnownMissing(own, .challenge) ? nil : own
     }
 

@@ -33,7 +33,8 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Se
 
     init(_ entry: CachedResponse) {
         let envelope = entry.userInfo.flatMap { Envelope($0) }
-        answered = envelope?.response(entry.response.url) ?? URLResponse.make(entry.response.withStatedLength, to: "GET")
+        answered =
+            envelope?.response(entry.response.url) ?? URLResponse.make(entry.response.withStatedLength, to: "GET")
         (body, information, self.entry) = (entry.data, envelope?.userInfo, entry)
         policy = URLCache.StoragePolicy(entry.storagePolicy)
     }
@@ -42,7 +43,8 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Se
     final func core(for url: URL) -> CachedResponse {
         if let entry { return entry }
         return CachedResponse(
-            response: answered.core(url), data: body, userInfo: Envelope(answered, information).data, storagePolicy: policy.core)
+            response: answered.core(url), data: body, userInfo: Envelope(answered, information).data,
+            storagePolicy: policy.core)
     }
 
     open var response: URLResponse { answered }
@@ -68,14 +70,20 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Se
     public static var supportsSecureCoding: Bool { true }
 
     public required init?(coder aDecoder: NSCoder) {
-        guard let response = aDecoder.decodeObject(of: [URLResponse.self, HTTPURLResponse.self], forKey: "response") as? URLResponse,
+        guard
+            let response = aDecoder.decodeObject(of: [URLResponse.self, HTTPURLResponse.self], forKey: "response")
+                as? URLResponse,
             let data = aDecoder.decodeObject(of: NSData.self, forKey: "data")
         else { return nil }
         answered = response
         body = Data(referencing: data)
-        let envelope = aDecoder.decodeObject(of: NSData.self, forKey: "userInfo").flatMap { Envelope(Data(referencing: $0)) }
+        let envelope = aDecoder.decodeObject(of: NSData.self, forKey: "userInfo").flatMap {
+            Envelope(Data(referencing: $0))
+        }
         information = envelope?.userInfo
-        policy = UInt(exactly: aDecoder.decodeInteger(forKey: "policy")).flatMap { URLCache.StoragePolicy(rawValue: $0) } ?? .allowed
+        policy =
+            UInt(exactly: aDecoder.decodeInteger(forKey: "policy")).flatMap { URLCache.StoragePolicy(rawValue: $0) }
+            ?? .allowed
         entry = nil
     }
 
@@ -96,7 +104,8 @@ private struct Envelope {
     init(_ response: URLResponse?, _ userInfo: [AnyHashable: Any]?) {
         var kept: [String: Any] = [:]
         for (key, value) in userInfo ?? [:] {
-            guard let name = key.base as? String, PropertyListSerialization.propertyList(value, isValidFor: .binary) else { continue }
+            guard let name = key.base as? String, PropertyListSerialization.propertyList(value, isValidFor: .binary)
+            else { continue }
             kept[name] = value
         }
         self.userInfo = userInfo == nil ? nil : kept
@@ -111,7 +120,9 @@ private struct Envelope {
     }
 
     init?(_ data: Data) {
-        guard let all = (try? PropertyListSerialization.propertyList(from: data, format: nil)) as? [String: Any] else { return nil }
+        guard let all = (try? PropertyListSerialization.propertyList(from: data, format: nil)) as? [String: Any] else {
+            return nil
+        }
         userInfo = all[Self.info] as? [String: Any]
         plain = all[Self.response] as? [String: Any]
     }
@@ -120,7 +131,8 @@ private struct Envelope {
         var all: [String: Any] = [:]
         all[Self.info] = userInfo
         all[Self.response] = plain
-        return all.isEmpty ? nil : try? PropertyListSerialization.data(fromPropertyList: all, format: .binary, options: 0)
+        return all.isEmpty
+            ? nil : try? PropertyListSerialization.data(fromPropertyList: all, format: .binary, options: 0)
     }
 
     func response(_ url: URL) -> URLResponse? {
@@ -153,7 +165,9 @@ extension URLResponse {
         let length = expectedContentLength >= 0 ? expectedContentLength : nil
         guard let http = self as? HTTPURLResponse else {
             var headers = Headers()
-            if let mimeType { headers[.contentType] = textEncodingName.map { "\(mimeType); charset=\($0)" } ?? mimeType }
+            if let mimeType {
+                headers[.contentType] = textEncodingName.map { "\(mimeType); charset=\($0)" } ?? mimeType
+            }
             return Response(url: self.url ?? url, expectedLength: length, http: HTTPHead(status: .ok, headers: headers))
         }
         let head = HTTPHead(status: Status(http.statusCode) ?? .ok, headers: http.fields)

@@ -130,11 +130,12 @@ open class URLCache: NSObject, @unchecked Sendable {
 
 extension URLCache.StoragePolicy {
     init(_ policy: Response.StoragePolicy) {
-        self = switch policy {
-        case .allowed: .allowed
-        case .allowedInMemoryOnly: .allowedInMemoryOnly
-        case .notAllowed: .notAllowed
-        }
+        self =
+            switch policy {
+            case .allowed: .allowed
+            case .allowedInMemoryOnly: .allowedInMemoryOnly
+            case .notAllowed: .notAllowed
+            }
     }
 
     var core: Response.StoragePolicy {

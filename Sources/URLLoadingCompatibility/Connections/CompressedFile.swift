@@ -4,7 +4,9 @@ import Foundation
 import URLLoadingWire
 
 enum CompressedFile {
-    static func isKnown(_ type: String) -> Bool { ["application/gzip", "application/x-gzip"].contains(type.lowercased()) }
+    static func isKnown(_ type: String) -> Bool {
+        ["application/gzip", "application/x-gzip"].contains(type.lowercased())
+    }
 
     /// The name of what is in a file of this name.
     static func inner(_ name: String) -> String {
@@ -19,7 +21,9 @@ enum CompressedFile {
     static func decompress(_ file: URL) throws {
         let target = file.appendingPathExtension("inner")
         let input = try FileHandle(forReadingFrom: file)
-        guard let first = try input.read(upToCount: 2), first.elementsEqual([0x1F, 0x8B]) else { return try input.close() }
+        guard let first = try input.read(upToCount: 2), first.elementsEqual([0x1F, 0x8B]) else {
+            return try input.close()
+        }
         try input.seek(toOffset: 0)
         guard FileManager.default.createFile(atPath: target.path, contents: nil, attributes: [.posixPermissions: 0o600])
         else { throw URLError.described(.cannotCreateFile) }

@@ -19,7 +19,9 @@ final class ConnectionAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownl
 
     init(_ connection: NSURLConnection) { self.connection = connection }
 
-    private var dataDelegate: (any NSURLConnectionDataDelegate)? { connection.delegate as? any NSURLConnectionDataDelegate }
+    private var dataDelegate: (any NSURLConnectionDataDelegate)? {
+        connection.delegate as? any NSURLConnectionDataDelegate
+    }
     private var downloadDelegate: (any NSURLConnectionDownloadDelegate)? {
         connection.delegate as? any NSURLConnectionDownloadDelegate
     }
@@ -62,9 +64,11 @@ final class ConnectionAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownl
     }
 
     func urlSession(
-        _ session: URLSession, task: URLSessionTask, needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
+        _ session: URLSession, task: URLSessionTask,
+        needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
     ) {
-        completionHandler(dataDelegate?.connection(connection, needNewBodyStream: task.currentRequest ?? connection.originalRequest))
+        completionHandler(
+            dataDelegate?.connection(connection, needNewBodyStream: task.currentRequest ?? connection.originalRequest))
     }
 
     func urlSession(
@@ -117,19 +121,23 @@ final class ConnectionAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownl
     }
 
     func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {
-        if loss != nil, let response = downloadTask.response as? HTTPURLResponse, !(200..<300).contains(response.statusCode) {
+        if loss != nil, let response = downloadTask.response as? HTTPURLResponse,
+            !(200..<300).contains(response.statusCode)
+        {
             isRefused = true
             return
         }
         connection.end { delegate in
-            (delegate as? any NSURLConnectionDownloadDelegate)?.connectionDidFinishDownloading(connection, destinationURL: location)
+            (delegate as? any NSURLConnectionDownloadDelegate)?.connectionDidFinishDownloading(
+                connection, destinationURL: location)
         }
     }
 
     /// With what a download whose connection was lost goes on: as long as each time brings bytes, and somebody hears it. The
     /// token itself, for its data would keep the file on the disk.
     private func rest(after error: URLError) -> ResumeToken? {
-        guard downloadDelegate != nil, error.code == .networkConnectionLost, written > resumedAt, resumptions < Self.mostResumptions,
+        guard downloadDelegate != nil, error.code == .networkConnectionLost, written > resumedAt,
+            resumptions < Self.mostResumptions,
             let token = (error.userInfo[NSUnderlyingErrorKey] as? LoadError)?.resumeToken
         else { return nil }
         (resumedAt, resumptions, loss) = (written, resumptions + 1, error)
@@ -175,16 +183,21 @@ final class OldSender<Delegate>: NSObject, URLAuthenticationChallengeSender, @un
         (self.reply, lane, self.tell, self.delegate) = (reply, session.lane, tell, delegate)
     }
 
-    func use(_ credential: URLCredential, for challenge: URLAuthenticationChallenge) { reply(.useCredential, credential) }
+    func use(_ credential: URLCredential, for challenge: URLAuthenticationChallenge) {
+        reply(.useCredential, credential)
+    }
     func continueWithoutCredential(for challenge: URLAuthenticationChallenge) { reply(.useCredential, nil) }
     func performDefaultHandling(for challenge: URLAuthenticationChallenge) { reply(.performDefaultHandling, nil) }
-    func rejectProtectionSpaceAndContinue(with challenge: URLAuthenticationChallenge) { reply(.rejectProtectionSpace, nil) }
+    func rejectProtectionSpaceAndContinue(with challenge: URLAuthenticationChallenge) {
+        reply(.rejectProtectionSpace, nil)
+    }
 
     func cancel(_ challenge: URLAuthenticationChallenge) {
         // Before the end that follows from it.
-        lane.append(.call { [self] in
-            if let delegate = delegate() { tell(delegate, challenge) }
-            reply(.cancelAuthenticationChallenge, nil)
-        })
+        lane.append(
+            .call { [self] in
+                if let delegate = delegate() { tell(delegate, challenge) }
+                reply(.cancelAuthenticationChallenge, nil)
+            })
     }
 }

@@ -34,7 +34,8 @@ final class DownloadAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownloa
         } of: {
             download.delegate
         }
-        delegate.download(download, didReceive: URLAuthenticationChallenge(authenticationChallenge: challenge, sender: sender))
+        delegate.download(
+            download, didReceive: URLAuthenticationChallenge(authenticationChallenge: challenge, sender: sender))
     }
 
     func urlSession(
@@ -57,7 +58,8 @@ final class DownloadAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownloa
         return decompresses ? CompressedFile.inner(name) : name
     }
 
-    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome downloadTask: URLSessionDownloadTask) {
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome downloadTask: URLSessionDownloadTask)
+    {
         download.follow(downloadTask)
     }
 
@@ -93,9 +95,15 @@ final class DownloadAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownloa
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         let error = error ?? failure.withLock { $0 }
         // Who asks for it keeps the file.
-        if !download.deletesFileUponFailure, let data = (error as? URLError)?.downloadTaskResumeData { download.keep(data) }
+        if !download.deletesFileUponFailure, let data = (error as? URLError)?.downloadTaskResumeData {
+            download.keep(data)
+        }
         download.end { delegate in
-            if let error { delegate.download(download, didFailWithError: error) } else { delegate.downloadDidFinish(download) }
+            if let error {
+                delegate.download(download, didFailWithError: error)
+            } else {
+                delegate.downloadDidFinish(download)
+            }
         }
     }
 }

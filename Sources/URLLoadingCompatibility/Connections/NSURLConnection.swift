@@ -89,7 +89,8 @@ open class NSURLConnection: NSObject, @unchecked Sendable {
     open class func sendSynchronousRequest(
         _ request: URLRequest, returning response: UnsafeMutablePointer<URLResponse?>?
     ) throws -> Data {
-        let result = Lock<(Data?, URLResponse?, (any Error)?)>((nil, nil, nil)), done = DispatchSemaphore(value: 0)
+        let result = Lock<(Data?, URLResponse?, (any Error)?)>((nil, nil, nil))
+        let done = DispatchSemaphore(value: 0)
         let task = simple.dataTask(with: request) { data, response, error in
             result.withLock { $0 = (data, response, error) }
             done.signal()

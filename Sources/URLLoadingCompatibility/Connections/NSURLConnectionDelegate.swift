@@ -16,7 +16,9 @@ public protocol NSURLConnectionDelegate: NSObjectProtocol {
 
     /// Asked first: whether `didReceive challenge` is to be called for such a space. With no, what is stored is used. By
     /// default no for trust and client certificates, yes for all others.
-    func connection(_ connection: NSURLConnection, canAuthenticateAgainstProtectionSpace protectionSpace: URLProtectionSpace) -> Bool
+    func connection(
+        _ connection: NSURLConnection, canAuthenticateAgainstProtectionSpace protectionSpace: URLProtectionSpace
+    ) -> Bool
 
     /// To be answered by the challenge's sender, now or later. By default what is stored is used.
     func connection(_ connection: NSURLConnection, didReceive challenge: URLAuthenticationChallenge)
@@ -43,7 +45,8 @@ extension NSURLConnectionDelegate {
 extension URLProtectionSpace {
     /// Of delegates that do not say: connection-level spaces are the system's to judge.
     var isAskedByDefault: Bool {
-        ![NSURLAuthenticationMethodClientCertificate, NSURLAuthenticationMethodServerTrust].contains(authenticationMethod)
+        ![NSURLAuthenticationMethodClientCertificate, NSURLAuthenticationMethodServerTrust].contains(
+            authenticationMethod)
     }
 }
 
@@ -52,7 +55,9 @@ public protocol NSURLConnectionDataDelegate: NSURLConnectionDelegate {
     /// A request is about to be sent: the first (with `nil`), and each that a redirect asks for.
     /// - Returns: what is sent. `nil` for a redirect delivers the redirect response; for the first request it ends the
     ///   connection.
-    func connection(_ connection: NSURLConnection, willSend request: URLRequest, redirectResponse response: URLResponse?) -> URLRequest?
+    func connection(
+        _ connection: NSURLConnection, willSend request: URLRequest, redirectResponse response: URLResponse?
+    ) -> URLRequest?
 
     func connection(_ connection: NSURLConnection, didReceive response: URLResponse)
     /// A piece of the body.
@@ -60,9 +65,11 @@ public protocol NSURLConnectionDataDelegate: NSURLConnectionDelegate {
     /// The body stream of the request must be sent once more.
     func connection(_ connection: NSURLConnection, needNewBodyStream request: URLRequest) -> InputStream?
     func connection(
-        _ connection: NSURLConnection, didSendBodyData bytesWritten: Int, totalBytesWritten: Int, totalBytesExpectedToWrite: Int)
+        _ connection: NSURLConnection, didSendBodyData bytesWritten: Int, totalBytesWritten: Int,
+        totalBytesExpectedToWrite: Int)
     /// What is to be kept of the response in ``URLCache/shared``; `nil` for nothing.
-    func connection(_ connection: NSURLConnection, willCacheResponse cachedResponse: CachedURLResponse) -> CachedURLResponse?
+    func connection(_ connection: NSURLConnection, willCacheResponse cachedResponse: CachedURLResponse)
+        -> CachedURLResponse?
     /// The last call of a connection that has not failed.
     func connectionDidFinishLoading(_ connection: NSURLConnection)
 }
@@ -75,7 +82,8 @@ extension NSURLConnectionDataDelegate {
     public func connection(_ connection: NSURLConnection, didReceive data: Data) {}
     public func connection(_ connection: NSURLConnection, needNewBodyStream request: URLRequest) -> InputStream? { nil }
     public func connection(
-        _ connection: NSURLConnection, didSendBodyData bytesWritten: Int, totalBytesWritten: Int, totalBytesExpectedToWrite: Int
+        _ connection: NSURLConnection, didSendBodyData bytesWritten: Int, totalBytesWritten: Int,
+        totalBytesExpectedToWrite: Int
     ) {}
     public func connection(
         _ connection: NSURLConnection, willCacheResponse cachedResponse: CachedURLResponse
@@ -86,10 +94,12 @@ extension NSURLConnectionDataDelegate {
 /// Hears of a connection that loads into a file.
 public protocol NSURLConnectionDownloadDelegate: NSURLConnectionDelegate {
     func connection(
-        _ connection: NSURLConnection, didWriteData bytesWritten: Int64, totalBytesWritten: Int64, expectedTotalBytes: Int64)
+        _ connection: NSURLConnection, didWriteData bytesWritten: Int64, totalBytesWritten: Int64,
+        expectedTotalBytes: Int64)
     /// The connection was lost, and the download goes on where it broke off. Where the server has another file by now it
     /// begins anew, without this call; where it has refused, or knows no ranges, the connection fails with the loss.
-    func connectionDidResumeDownloading(_ connection: NSURLConnection, totalBytesWritten: Int64, expectedTotalBytes: Int64)
+    func connectionDidResumeDownloading(
+        _ connection: NSURLConnection, totalBytesWritten: Int64, expectedTotalBytes: Int64)
     /// The file is complete: the last call of a connection that has not failed. Removed when this returns, unless it was
     /// moved.
     func connectionDidFinishDownloading(_ connection: NSURLConnection, destinationURL: URL)
@@ -97,7 +107,8 @@ public protocol NSURLConnectionDownloadDelegate: NSURLConnectionDelegate {
 
 extension NSURLConnectionDownloadDelegate {
     public func connection(
-        _ connection: NSURLConnection, didWriteData bytesWritten: Int64, totalBytesWritten: Int64, expectedTotalBytes: Int64
+        _ connection: NSURLConnection, didWriteData bytesWritten: Int64, totalBytesWritten: Int64,
+        expectedTotalBytes: Int64
     ) {}
     public func connectionDidResumeDownloading(
         _ connection: NSURLConnection, totalBytesWritten: Int64, expectedTotalBytes: Int64

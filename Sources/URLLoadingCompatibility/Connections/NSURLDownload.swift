@@ -49,7 +49,9 @@ open class NSURLDownload: NSObject, @unchecked Sendable {
 
     /// Whether a download can go on whose file of this type was to be decompressed: of gzip it can, since nothing is
     /// decompressed before it is whole.
-    open class func canResumeDownloadDecoded(withEncodingMIMEType MIMEType: String) -> Bool { CompressedFile.isKnown(MIMEType) }
+    open class func canResumeDownloadDecoded(withEncodingMIMEType MIMEType: String) -> Bool {
+        CompressedFile.isKnown(MIMEType)
+    }
 
     /// What was asked for; after redirects, the last request.
     open var request: URLRequest { state.withLock { $0.task }?.currentRequest ?? original }
@@ -100,9 +102,13 @@ open class NSURLDownload: NSObject, @unchecked Sendable {
         defer { session.finishTasksAndInvalidate() }
         self.delegate?.downloadDidBegin(self)
         let task: URLSessionTask
-        if let resumed { task = session.downloadTask(withResumeData: resumed) } else {
+        if let resumed {
+            task = session.downloadTask(withResumeData: resumed)
+        } else {
             let first = original.canonical
-            guard let request = self.delegate.map({ $0.download(self, willSend: first, redirectResponse: nil) }) ?? first else {
+            guard
+                let request = self.delegate.map({ $0.download(self, willSend: first, redirectResponse: nil) }) ?? first
+            else {
                 return end { $0.download(self, didFailWithError: URLError.described(.cancelled)) }
             }
             task = session.dataTask(with: request)
@@ -143,8 +149,10 @@ open class NSURLDownload: NSObject, @unchecked Sendable {
     /// A name that nobody has: with a number behind it, if need be.
     private static func free(_ path: String) -> URL {
         let wanted = URL(fileURLWithPath: path)
-        let stem = wanted.deletingPathExtension().lastPathComponent, suffix = wanted.pathExtension
-        var place = wanted, number = 1
+        let stem = wanted.deletingPathExtension().lastPathComponent
+        let suffix = wanted.pathExtension
+        var place = wanted
+        var number = 1
         while FileManager.default.fileExists(atPath: place.path) {
             number += 1
             let name = "\(stem)-\(number)" + (suffix.isEmpty ? "" : ".\(suffix)")

@@ -6,10 +6,13 @@ public protocol NSURLDownloadDelegate: NSObjectProtocol {
     func downloadDidBegin(_ download: NSURLDownload)
     /// A request is about to be sent: the first (with `nil`), and each that a redirect asks for.
     /// - Returns: what is sent; `nil` ends the download, or delivers the redirect response.
-    func download(_ download: NSURLDownload, willSend request: URLRequest, redirectResponse: URLResponse?) -> URLRequest?
+    func download(_ download: NSURLDownload, willSend request: URLRequest, redirectResponse: URLResponse?)
+        -> URLRequest?
     /// Asked first: whether `didReceive challenge` is to be called for such a space. By default no for trust and client
     /// certificates, yes for all others.
-    func download(_ connection: NSURLDownload, canAuthenticateAgainstProtectionSpace protectionSpace: URLProtectionSpace) -> Bool
+    func download(
+        _ connection: NSURLDownload, canAuthenticateAgainstProtectionSpace protectionSpace: URLProtectionSpace
+    ) -> Bool
     /// To be answered by the challenge's sender, now or later. By default what is stored is used.
     func download(_ download: NSURLDownload, didReceive challenge: URLAuthenticationChallenge)
     /// The challenge was answered with `cancel`.
@@ -38,7 +41,9 @@ public protocol NSURLDownloadDelegate: NSObjectProtocol {
 
 extension NSURLDownloadDelegate {
     public func downloadDidBegin(_ download: NSURLDownload) {}
-    public func download(_ download: NSURLDownload, willSend request: URLRequest, redirectResponse: URLResponse?) -> URLRequest? {
+    public func download(_ download: NSURLDownload, willSend request: URLRequest, redirectResponse: URLResponse?)
+        -> URLRequest?
+    {
         request
     }
     public func download(
@@ -50,9 +55,12 @@ extension NSURLDownloadDelegate {
     public func download(_ download: NSURLDownload, didCancel challenge: URLAuthenticationChallenge) {}
     public func downloadShouldUseCredentialStorage(_ download: NSURLDownload) -> Bool { true }
     public func download(_ download: NSURLDownload, didReceive response: URLResponse) {}
-    public func download(_ download: NSURLDownload, willResumeWith response: URLResponse, fromByte startingByte: Int64) {}
+    public func download(_ download: NSURLDownload, willResumeWith response: URLResponse, fromByte startingByte: Int64)
+    {}
     public func download(_ download: NSURLDownload, didReceiveDataOfLength length: Int) {}
-    public func download(_ download: NSURLDownload, shouldDecodeSourceDataOfMIMEType encodingType: String) -> Bool { false }
+    public func download(_ download: NSURLDownload, shouldDecodeSourceDataOfMIMEType encodingType: String) -> Bool {
+        false
+    }
     public func download(_ download: NSURLDownload, decideDestinationWithSuggestedFilename filename: String) {}
     public func download(_ download: NSURLDownload, didCreateDestination path: String) {}
     public func downloadDidFinish(_ download: NSURLDownload) {}

@@ -14,7 +14,9 @@ extension HTTPCookie.Facts {
         guard let name = Self.text(properties[.name]), let value = Self.text(properties[.value]),
             let path = Self.text(properties[.path]), path.hasPrefix("/"), !(name.isEmpty && value.isEmpty),
             let domain = Self.text(properties[.domain]).flatMap({ $0.isEmpty ? nil : $0 }) ?? url(.originURL)?.host,
-            [name, value, path, domain].allSatisfy({ $0.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F && $0 != UInt8(ascii: ";") } })
+            [name, value, path, domain].allSatisfy({
+                $0.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F && $0 != UInt8(ascii: ";") }
+            })
         else { return nil }
         self.init(name: name, value: value, domain: domain.lowercased(), path: path)
         version = text(.version).flatMap { Int($0) } == 1 ? 1 : 0
@@ -29,7 +31,9 @@ extension HTTPCookie.Facts {
     }
 
     /// A string, or a part of one, as `split` gives it.
-    private static func text(_ value: Any?) -> String? { (value as? String) ?? (value as? Substring).map { String($0) } }
+    private static func text(_ value: Any?) -> String? {
+        (value as? String) ?? (value as? Substring).map { String($0) }
+    }
 
     /// Apple's dictionaries have strings for it, and any string means yes.
     private static func isSet(_ value: Any?) -> Bool {

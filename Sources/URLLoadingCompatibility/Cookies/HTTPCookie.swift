@@ -44,7 +44,8 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
 
     init(_ cookie: Cookie) {
         facts = Facts(
-            name: cookie.name, value: cookie.value, domain: (cookie.isHostOnly ? "" : ".") + cookie.domain, path: cookie.path,
+            name: cookie.name, value: cookie.value, domain: (cookie.isHostOnly ? "" : ".") + cookie.domain,
+            path: cookie.path,
             expires: cookie.expires, isSecure: cookie.isSecure, isHTTPOnly: cookie.isHTTPOnly,
             sameSite: cookie.sameSite?.rawValue.lowercased())
     }
@@ -52,7 +53,8 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
     /// As a store keeps it; `nil` if none would.
     final var core: Cookie? {
         Cookie(
-            name: facts.name, value: facts.value, domain: facts.domain, isHostOnly: !facts.domain.hasPrefix("."), path: facts.path,
+            name: facts.name, value: facts.value, domain: facts.domain, isHostOnly: !facts.domain.hasPrefix("."),
+            path: facts.path,
             expires: facts.expires, isSecure: facts.isSecure, isHTTPOnly: facts.isHTTPOnly,
             sameSite: facts.sameSite.flatMap { Cookie.SameSite(rawValue: $0.capitalized) })
     }
@@ -120,7 +122,8 @@ enum JoinedCookies {
     /// may stand between the comma and the name.
     static func split(_ text: String) -> [String] {
         let bytes = Array(text.utf8)
-        var parts: [String] = [], start = 0
+        var parts: [String] = []
+        var start = 0
         for place in bytes.indices where bytes[place] == UInt8(ascii: ",") {
             let rest = bytes[(place + 1)...].drop { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
             guard beginsCookie(rest) else { continue }

@@ -6,7 +6,8 @@ import URLLoadingIO
 extension NSNotification.Name {
     /// Cookies of a ``HTTPCookieStorage`` have changed, by a session or by hand; it is the object. Posted soon after, on a
     /// thread of its own.
-    public static let NSHTTPCookieManagerCookiesChanged = NSNotification.Name("NSHTTPCookieManagerCookiesChangedNotification")
+    public static let NSHTTPCookieManagerCookiesChanged = NSNotification.Name(
+        "NSHTTPCookieManagerCookiesChangedNotification")
     /// The same of its ``HTTPCookieStorage/cookieAcceptPolicy``.
     public static let NSHTTPCookieManagerAcceptPolicyChanged = NSNotification.Name(
         "NSHTTPCookieManagerAcceptPolicyChangedNotification")
@@ -34,7 +35,9 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
         return groups.withLock { groups in
             let isName = !["", ".", ".."].contains(name)
             let folder = StorageFolders.state(sharedAs: isName ? name : "_" + name)
-            let storage = groups[folder] ?? HTTPCookieStorage(CookieStore(folder: URL(fileURLWithPath: folder, isDirectory: true)))
+            let storage =
+                groups[folder]
+                ?? HTTPCookieStorage(CookieStore(folder: URL(fileURLWithPath: folder, isDirectory: true)))
             groups[folder] = storage
             return storage
         }
@@ -51,7 +54,8 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
         super.init()
         // Not within the change: its locks are held, and whoever hears of it will look.
         listening = store.observe { [weak self] change in
-            let name: NSNotification.Name = change == .cookies ? .NSHTTPCookieManagerCookiesChanged : .NSHTTPCookieManagerAcceptPolicyChanged
+            let name: NSNotification.Name =
+                change == .cookies ? .NSHTTPCookieManagerCookiesChanged : .NSHTTPCookieManagerAcceptPolicyChanged
             Self.poster.async { [weak self] in
                 if let self { NotificationCenter.default.post(name: name, object: self) }
             }
@@ -132,11 +136,12 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
 
 extension HTTPCookie.AcceptPolicy {
     init(_ policy: CookieStore.AcceptPolicy) {
-        self = switch policy {
-        case .always: .always
-        case .never: .never
-        case .onlyFromMainDocument: .onlyFromMainDocumentDomain
-        }
+        self =
+            switch policy {
+            case .always: .always
+            case .never: .never
+            case .onlyFromMainDocument: .onlyFromMainDocumentDomain
+            }
     }
 
     var core: CookieStore.AcceptPolicy {

@@ -10,7 +10,8 @@ import URLLoadingIO
 /// A try of an async form.
 final class AsyncForm: Sendable {
     enum Method: Sendable {
-        case connectionChallenge, challenge, redirect, bodyStream, bodyStreamFrom, response, delayedRequest, cachedResponse
+        case connectionChallenge, challenge, redirect, bodyStream, bodyStreamFrom, response, delayedRequest,
+            cachedResponse
     }
     @TaskLocal private static var current: AsyncForm?
     private struct Key: Hashable { let type: ObjectIdentifier, method: Method }
@@ -52,7 +53,9 @@ final class AsyncForm: Sendable {
     /// For the default of an async form: whether it is tried, and there is none. Otherwise somebody else calls it, and it
     /// calls the other form.
     static func isTried(_ delegate: any URLSessionDelegate, _ method: Method) -> Bool {
-        guard let current, current.method == method, current.delegate == ObjectIdentifier(delegate) else { return false }
+        guard let current, current.method == method, current.delegate == ObjectIdentifier(delegate) else {
+            return false
+        }
         current.isMissing.store(true, ordering: .relaxed)
         return true
     }

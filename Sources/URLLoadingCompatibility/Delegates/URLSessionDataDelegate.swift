@@ -52,7 +52,9 @@ extension URLSessionDataDelegate {
         } then: {
             completionHandler($0)
         } otherwise: {
-            guard let next = self.next(in: session, dataTask) as? any URLSessionDataDelegate else { return completionHandler(.allow) }
+            guard let next = self.next(in: session, dataTask) as? any URLSessionDataDelegate else {
+                return completionHandler(.allow)
+            }
             next.urlSession(session, dataTask: dataTask, didReceive: response, completionHandler: completionHandler)
         }
     }
@@ -72,7 +74,9 @@ extension URLSessionDataDelegate {
         nextDataDelegate(session, downloadTask)?.urlSession(session, dataTask: dataTask, didBecome: downloadTask)
     }
 
-    public func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome streamTask: URLSessionStreamTask) {
+    public func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, didBecome streamTask: URLSessionStreamTask
+    ) {
         nextDataDelegate(session, dataTask)?.urlSession(session, dataTask: dataTask, didBecome: streamTask)
     }
 
@@ -93,7 +97,8 @@ extension URLSessionDataDelegate {
                 IndifferentDelegates.note(self)
                 return completionHandler(proposedResponse)
             }
-            next.urlSession(session, dataTask: dataTask, willCacheResponse: proposedResponse, completionHandler: completionHandler)
+            next.urlSession(
+                session, dataTask: dataTask, willCacheResponse: proposedResponse, completionHandler: completionHandler)
         }
     }
 
@@ -102,11 +107,14 @@ extension URLSessionDataDelegate {
     ) async -> CachedURLResponse? {
         if AsyncForm.isTried(self, .cachedResponse) { return nil }
         return await withCheckedContinuation { continuation in
-            urlSession(session, dataTask: dataTask, willCacheResponse: proposedResponse) { continuation.resume(returning: $0) }
+            urlSession(session, dataTask: dataTask, willCacheResponse: proposedResponse) {
+                continuation.resume(returning: $0)
+            }
         }
     }
 
     public func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
-        (next(in: session, dataTask) as? any URLSessionDataDelegate)?.urlSession(session, dataTask: dataTask, didReceive: data)
+        (next(in: session, dataTask) as? any URLSessionDataDelegate)?.urlSession(
+            session, dataTask: dataTask, didReceive: data)
     }
 }

@@ -74,7 +74,8 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
         completionHandler: @escaping @Sendable (InputStream?) -> Void)
 
     /// The same, async.
-    func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask, from offset: Int64) async -> InputStream?
+    func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask, from offset: Int64) async
+        -> InputStream?
 
     /// A part of the request's body was handed to the system.
     /// - Parameters:
@@ -87,7 +88,8 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
         totalBytesExpectedToSend: Int64)
 
     /// An interim response (1xx, but not 101).
-    func urlSession(_ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse)
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse)
 
     /// There is no network, and the task waits for one; see ``URLSessionConfiguration/waitsForConnectivity``.
     func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask)
@@ -114,7 +116,9 @@ extension URLSessionTaskDelegate {
         } then: {
             completionHandler($0.0, $0.1)
         } otherwise: {
-            guard let next = self.nextTaskDelegate(session, task) else { return completionHandler(.continueLoading, nil) }
+            guard let next = self.nextTaskDelegate(session, task) else {
+                return completionHandler(.continueLoading, nil)
+            }
             next.urlSession(session, task: task, willBeginDelayedRequest: request, completionHandler: completionHandler)
         }
     }
@@ -124,7 +128,9 @@ extension URLSessionTaskDelegate {
     ) async -> (URLSession.DelayedRequestDisposition, URLRequest?) {
         if AsyncForm.isTried(self, .delayedRequest) { return (.continueLoading, nil) }
         return await withCheckedContinuation { continuation in
-            urlSession(session, task: task, willBeginDelayedRequest: request) { continuation.resume(returning: ($0, $1)) }
+            urlSession(session, task: task, willBeginDelayedRequest: request) {
+                continuation.resume(returning: ($0, $1))
+            }
         }
     }
 
@@ -165,7 +171,9 @@ extension URLSessionTaskDelegate {
         } then: {
             completionHandler($0.0, $0.1)
         } otherwise: {
-            guard let next = self.nextTaskDelegate(session, task) else { return completionHandler(.performDefaultHandling, nil) }
+            guard let next = self.nextTaskDelegate(session, task) else {
+                return completionHandler(.performDefaultHandling, nil)
+            }
             next.urlSession(session, task: task, didReceive: challenge, completionHandler: completionHandler)
         }
     }
@@ -215,10 +223,14 @@ extension URLSessionTaskDelegate {
         }
     }
 
-    public func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask, from offset: Int64) async -> InputStream? {
+    public func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask, from offset: Int64)
+        async -> InputStream?
+    {
         if AsyncForm.isTried(self, .bodyStreamFrom) { return nil }
         let given: Given<InputStream?> = await withCheckedContinuation { continuation in
-            urlSession(session, task: task, needNewBodyStreamFrom: offset) { continuation.resume(returning: Given(value: $0)) }
+            urlSession(session, task: task, needNewBodyStreamFrom: offset) {
+                continuation.resume(returning: Given(value: $0))
+            }
         }
         return given.value
     }
@@ -232,7 +244,9 @@ extension URLSessionTaskDelegate {
             totalBytesExpectedToSend: totalBytesExpectedToSend)
     }
 
-    public func urlSession(_ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse) {
+    public func urlSession(
+        _ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse
+    ) {
         nextTaskDelegate(session, task)?.urlSession(session, task: task, didReceiveInformationalResponse: response)
     }
 
@@ -240,7 +254,9 @@ extension URLSessionTaskDelegate {
         nextTaskDelegate(session, task)?.urlSession(session, taskIsWaitingForConnectivity: task)
     }
 
-    public func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
+    public func urlSession(
+        _ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics
+    ) {
         nextTaskDelegate(session, task)?.urlSession(session, task: task, didFinishCollecting: metrics)
     }
 

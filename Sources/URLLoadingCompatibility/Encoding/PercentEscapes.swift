@@ -42,7 +42,9 @@ extension String {
     public func replacingPercentEscapes(using encoding: String.Encoding, leaving characters: String = "") -> String? {
         let left = Set(characters)
         let bytes = Array(utf8)
-        var text = "", place = 0, plain = 0
+        var text = ""
+        var place = 0
+        var plain = 0
         while place < bytes.count {
             guard bytes[place] == UInt8(ascii: "%") else {
                 place += 1
@@ -51,7 +53,8 @@ extension String {
             text += String(decoding: bytes[plain..<place], as: UTF8.self)
             var run: [UInt8] = []
             while place < bytes.count, bytes[place] == UInt8(ascii: "%") {
-                guard place + 2 < bytes.count, let high = Self.digit(bytes[place + 1]), let low = Self.digit(bytes[place + 2])
+                guard place + 2 < bytes.count, let high = Self.digit(bytes[place + 1]),
+                    let low = Self.digit(bytes[place + 2])
                 else { return nil }
                 run.append(high << 4 | low)
                 place += 3
@@ -84,5 +87,7 @@ extension String {
         return "%\(digits[Int(byte >> 4)])\(digits[Int(byte & 15)])"
     }
 
-    private static func digit(_ byte: UInt8) -> UInt8? { Character(Unicode.Scalar(byte)).hexDigitValue.map { UInt8($0) } }
+    private static func digit(_ byte: UInt8) -> UInt8? {
+        Character(Unicode.Scalar(byte)).hexDigitValue.map { UInt8($0) }
+    }
 }

@@ -62,7 +62,8 @@ struct CollectedAnswer {
     /// `nil` for what is not kept.
     init?(_ bridge: TaskBridge, _ response: URLResponse, _ policy: URLCache.StoragePolicy) {
         let (session, task, request) = bridge.state.withLock { ($0.session, $0.task, $0.current) }
-        guard policy != .notAllowed, let cache = session?.cache, let task = task as? URLSessionDataTask, response is HTTPURLResponse,
+        guard policy != .notAllowed, let cache = session?.cache, let task = task as? URLSessionDataTask,
+            response is HTTPURLResponse,
             request.httpMethod == "GET", ["http", "https"].contains(request.url?.scheme?.lowercased())
         else { return nil }
         (self.bridge, self.cache, self.task, self.response, self.policy) = (bridge, cache, task, response, policy)
@@ -87,11 +88,14 @@ extension URLResponse {
     func core(answering request: URLRequest, isRedirect: Bool = false) -> Response {
         let url = self.url ?? request.url ?? URL(fileURLWithPath: "/")
         var head: HTTPHead?
-        if let http = self as? HTTPURLResponse, let status = Status(http.statusCode), isRedirect || status.kind != .redirection {
+        if let http = self as? HTTPURLResponse, let status = Status(http.statusCode),
+            isRedirect || status.kind != .redirection
+        {
             head = HTTPHead(status: status, headers: http.fields)
         }
         let length = expectedContentLength >= 0 ? expectedContentLength : nil
-        var response = Response(url: url, mediaType: mimeType.flatMap { MediaType($0) }, expectedLength: length, http: head)
+        var response = Response(
+            url: url, mediaType: mimeType.flatMap { MediaType($0) }, expectedLength: length, http: head)
         response.properties[OwnResponse.self] = OwnResponse.Value(response: self)
         return response
     }

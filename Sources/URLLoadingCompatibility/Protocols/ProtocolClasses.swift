@@ -43,7 +43,9 @@ struct ClassHandler: ProtocolHandler {
         let canonical = choice.kind.canonicalRequest(for: choice.asked)
         guard canonical != choice.asked, case .success(var made) = Request.make(canonical) else { return nil }
         // What the core has, where it has more to say than the classic request.
-        if canonical.httpBody == choice.asked.httpBody, canonical.httpBodyStream === choice.asked.httpBodyStream { made.body = request.body }
+        if canonical.httpBody == choice.asked.httpBody, canonical.httpBodyStream === choice.asked.httpBodyStream {
+            made.body = request.body
+        }
         choice.bridge.mark(&made)
         choice.bridge.state.withLock { $0.current = canonical }
         return made
@@ -55,7 +57,11 @@ struct ClassHandler: ProtocolHandler {
         if request.body?.isDemanded == true { asked.httpBodyStream = try await choice.bridge.nextStream() }
         let cached = await choice.bridge.cachedResponse(for: asked)
         let run = ProtocolRun(choice.bridge, choice.kind, asked, choice.task, cached)
-        return try await withTaskCancellationHandler { try await run.answer() } onCancel: { run.stop() }
+        return try await withTaskCancellationHandler {
+            try await run.answer()
+        } onCancel: {
+            run.stop()
+        }
     }
 
     private struct Choice {
@@ -67,7 +73,8 @@ struct ClassHandler: ProtocolHandler {
 
     /// Only loads of this shape are asked for: others know no tasks.
     private func choice(for request: Request) -> Choice? {
-        guard let bridge = request.properties[ClassicTask.self]?.bridge, let task = bridge.state.withLock({ $0.task }) else { return nil }
+        guard let bridge = request.properties[ClassicTask.self]?.bridge, let task = bridge.state.withLock({ $0.task })
+        else { return nil }
         let asked = bridge.asked(request)
         let kind = ProtocolRun.$asked.withValue(asked) { kinds().first { $0.canInit(with: task) } }
         return kind.map { Choice(bridge: bridge, kind: $0, asked: asked, task: task) }

@@ -36,7 +36,9 @@ final class ProtocolRun: NSObject, URLProtocolClient, @unchecked Sendable {
 
         /// Pieces that wait are put together up to 16 KiB: there are never many.
         mutating func append(_ piece: Data) {
-            guard case .data(var last)? = events.last, last.count + piece.count <= 16 << 10 else { return events.append(.data(piece)) }
+            guard case .data(var last)? = events.last, last.count + piece.count <= 16 << 10 else {
+                return events.append(.data(piece))
+            }
             events.removeLast()
             last.append(piece)
             events.append(.data(last))
@@ -56,7 +58,10 @@ final class ProtocolRun: NSObject, URLProtocolClient, @unchecked Sendable {
     /// Bytes that wait before the loader does.
     private static let capacity = 1 << 20
 
-    init(_ bridge: TaskBridge, _ kind: URLProtocol.Type, _ request: URLRequest, _ task: URLSessionTask, _ cached: CachedURLResponse?) {
+    init(
+        _ bridge: TaskBridge, _ kind: URLProtocol.Type, _ request: URLRequest, _ task: URLSessionTask,
+        _ cached: CachedURLResponse?
+    ) {
         (self.bridge, self.kind, self.request, self.task, self.cached) = (bridge, kind, request, task, cached)
     }
 
@@ -151,14 +156,20 @@ final class ProtocolRun: NSObject, URLProtocolClient, @unchecked Sendable {
             let events = make(&state)
             guard !events.isEmpty else { return (nil, false) }
             for case .data(let data) in events { state.waitingBytes += data.count }
-            if case .data(let piece)? = events.first, events.count == 1 { state.append(piece) } else { state.events += events }
+            if case .data(let piece)? = events.first, events.count == 1 {
+                state.append(piece)
+            } else {
+                state.events += events
+            }
             return (state.reader.take(), state.waitingBytes > Self.capacity)
         }
         reader?.resume()
         return isFull
     }
 
-    func urlProtocol(_ protocol: URLProtocol, didReceive response: URLResponse, cacheStoragePolicy policy: URLCache.StoragePolicy) {
+    func urlProtocol(
+        _ protocol: URLProtocol, didReceive response: URLResponse, cacheStoragePolicy policy: URLCache.StoragePolicy
+    ) {
         put { state in
             guard !state.hasResponse else { return [] }
             state.hasResponse = true
@@ -250,7 +261,9 @@ final class ProtocolRun: NSObject, URLProtocolClient, @unchecked Sendable {
         while let challenge = nextChallenge() {
             let verdict = await bridge.verdict(challenge)
             let isWanted = state.withLock { state in
-                guard !state.isOver, let place = state.challenges.firstIndex(where: { $0 === challenge }) else { return false }
+                guard !state.isOver, let place = state.challenges.firstIndex(where: { $0 === challenge }) else {
+                    return false
+                }
                 state.challenges.remove(at: place)
                 return true
             }
@@ -278,7 +291,11 @@ extension URLAuthenticationChallenge {
         guard let verdict else { return sender?.cancel(self) ?? () }
         switch verdict.disposition {
         case .useCredential:
-            if let credential = verdict.credential { sender?.use(credential, for: self) } else { sender?.continueWithoutCredential(for: self) }
+            if let credential = verdict.credential {
+                sender?.use(credential, for: self)
+            } else {
+                sender?.continueWithoutCredential(for: self)
+            }
         case .performDefaultHandling: sender?.performDefaultHandling(for: self)
         case .cancelAuthenticationChallenge: sender?.cancel(self)
         case .rejectProtectionSpace: sender?.rejectProtectionSpaceAndContinue(with: self)

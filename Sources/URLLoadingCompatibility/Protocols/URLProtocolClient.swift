@@ -9,7 +9,8 @@ public protocol URLProtocolClient: NSObjectProtocol, Sendable {
     func urlProtocol(_ protocol: URLProtocol, cachedResponseIsValid cachedResponse: CachedURLResponse)
     /// The response; only the first counts. It reaches the program as the object it is.
     /// - Parameter policy: whether the answer may be kept: for GETs of http and https, by the session's ``URLCache``.
-    func urlProtocol(_ protocol: URLProtocol, didReceive response: URLResponse, cacheStoragePolicy policy: URLCache.StoragePolicy)
+    func urlProtocol(
+        _ protocol: URLProtocol, didReceive response: URLResponse, cacheStoragePolicy policy: URLCache.StoragePolicy)
     /// A piece of the body. Called within ``URLProtocol/startLoading()`` this waits while too much of it has not been read;
     /// from elsewhere it does not, and more than a session may collect at once ends the load.
     func urlProtocol(_ protocol: URLProtocol, didLoad data: Data)

@@ -10,9 +10,12 @@ enum RequestFieldNames {
     }
 
     private static let known: Set<FieldName> = [
-        "Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language", "Authorization", "Cache-Control", "Connection",
-        "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Length", "Content-Location", "Content-Range",
-        "Content-Type", "Cookie", "Date", "Expect", "From", "Host", "If-Match", "If-Modified-Since", "If-None-Match", "If-Range",
+        "Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language", "Authorization", "Cache-Control",
+        "Connection",
+        "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Length", "Content-Location",
+        "Content-Range",
+        "Content-Type", "Cookie", "Date", "Expect", "From", "Host", "If-Match", "If-Modified-Since", "If-None-Match",
+        "If-Range",
         "If-Unmodified-Since", "Origin", "Pragma", "Proxy-Authorization", "Range", "Referer", "TE", "Trailer",
         "Transfer-Encoding", "Upgrade", "User-Agent", "Via",
     ]

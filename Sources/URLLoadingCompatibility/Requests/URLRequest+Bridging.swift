@@ -45,9 +45,13 @@ extension URLRequest {
         func flag(_ key: String) -> Bool { !coder.containsValue(forKey: key) || coder.decodeBool(forKey: key) }
         self.url = url(Key.url)
         mainDocumentURL = url(Key.document)
-        cachePolicy = UInt(exactly: coder.decodeInteger(forKey: Key.policy)).flatMap { CachePolicy(rawValue: $0) } ?? .useProtocolCachePolicy
+        cachePolicy =
+            UInt(exactly: coder.decodeInteger(forKey: Key.policy)).flatMap { CachePolicy(rawValue: $0) }
+            ?? .useProtocolCachePolicy
         if coder.containsValue(forKey: Key.timeout) { timeoutInterval = coder.decodeDouble(forKey: Key.timeout) }
-        networkServiceType = UInt(exactly: coder.decodeInteger(forKey: Key.service)).flatMap { NetworkServiceType(rawValue: $0) } ?? .default
+        networkServiceType =
+            UInt(exactly: coder.decodeInteger(forKey: Key.service)).flatMap { NetworkServiceType(rawValue: $0) }
+            ?? .default
         allowsCellularAccess = flag(Key.cellular)
         allowsExpensiveNetworkAccess = flag(Key.expensive)
         allowsConstrainedNetworkAccess = flag(Key.constrained)

@@ -196,7 +196,11 @@ public struct URLRequest: Equatable, Hashable, Sendable {
 
     private var mutable: Storage {
         mutating get {
-            if !isKnownUniquelyReferenced(&storage) { storage = Storage(storage) } else { storage.made.withLock { $0 = nil } }
+            if !isKnownUniquelyReferenced(&storage) {
+                storage = Storage(storage)
+            } else {
+                storage.made.withLock { $0 = nil }
+            }
             return storage
         }
     }
@@ -257,9 +261,12 @@ public struct URLRequest: Equatable, Hashable, Sendable {
 
         func isSame(as other: Storage) -> Bool {
             if self === other { return true }
-            guard url == other.url, method == other.method, fields == other.fields, body == other.body else { return false }
+            guard url == other.url, method == other.method, fields == other.fields, body == other.body else {
+                return false
+            }
             guard stream === other.stream, mainDocumentURL == other.mainDocumentURL else { return false }
-            return timeout ?? Self.usualTimeout == other.timeout ?? Self.usualTimeout && cachePolicy == other.cachePolicy
+            return timeout ?? Self.usualTimeout == other.timeout ?? Self.usualTimeout
+                && cachePolicy == other.cachePolicy
                 && serviceType == other.serviceType && allowsCellular == other.allowsCellular
                 && allowsExpensive == other.allowsExpensive && allowsConstrained == other.allowsConstrained
                 && handlesCookies == other.handlesCookies && pipelines == other.pipelines
@@ -286,7 +293,8 @@ extension URLRequest: CustomStringConvertible, CustomDebugStringConvertible, Cus
     /// The members, for `dump` and debuggers: without passwords and tokens of URLs, and without values of fields.
     public var customMirror: Mirror {
         let children: [(label: String?, value: Any)] = [
-            ("url", url?.redactedText as Any), ("cachePolicy", cachePolicy.rawValue), ("timeoutInterval", timeoutInterval),
+            ("url", url?.redactedText as Any), ("cachePolicy", cachePolicy.rawValue),
+            ("timeoutInterval", timeoutInterval),
             ("mainDocumentURL", mainDocumentURL?.redactedText as Any), ("networkServiceType", networkServiceType),
             ("allowsCellularAccess", allowsCellularAccess), ("httpMethod", httpMethod as Any),
             ("allHTTPHeaderFields", allHTTPHeaderFields?.keys.sorted() as Any), ("httpBody", httpBody as Any),

@@ -31,7 +31,9 @@ public struct AsyncLineSequence<Base: AsyncSequence>: AsyncSequence where Base.E
         @usableFromInline init(_ base: Base.AsyncIterator) { self.base = base }
 
         /// The next line that is not empty; `nil` at the end.
-        @inlinable public mutating func next(isolation actor: isolated (any Actor)?) async throws(Base.Failure) -> String? {
+        @inlinable public mutating func next(isolation actor: isolated (any Actor)?) async throws(Base.Failure)
+            -> String?
+        {
             while let byte = try await base.next(isolation: actor) {
                 let isBehindReturn = isBehindReturn
                 self.isBehindReturn = byte == 0x0D
@@ -80,14 +82,20 @@ public struct AsyncUnicodeScalarSequence<Base: AsyncSequence>: AsyncSequence whe
         @usableFromInline init(_ base: Base.AsyncIterator) { self.base = base }
 
         /// The next scalar; `nil` at the end.
-        @inlinable public mutating func next(isolation actor: isolated (any Actor)?) async throws(Base.Failure) -> UnicodeScalar? {
+        @inlinable public mutating func next(isolation actor: isolated (any Actor)?) async throws(Base.Failure)
+            -> UnicodeScalar?
+        {
             let first: UInt8
-            if let byte = leftOver { (first, leftOver) = (byte, nil) } else {
+            if let byte = leftOver {
+                (first, leftOver) = (byte, nil)
+            } else {
                 guard let byte = try await base.next(isolation: actor) else { return nil }
                 first = byte
             }
             // Unicode, table 3-7: how many bytes follow, and within which bounds the second lies.
-            var value: UInt32, missing: Int, bounds: ClosedRange<UInt8> = 0x80...0xBF
+            var value: UInt32
+            var missing: Int
+            var bounds: ClosedRange<UInt8> = 0x80...0xBF
             switch first {
             case ..<0x80: return UnicodeScalar(first)
             case 0xC2...0xDF: (value, missing) = (UInt32(first & 0x1F), 1)
@@ -133,7 +141,9 @@ public struct AsyncCharacterSequence<Base: AsyncSequence>: AsyncSequence where B
         @usableFromInline init(_ scalars: AsyncUnicodeScalarSequence<Base>.AsyncIterator) { self.scalars = scalars }
 
         /// The next character, once it is known where it ends; `nil` at the end.
-        @inlinable public mutating func next(isolation actor: isolated (any Actor)?) async throws(Base.Failure) -> Character? {
+        @inlinable public mutating func next(isolation actor: isolated (any Actor)?) async throws(Base.Failure)
+            -> Character?
+        {
             while let scalar = try await scalars.next(isolation: actor) {
                 text.unicodeScalars.append(scalar)
                 let second = text.index(after: text.startIndex)

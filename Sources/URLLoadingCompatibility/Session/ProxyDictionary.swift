@@ -9,7 +9,8 @@ extension ProxyPolicy {
         guard let dictionary else { return nil }
         func value(_ key: String) -> Any? { dictionary[AnyHashable(key)] }
         func text(_ key: String) -> String? { value(key) as? String }
-        let user = text("kCFProxyUsernameKey"), password = text("kCFProxyPasswordKey")
+        let user = text("kCFProxyUsernameKey")
+        let password = text("kCFProxyPasswordKey")
         func chain(_ name: String, _ kind: Proxy.Kind, _ usualPort: Int) -> Result<ProxyChain, LoadError>? {
             let isOn = (value(name + "Enable") as? NSNumber)?.boolValue ?? (value(name + "Enable") as? Bool) ?? false
             guard isOn, let host = text(name + "Proxy"), !host.isEmpty else { return nil }

@@ -1,15 +1,17 @@
 // The verbs of Apple's async surface: a task is made, resumed and awaited. Cancelling the caller cancels the task.
 
 public import Foundation
+import Synchronization
 import URLLoading
 import URLLoadingIO
-import Synchronization
 
 extension URLSession {
     /// Loads into memory.
     /// - Parameter delegate: of the task; hears of redirects, challenges and metrics.
     /// - Throws: `URLError`.
-    public func data(for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil) async throws -> (Data, URLResponse) {
+    public func data(for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil) async throws -> (
+        Data, URLResponse
+    ) {
         try await awaited(delegate) { dataTask(with: request, completionHandler: $0) }
     }
 
@@ -43,11 +45,14 @@ extension URLSession {
     public func download(
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (URL, URLResponse) {
-        try await awaited(delegate) { handler in downloadTask(with: request) { handler($0.flatMap(Self.kept), $1, $2) } }
+        try await awaited(delegate) { handler in downloadTask(with: request) { handler($0.flatMap(Self.kept), $1, $2) }
+        }
     }
 
     /// Loads into a file, with GET.
-    public func download(from url: URL, delegate: (any URLSessionTaskDelegate)? = nil) async throws -> (URL, URLResponse) {
+    public func download(from url: URL, delegate: (any URLSessionTaskDelegate)? = nil) async throws -> (
+        URL, URLResponse
+    ) {
         try await download(for: URLRequest(url: url), delegate: delegate)
     }
 
@@ -73,7 +78,9 @@ extension URLSession {
         let call = AsyncCall<Value>()
         let task = Self.$awaitedDelegate.withValue(delegate) {
             make { value, response, error in
-                if let value, let response, error == nil { call.end(.success((value, response))) } else {
+                if let value, let response, error == nil {
+                    call.end(.success((value, response)))
+                } else {
                     call.end(.failure(error ?? URLError.described(.cannotCreateFile)))
                 }
             }

@@ -100,6 +100,10 @@ final class ByteSource: Sendable {
     deinit { task.cancel() }
 
     func next() async throws -> [UInt8]? {
-        try await withTaskCancellationHandler { try await pipe.next() } onCancel: { task.cancel() }
+        try await withTaskCancellationHandler {
+            try await pipe.next()
+        } onCancel: {
+            task.cancel()
+        }
     }
 }

@@ -46,7 +46,9 @@ extension URLSession {
     ) -> ([URLSessionDataTask], [URLSessionUploadTask], [URLSessionDownloadTask]) {
         let uploads = tasks.compactMap { $0 as? URLSessionUploadTask }
         let others = tasks.filter { !($0 is URLSessionUploadTask) }
-        return (others.compactMap { $0 as? URLSessionDataTask }, uploads, tasks.compactMap { $0 as? URLSessionDownloadTask })
+        return (
+            others.compactMap { $0 as? URLSessionDataTask }, uploads, tasks.compactMap { $0 as? URLSessionDownloadTask }
+        )
     }
 
     /// All tasks that are not over.
@@ -76,13 +78,14 @@ extension URLSession {
             return true
         }
         guard isEmptied else { return }
-        lane.append(.call { [self] in
-            delegate?.urlSession(self, didBecomeInvalidWithError: nil)
-            let delegates = members.withLock { members in
-                defer { members.delegates = Delegates(nil) }
-                return members.delegates
-            }
-            withExtendedLifetime(delegates) {}  // Its end may run code of the program's: not under the lock.
-        })
+        lane.append(
+            .call { [self] in
+                delegate?.urlSession(self, didBecomeInvalidWithError: nil)
+                let delegates = members.withLock { members in
+                    defer { members.delegates = Delegates(nil) }
+                    return members.delegates
+                }
+                withExtendedLifetime(delegates) {}  // Its end may run code of the program's: not under the lock.
+            })
     }
 }

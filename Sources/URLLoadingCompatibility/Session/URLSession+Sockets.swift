@@ -20,8 +20,9 @@ extension URLSession {
             Request.make(request, .reloadIgnoringLocalCacheData).map { made in
                 var options = WebSocketOptions()
                 options.maximumMessageSize = URLSessionWebSocketTask.usualMessageSize
-                return .socket(core.webSocketTask(
-                    made, protocols: protocols, options: options, decisions: bridge.decisions, sink: bridge))
+                return .socket(
+                    core.webSocketTask(
+                        made, protocols: protocols, options: options, decisions: bridge.decisions, sink: bridge))
             }
         }
     }

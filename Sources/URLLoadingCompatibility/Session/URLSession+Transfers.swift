@@ -12,13 +12,17 @@ enum Resumption: Sendable {
 }
 
 extension URLSession {
-    final func makeUpload(_ request: URLRequest, _ source: UploadTicket.Source, _ handler: TaskBridge.Handler?) -> URLSessionUploadTask {
+    final func makeUpload(_ request: URLRequest, _ source: UploadTicket.Source, _ handler: TaskBridge.Handler?)
+        -> URLSessionUploadTask
+    {
         makeTask(request, .data, handler, { URLSessionUploadTask($0) }) {
             load(request, $0) { made, bridge in uploading(made, source, bridge) }
         }
     }
 
-    private final func uploading(_ request: Request, _ source: UploadTicket.Source, _ bridge: TaskBridge) -> Result<BridgedLoad, LoadError> {
+    private final func uploading(_ request: Request, _ source: UploadTicket.Source, _ bridge: TaskBridge) -> Result<
+        BridgedLoad, LoadError
+    > {
         var request = request
         request.setBody(source.body)
         guard let upload = UploadWork(request, source) else { return pushed(request, bridge) }
@@ -51,7 +55,9 @@ extension URLSession {
     final func makeDownload(_ request: URLRequest, goingOnWith token: ResumeToken) -> URLSessionDownloadTask {
         makeTask(request, .download, nil, { URLSessionDownloadTask($0) }) {
             load(request, $0) { made, bridge in
-                .success(.download(core.downloadTask(resuming: token, request: made, decisions: bridge.decisions, sink: bridge)))
+                .success(
+                    .download(
+                        core.downloadTask(resuming: token, request: made, decisions: bridge.decisions, sink: bridge)))
             }
         }
     }
@@ -82,7 +88,8 @@ extension URLSession {
         if let resumption, request == bridge.original { return resumed(resumption, bridge) }
         return requested(request, for: bridge).flatMap { made in
             switch old {
-            case .download: return .success(.download(core.downloadTask(made, decisions: bridge.decisions, sink: bridge)))
+            case .download:
+                return .success(.download(core.downloadTask(made, decisions: bridge.decisions, sink: bridge)))
             case .data(let load):
                 if let upload { return uploading(made, upload.source, bridge) }
                 var made = made

@@ -52,7 +52,8 @@ open class URLSession: NSObject, @unchecked Sendable {
     ///     program put on a serial queue, or on the dispatch queue beneath it, before the call was due. `nil` for a
     ///     serial queue of the session's own, where calls may be made before operations that the program adds.
     public init(
-        configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?, delegateQueue queue: OperationQueue?
+        configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?,
+        delegateQueue queue: OperationQueue?
     ) {
         settings = configuration.ownCopy
         values = settings.values
@@ -93,7 +94,9 @@ open class URLSession: NSObject, @unchecked Sendable {
     }
 
     /// A cache that must be asked by its methods.
-    final var ownCache: URLCache? { isShared && core === Session.shared ? nil : values.cache.flatMap { $0.isPlain ? nil : $0 } }
+    final var ownCache: URLCache? {
+        isShared && core === Session.shared ? nil : values.cache.flatMap { $0.isPlain ? nil : $0 }
+    }
 
     final var delegates: Delegates { members.withLock { $0.delegates } }
 
@@ -182,7 +185,8 @@ open class URLSession: NSObject, @unchecked Sendable {
 
     /// The same, the result given to a closure, once, on the ``delegateQueue``.
     open func uploadTask(
-        withResumeData resumeData: Data, completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+        withResumeData resumeData: Data,
+        completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> URLSessionUploadTask { makeResumedUpload(resumeData, .data(completionHandler)) }
 
     // MARK: Downloads
@@ -211,7 +215,8 @@ open class URLSession: NSObject, @unchecked Sendable {
 
     /// The same for a download that is gone on with.
     open func downloadTask(
-        withResumeData resumeData: Data, completionHandler: @escaping @Sendable (URL?, URLResponse?, (any Error)?) -> Void
+        withResumeData resumeData: Data,
+        completionHandler: @escaping @Sendable (URL?, URLResponse?, (any Error)?) -> Void
     ) -> URLSessionDownloadTask { makeResumed(resumeData, .file(completionHandler)) }
 
     // MARK: Conversations
@@ -246,7 +251,8 @@ open class URLSession: NSObject, @unchecked Sendable {
 
     /// Gives the tasks that are not over to a closure, on the ``delegateQueue``, by kind.
     open func getTasksWithCompletionHandler(
-        _ completionHandler: @escaping @Sendable ([URLSessionDataTask], [URLSessionUploadTask], [URLSessionDownloadTask]) -> Void
+        _ completionHandler:
+            @escaping @Sendable ([URLSessionDataTask], [URLSessionUploadTask], [URLSessionDownloadTask]) -> Void
     ) {
         let tasks = Self.byKind(currentTasks)
         lane.append(.call { completionHandler(tasks.0, tasks.1, tasks.2) })

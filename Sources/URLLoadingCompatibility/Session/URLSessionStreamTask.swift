@@ -37,7 +37,9 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     }
 
     /// The same, awaited.
-    open func readData(ofMinLength minBytes: Int, maxLength maxBytes: Int, timeout: TimeInterval) async throws -> (Data?, Bool) {
+    open func readData(ofMinLength minBytes: Int, maxLength maxBytes: Int, timeout: TimeInterval) async throws -> (
+        Data?, Bool
+    ) {
         try await withCheckedThrowingContinuation { continuation in
             calls.append(.input) { [self] in
                 continuation.resume(with: await read(minBytes, maxBytes, timeout).map { ($0.0, $0.1) })
@@ -47,7 +49,8 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
 
     private func read(_ least: Int, _ most: Int, _ timeout: TimeInterval) async -> Result<(Data, Bool), any Error> {
         let result = await attempt { (stream) throws(LoadError) in
-            let (data, isEnd) = try await stream.read(atLeast: least, atMost: max(1, most), within: Duration(timeout: timeout))
+            let (data, isEnd) = try await stream.read(
+                atLeast: least, atMost: max(1, most), within: Duration(timeout: timeout))
             return (data, isEnd)
         }
         if case .success((_, true)) = result { bridge?.hear(.readClosed) }
@@ -59,7 +62,8 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     ///   - timeout: seconds; 0 for as long as the time limits of the session allow. A write that is given up on its way is
     ///     the last one.
     ///   - completionHandler: called once, when the system has taken all of them; or with a `URLError`.
-    open func write(_ data: Data, timeout: TimeInterval, completionHandler: @escaping @Sendable ((any Error)?) -> Void) {
+    open func write(_ data: Data, timeout: TimeInterval, completionHandler: @escaping @Sendable ((any Error)?) -> Void)
+    {
         perform(.output) { [self] in
             let error = await write(data, timeout).failure
             return { completionHandler(error) }
@@ -134,7 +138,9 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     private func attempt<Value: Sendable>(
         _ call: (StreamTask) async throws(LoadError) -> Value
     ) async -> Result<Value, any Error> {
-        guard let bridge, let stream = bridge.stream else { return .failure(error ?? URLError.described(.networkConnectionLost)) }
+        guard let bridge, let stream = bridge.stream else {
+            return .failure(error ?? URLError.described(.networkConnectionLost))
+        }
         do throws(LoadError) { return .success(try await call(stream)) } catch { return .failure(URLError(error)) }
     }
 

@@ -62,7 +62,9 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     /// - Parameter completionHandler: called once, when the system has taken all of it; with a `URLError` if the socket
     ///   has ended.
     public func send(_ message: Message, completionHandler: @escaping @Sendable ((any Error)?) -> Void) {
-        perform(.output, { socket in try await socket.send(WebSocketMessage(message)) }) { completionHandler($0.failure) }
+        perform(.output, { socket in try await socket.send(WebSocketMessage(message)) }) {
+            completionHandler($0.failure)
+        }
     }
 
     /// Sends a message, behind those of earlier calls; returns when the system has taken all of it. Cancelling the calling
@@ -110,7 +112,8 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
         own.withLock { if $0.code == .invalid { $0 = (closeCode, reason) } }
         guard let socket = bridge?.socket else { return super.cancel() }
         let close = WebSocketClose(
-            WebSocketClose.Code(rawValue: UInt16(closeCode.rawValue)), reason: String(decoding: reason ?? Data(), as: UTF8.self))
+            WebSocketClose.Code(rawValue: UInt16(closeCode.rawValue)),
+            reason: String(decoding: reason ?? Data(), as: UTF8.self))
         calls.append(.output) { await socket.close(close) }
     }
 
@@ -154,11 +157,15 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
         _ side: CallChain.Side, _ call: @escaping @Sendable (WebSocketTask) async throws -> Value
     ) async throws -> Value {
         let result = Lock<Result<Value, any Error>?>(nil)
-        let task = calls.append(side) { 
+        let task = calls.append(side) {
             let ended = await self.attempt(call)
             result.withLock { $0 = ended }
         }
-        await withTaskCancellationHandler { await task.value } onCancel: { task.cancel() }
+        await withTaskCancellationHandler {
+            await task.value
+        } onCancel: {
+            task.cancel()
+        }
         guard let result = result.withLock({ $0 }) else { throw URLError.described(.cancelled) }
         return try result.get()
     }
@@ -170,18 +177,20 @@ extension Result {
 
 extension WebSocketMessage {
     fileprivate init(_ message: URLSessionWebSocketTask.Message) {
-        self = switch message {
-        case .data(let data): .data(data)
-        case .string(let text): .text(text)
-        }
+        self =
+            switch message {
+            case .data(let data): .data(data)
+            case .string(let text): .text(text)
+            }
     }
 }
 
 extension URLSessionWebSocketTask.Message {
     fileprivate init(_ message: WebSocketMessage) {
-        self = switch message {
-        case .data(let data): .data(data)
-        case .text(let text): .string(text)
-        }
+        self =
+            switch message {
+            case .data(let data): .data(data)
+            case .text(let text): .string(text)
+            }
     }
 }

@@ -34,7 +34,9 @@ package enum DigestHash: Sendable {
 
         package init(_ hash: DigestHash) {
             let context = EVP_MD_CTX_new()
-            if EVP_DigestInit_ex(context, hash.kind, nil) == 1 { self.context = context } else {
+            if EVP_DigestInit_ex(context, hash.kind, nil) == 1 {
+                self.context = context
+            } else {
                 EVP_MD_CTX_free(context)
                 self.context = nil
             }

@@ -38,7 +38,9 @@ struct SyncPlan: Sendable {
     mutating func wrote(upTo end: Int64, now: Int64) -> Bool {
         let since = time ?? now
         time = since
-        guard phase == .idle, end > offset, end - offset >= Self.bytes || now - since >= Self.interval else { return false }
+        guard phase == .idle, end > offset, end - offset >= Self.bytes || now - since >= Self.interval else {
+            return false
+        }
         (phase, offset, time) = (.synchronizing, end, now)
         return true
     }

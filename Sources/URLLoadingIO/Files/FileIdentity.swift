@@ -26,7 +26,9 @@ package struct FileIdentity: Sendable, Hashable {
         while done < bytes.count {
             let result = bytes.withUnsafeMutableBytes { room in
                 Result { () throws(IOFailure) in
-                    try reader.read(into: UnsafeMutableRawBufferPointer(rebasing: room[done...]), at: range.lowerBound + Int64(done))
+                    try reader.read(
+                        into: UnsafeMutableRawBufferPointer(rebasing: room[done...]), at: range.lowerBound + Int64(done)
+                    )
                 }
             }
             let count = try result.get()

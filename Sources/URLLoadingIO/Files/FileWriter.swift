@@ -83,7 +83,9 @@ package final class FileWriter: Sendable {
     package var wasDelivered: Bool { isDelivered.load(ordering: .acquiring) }
 
     /// Removes it under a name it was given.
-    package func remove(at current: String) { if csys_file_is_same(current, descriptor) { _ = csys_file_remove(current) } }
+    package func remove(at current: String) {
+        if csys_file_is_same(current, descriptor) { _ = csys_file_remove(current) }
+    }
 
     /// Removes it, unless it is kept.
     package func discard() {
@@ -95,7 +97,8 @@ package final class FileWriter: Sendable {
     package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(IOFailure) {
         var done = 0
         while done < bytes.count {
-            let moved = csys_file_write(descriptor, bytes.baseAddress?.advanced(by: done), bytes.count - done, offset + Int64(done))
+            let moved = csys_file_write(
+                descriptor, bytes.baseAddress?.advanced(by: done), bytes.count - done, offset + Int64(done))
             // A full disk may take a part first.
             guard moved > 0 else { throw IOFailure(.system(moved == 0 ? ENOSPC : Int32(-moved)), .write) }
             done += moved
@@ -151,20 +154,24 @@ package final class FileWriter: Sendable {
     ///   - permissions: set together with the name.
     ///   - synchronizes: content and name are on the disk when this returns.
     package func move(
-        from current: String, to destination: String, replacing: Bool, permissions: Permissions = .unchanged, synchronizes: Bool
+        from current: String, to destination: String, replacing: Bool, permissions: Permissions = .unchanged,
+        synchronizes: Bool
     ) throws(IOFailure) {
         let before = csys_file_mode(descriptor)
-        let wanted: UInt32? = switch permissions {
-        case .unchanged: nil
-        case .usual: usualPermissions(at: destination, from: current)
-        case .exactly(let mode): UInt32(mode) & 0o777
-        }
+        let wanted: UInt32? =
+            switch permissions {
+            case .unchanged: nil
+            case .usual: usualPermissions(at: destination, from: current)
+            case .exactly(let mode): UInt32(mode) & 0o777
+            }
         // Under its old name in another folder it may be in the reach of users that its new place keeps out.
         let isBeside = Self.folder(of: current) == Self.folder(of: destination)
         if isBeside, let wanted { _ = csys_file_set_mode(descriptor, wanted) }
         do throws(IOFailure) {
             if synchronizes { try synchronize() }
-            try check(replacing ? csys_file_rename(current, destination) : csys_file_rename_unless_exists(current, destination))
+            try check(
+                replacing
+                    ? csys_file_rename(current, destination) : csys_file_rename_unless_exists(current, destination))
         } catch {
             if isBeside, wanted != nil, before >= 0 { _ = csys_file_set_mode(descriptor, UInt32(before)) }
             throw error

@@ -2,8 +2,8 @@
 // there is work and ended when there was none for a while. Nobody waits here for an answer: work
 // says itself where its answer goes, so that a caller who gives up can leave at once.
 
-import URLLoadingCSystem
 import Synchronization
+import URLLoadingCSystem
 
 package final class BlockingThreads: Sendable {
     /// Shared by all sessions. Look-ups are rare and slow: eight at a time is more than resolvers like.
@@ -73,10 +73,11 @@ package final class BlockingThreads: Sendable {
         }
         signal.raise()
         guard mustStart else { return }
-        let result = csys_thread_start({ context in
-            guard let context else { return }
-            Unmanaged<BlockingThreads>.fromOpaque(context).takeRetainedValue().serve()
-        }, Unmanaged.passRetained(self).toOpaque(), "url-blocking")
+        let result = csys_thread_start(
+            { context in
+                guard let context else { return }
+                Unmanaged<BlockingThreads>.fromOpaque(context).takeRetainedValue().serve()
+            }, Unmanaged.passRetained(self).toOpaque(), "url-blocking")
         guard result != 0 else { return }
         Unmanaged.passUnretained(self).release()
         // No thread to be had. With none at all the work runs here: late, but not never.

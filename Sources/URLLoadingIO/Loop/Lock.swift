@@ -19,7 +19,9 @@ package struct Lock<State>: ~Copyable {
 
     package init(_ state: sending State) { storage = Storage(state) }
 
-    package borrowing func withLock<R, E: Error>(_ body: (inout sending State) throws(E) -> sending R) throws(E) -> sending R {
+    package borrowing func withLock<R, E: Error>(_ body: (inout sending State) throws(E) -> sending R) throws(E)
+        -> sending R
+    {
         pthread_mutex_lock(&storage.mutex)
         defer { pthread_mutex_unlock(&storage.mutex) }
         return try body(&storage.state)

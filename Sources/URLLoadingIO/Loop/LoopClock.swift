@@ -18,7 +18,11 @@ package struct LoopClock: Sendable {
 
     /// Calls `target` at `moment`: on the poller's thread, or on that of whoever moves the time.
     package func schedule(_ target: any TimerTarget, at moment: Int64) {
-        if let manual { manual.schedule(.object(target), at: moment) } else { Poller.shared.schedule(target, at: moment) }
+        if let manual {
+            manual.schedule(.object(target), at: moment)
+        } else {
+            Poller.shared.schedule(target, at: moment)
+        }
     }
 
     /// Wakes whoever waits on `slot` at `moment`.

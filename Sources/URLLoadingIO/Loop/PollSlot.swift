@@ -5,10 +5,11 @@
 // after its borrower has left; the next borrower sees that as a spurious wake-up.
 // Rule 2: so whoever waits does so in a loop that looks again at what it waits for.
 
+import Synchronization
+
 #if URLLOADING_THREAD_SANITIZER
 import URLLoadingCSystem
 #endif
-import Synchronization
 
 /// A binary semaphore with room for one waiting task: ready, idle, or the task's continuation.
 package struct Gate: ~Copyable, Sendable {
@@ -32,7 +33,8 @@ package struct Gate: ~Copyable, Sendable {
     /// Takes an opening that is already there.
     func take() -> Bool {
         state.load(ordering: .relaxed) == Self.ready
-            && state.compareExchange(expected: Self.ready, desired: Self.idle, ordering: .acquiringAndReleasing).exchanged
+            && state.compareExchange(expected: Self.ready, desired: Self.idle, ordering: .acquiringAndReleasing)
+                .exchanged
     }
 
     var hasWaiter: Bool { state.load(ordering: .acquiring) > Self.ready }
@@ -50,7 +52,9 @@ package struct Gate: ~Copyable, Sendable {
         #if URLLOADING_THREAD_SANITIZER
         // A continuation resumed before its task has stopped running lets it run on; the runtime tells
         // the sanitizer of the resumption, but in this one case not of its arrival.
-        withUnsafeCurrentTask { if let task = $0 { csys_sanitizer_acquire(unsafeBitCast(task, to: UnsafeRawPointer.self)) } }
+        withUnsafeCurrentTask {
+            if let task = $0 { csys_sanitizer_acquire(unsafeBitCast(task, to: UnsafeRawPointer.self)) }
+        }
         #endif
     }
 }

@@ -39,10 +39,11 @@ package final class Poller: Sendable {
         poll = csys_poll_create()
         wakeUp = poll < 0 ? poll : csys_wake_create(poll)
         guard wakeUp >= 0 else { return }
-        let start = csys_thread_start({ context in
-            guard let context else { return }
-            Unmanaged<Poller>.fromOpaque(context).takeUnretainedValue().run()
-        }, Unmanaged.passRetained(self).toOpaque(), "url-poller")
+        let start = csys_thread_start(
+            { context in
+                guard let context else { return }
+                Unmanaged<Poller>.fromOpaque(context).takeUnretainedValue().run()
+            }, Unmanaged.passRetained(self).toOpaque(), "url-poller")
         if start != 0 { startFailure.store(start, ordering: .releasing) }
     }
     private let startFailure = Atomic<Int32>(0)
@@ -101,7 +102,9 @@ package final class Poller: Sendable {
 
     /// The same for one of several who share a socket: what others hear is no word from his peer, so his idle
     /// time runs from `start`; `nil` if he waits for something else, and it does not count.
-    package func park(_ slot: PollSlot, _ interest: PollSlot.Interest, _ token: StopToken, idleSince start: Int64?) async {
+    package func park(_ slot: PollSlot, _ interest: PollSlot.Interest, _ token: StopToken, idleSince start: Int64?)
+        async
+    {
         switch interest {
         case .read: if slot.readable.take() { return }
         case .write: if slot.writable.take() { return }

@@ -82,7 +82,9 @@ open class StopToken: @unchecked Sendable {
     /// Takes a stop for the peer's silence back: the work begins anew elsewhere. Returns false if it was
     /// stopped for another reason, or not. A stop that came after that one holds now.
     package final func forgiveIdle() -> Bool {
-        guard reason.compareExchange(expected: StopReason.idle.rawValue, desired: 0, ordering: .sequentiallyConsistent).exchanged
+        guard
+            reason.compareExchange(expected: StopReason.idle.rawValue, desired: 0, ordering: .sequentiallyConsistent)
+                .exchanged
         else { return false }
         if let later = StopReason(rawValue: laterReason.load(ordering: .sequentiallyConsistent)) { stop(later) }
         return true
@@ -154,7 +156,8 @@ open class StopToken: @unchecked Sendable {
     }
 
     private func replaceDeadline(_ expected: Int64, by desired: Int64) -> Bool {
-        attemptDeadline.compareExchange(expected: expected, desired: desired, ordering: .acquiringAndReleasing).exchanged
+        attemptDeadline.compareExchange(expected: expected, desired: desired, ordering: .acquiringAndReleasing)
+            .exchanged
     }
 
     /// The limit runs again, unless its attempt has ended meanwhile.

@@ -2,8 +2,8 @@
 // decides; `connect` acts. One task watches all attempts on one slot, so nothing is left behind when
 // it leaves.
 
-import URLLoadingCSystem
 import Synchronization
+import URLLoadingCSystem
 
 /// Which attempt starts when. Time is passed in.
 package struct ConnectRace: Sendable {
@@ -61,10 +61,13 @@ package struct ConnectRace: Sendable {
     /// Connects to whichever address answers first; the others are closed.
     /// Throws the failure of the first attempt that failed, which names the preferred address.
     package static func connect(
-        _ addresses: [SocketAddress], from binding: SocketBinding? = nil, marked mark: SocketMark? = nil, _ token: StopToken
+        _ addresses: [SocketAddress], from binding: SocketBinding? = nil, marked mark: SocketMark? = nil,
+        _ token: StopToken
     ) async throws(IOFailure) -> SocketTransport {
         let order = interleave(addresses)
-        if order.count == 1 { return try await SocketTransport.connect(to: order[0], from: binding, marked: mark, token) }
+        if order.count == 1 {
+            return try await SocketTransport.connect(to: order[0], from: binding, marked: mark, token)
+        }
         let watcher = Poller.shared.borrowSlot()
         token.attach(watcher)
         var attempts: [SocketTransport] = []

@@ -7,7 +7,8 @@ package final class ProxyLibrary: @unchecked Sendable {
     // Unchecked: pointers to functions, set once. A factory is made for each question, for the library's own is not
     // safe among threads in all its versions.
     private typealias New = @convention(c) () -> OpaquePointer?
-    private typealias Ask = @convention(c) (OpaquePointer?, UnsafePointer<CChar>?) -> UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
+    private typealias Ask =
+        @convention(c) (OpaquePointer?, UnsafePointer<CChar>?) -> UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
     private typealias Free = @convention(c) (OpaquePointer?) -> Void
     private let new: New
     private let ask: Ask

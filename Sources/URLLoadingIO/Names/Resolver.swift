@@ -2,8 +2,8 @@
 // look-ups share one call, every caller gets its own answer or failure, and a caller that is
 // cancelled leaves at once while the call goes on for the others.
 
-import URLLoadingCSystem
 import Synchronization
+import URLLoadingCSystem
 
 package protocol Resolver: Sendable {
     /// Addresses in the order the system prefers them (RFC 6724), never empty. The port is left 0.

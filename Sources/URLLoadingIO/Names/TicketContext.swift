@@ -47,7 +47,10 @@ package final class TicketContext: @unchecked Sendable {
     private var name: OpaquePointer?
     private var context: OpaquePointer?
 
-    init(_ library: TicketLibrary, _ service: String, _ host: String, _ credential: TicketCredential?, _ binding: [UInt8]?) {
+    init(
+        _ library: TicketLibrary, _ service: String, _ host: String, _ credential: TicketCredential?,
+        _ binding: [UInt8]?
+    ) {
         self.library = library
         self.service = service
         self.host = host

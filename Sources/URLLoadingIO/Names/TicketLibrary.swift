@@ -7,20 +7,32 @@ import URLLoadingCSystem
 package final class TicketLibrary: @unchecked Sendable {
     // Unchecked: pointers to functions, set once; the library itself is safe among threads. Its structures are passed
     // as raw pointers: a count and a pointer each, as in gssapi.h.
-    private typealias Import = @convention(c) (UnsafeMutablePointer<UInt32>, UnsafeMutableRawPointer, UnsafeMutableRawPointer, UnsafeMutablePointer<OpaquePointer?>) -> UInt32
-    private typealias Begin = @convention(c) (
-        UnsafeMutablePointer<UInt32>, OpaquePointer?, UnsafeMutablePointer<OpaquePointer?>, OpaquePointer?, UnsafeMutableRawPointer, UInt32,
-        UInt32, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, OpaquePointer?, UnsafeMutableRawPointer, UnsafeMutablePointer<UInt32>?,
-        UnsafeMutablePointer<UInt32>?
-    ) -> UInt32
+    private typealias Import =
+        @convention(c) (
+            UnsafeMutablePointer<UInt32>, UnsafeMutableRawPointer, UnsafeMutableRawPointer,
+            UnsafeMutablePointer<OpaquePointer?>
+        ) -> UInt32
+    private typealias Begin =
+        @convention(c) (
+            UnsafeMutablePointer<UInt32>, OpaquePointer?, UnsafeMutablePointer<OpaquePointer?>, OpaquePointer?,
+            UnsafeMutableRawPointer, UInt32,
+            UInt32, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, OpaquePointer?, UnsafeMutableRawPointer,
+            UnsafeMutablePointer<UInt32>?,
+            UnsafeMutablePointer<UInt32>?
+        ) -> UInt32
     private typealias ReleaseBuffer = @convention(c) (UnsafeMutablePointer<UInt32>, UnsafeMutableRawPointer) -> UInt32
-    private typealias ReleaseName = @convention(c) (UnsafeMutablePointer<UInt32>, UnsafeMutablePointer<OpaquePointer?>) -> UInt32
-    private typealias End = @convention(c) (UnsafeMutablePointer<UInt32>, UnsafeMutablePointer<OpaquePointer?>, OpaquePointer?) -> UInt32
-    private typealias Acquire = @convention(c) (
-        UnsafeMutablePointer<UInt32>, OpaquePointer?, UnsafeMutableRawPointer, UInt32, UnsafeMutableRawPointer, Int32,
-        UnsafeMutablePointer<OpaquePointer?>, OpaquePointer?, UnsafeMutablePointer<UInt32>?
-    ) -> UInt32
-    private typealias ReleaseCredential = @convention(c) (UnsafeMutablePointer<UInt32>, UnsafeMutablePointer<OpaquePointer?>) -> UInt32
+    private typealias ReleaseName =
+        @convention(c) (UnsafeMutablePointer<UInt32>, UnsafeMutablePointer<OpaquePointer?>) -> UInt32
+    private typealias End =
+        @convention(c) (UnsafeMutablePointer<UInt32>, UnsafeMutablePointer<OpaquePointer?>, OpaquePointer?) -> UInt32
+    private typealias Acquire =
+        @convention(c) (
+            UnsafeMutablePointer<UInt32>, OpaquePointer?, UnsafeMutableRawPointer, UInt32, UnsafeMutableRawPointer,
+            Int32,
+            UnsafeMutablePointer<OpaquePointer?>, OpaquePointer?, UnsafeMutablePointer<UInt32>?
+        ) -> UInt32
+    private typealias ReleaseCredential =
+        @convention(c) (UnsafeMutablePointer<UInt32>, UnsafeMutablePointer<OpaquePointer?>) -> UInt32
     private let importName: Import
     private let begin: Begin
     private let releaseBuffer: ReleaseBuffer
@@ -99,18 +111,25 @@ package final class TicketLibrary: @unchecked Sendable {
     }
 
     /// What a password is good for: asked of the KDC when it is first used, and kept in memory.
-    package func credential(user: String, password: String) -> TicketCredential { TicketCredential(self, user, password) }
+    package func credential(user: String, password: String) -> TicketCredential {
+        TicketCredential(self, user, password)
+    }
 
-    func call(_ token: StopToken, until deadline: Int64, _ work: @escaping @Sendable () -> TicketContext.Step) async -> TicketContext.Step {
+    func call(_ token: StopToken, until deadline: Int64, _ work: @escaping @Sendable () -> TicketContext.Step) async
+        -> TicketContext.Step
+    {
         await threads.call(token, until: deadline, work) ?? .failed
     }
 
-    func serviceName(_ service: String, _ host: String) -> OpaquePointer? { name("\(service)@\(host)", Self.serviceName) }
+    func serviceName(_ service: String, _ host: String) -> OpaquePointer? {
+        name("\(service)@\(host)", Self.serviceName)
+    }
 
     private func name(_ text: String, _ kind: [UInt8]) -> OpaquePointer? {
         var minor: UInt32 = 0
         var name: OpaquePointer?
-        var text = Array(text.utf8), kind = kind
+        var text = Array(text.utf8)
+        var kind = kind
         let imported = text.withUnsafeMutableBytes { text in
             kind.withUnsafeMutableBytes { kind in
                 var buffer = Buffer(count: text.count, bytes: text.baseAddress)
@@ -127,7 +146,8 @@ package final class TicketLibrary: @unchecked Sendable {
         guard name != nil else { return nil }
         var minor: UInt32 = 0
         var credential: OpaquePointer?
-        var mechanism = Self.negotiation, word = Array(password.utf8)
+        var mechanism = Self.negotiation
+        var word = Array(password.utf8)
         let status = mechanism.withUnsafeMutableBytes { mechanism in
             word.withUnsafeMutableBytes { word in
                 var identifier = Identifier(count: UInt32(mechanism.count), bytes: mechanism.baseAddress)
@@ -144,10 +164,13 @@ package final class TicketLibrary: @unchecked Sendable {
     }
 
     func step(
-        _ context: inout OpaquePointer?, _ name: OpaquePointer, _ credential: OpaquePointer?, _ binding: [UInt8]?, _ input: [UInt8]
+        _ context: inout OpaquePointer?, _ name: OpaquePointer, _ credential: OpaquePointer?, _ binding: [UInt8]?,
+        _ input: [UInt8]
     ) -> TicketContext.Step {
         var minor: UInt32 = 0
-        var mechanism = Self.negotiation, input = input, channel = binding ?? []
+        var mechanism = Self.negotiation
+        var input = input
+        var channel = binding ?? []
         var output = Buffer()
         defer { _ = releaseBuffer(&minor, &output) }
         let status = mechanism.withUnsafeMutableBytes { mechanism in
@@ -158,7 +181,8 @@ package final class TicketLibrary: @unchecked Sendable {
                     var bindings = Bindings(data: Buffer(count: channel.count, bytes: channel.baseAddress))
                     return withUnsafeMutableBytes(of: &bindings) { bindings in
                         begin(
-                            &minor, credential, &context, name, &identifier, Self.mutual, 0, binding == nil ? nil : bindings.baseAddress,
+                            &minor, credential, &context, name, &identifier, Self.mutual, 0,
+                            binding == nil ? nil : bindings.baseAddress,
                             &received, nil, &output, nil, nil)
                     }
                 }

@@ -36,7 +36,9 @@ extension LinkKind.Facts {
     package init(of name: String, root: String = "/sys/class/net") {
         self.init()
         // The kernel allows no such names; a path is still not made of what could lead elsewhere.
-        guard !name.isEmpty, name != ".", name != "..", !name.utf8.contains(where: { $0 == UInt8(ascii: "/") || $0 == 0 }) else { return }
+        guard !name.isEmpty, name != ".", name != "..",
+            !name.utf8.contains(where: { $0 == UInt8(ascii: "/") || $0 == 0 })
+        else { return }
         isWireless = Self.exists("\(root)/\(name)/wireless") || Self.exists("\(root)/\(name)/phy80211")
         deviceType = Self.text("\(root)/\(name)/uevent").split(separator: "\n")
             .first { $0.hasPrefix("DEVTYPE=") }.map { String($0.dropFirst("DEVTYPE=".count)) }

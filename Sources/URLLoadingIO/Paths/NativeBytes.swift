@@ -14,7 +14,7 @@ struct NativeBytes {
     /// From one place to another, if they are here and in order.
     func part(_ from: Int, _ to: Int) -> NativeBytes? {
         guard from >= 0, from <= to, to <= count else { return nil }
-        return NativeBytes(bytes[bytes.startIndex + from ..< bytes.startIndex + to])
+        return NativeBytes(bytes[bytes.startIndex + from..<bytes.startIndex + to])
     }
 
     func dropping(_ count: Int) -> NativeBytes { NativeBytes(bytes.dropFirst(max(0, count))) }

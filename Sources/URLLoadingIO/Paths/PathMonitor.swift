@@ -91,7 +91,8 @@ package final class PathMonitor: @unchecked Sendable {
     private func read(_ table: PathTable, into new: inout PathState) throws(IOFailure) {
         sequence &+= 1
         try channel.ask(table, sequence)
-        var failure: Int32?, isComplete = false
+        var failure: Int32?
+        var isComplete = false
         try receive { entry in
             guard entry.port == channel.port, entry.sequence == sequence else {
                 if new.isNews(entry.message) || state.isNews(entry.message) { isStale = true }

@@ -37,7 +37,9 @@ package protocol PathSource: Sendable {
 package struct SystemPaths: PathSource {
     package init() {}
 
-    package func open(hearsChanges: Bool) throws(IOFailure) -> any PathChannel { try RouteSocket(hearsChanges: hearsChanges) }
+    package func open(hearsChanges: Bool) throws(IOFailure) -> any PathChannel {
+        try RouteSocket(hearsChanges: hearsChanges)
+    }
 
     package func localAddress(towards peer: SocketAddress) -> SocketAddress? {
         var storage = sockaddr_storage()

@@ -52,9 +52,12 @@ package struct PathRoute: Sendable, Hashable {
 }
 
 package enum RouteMessage: Sendable, Hashable {
-    case link(PathLink), linkGone(Int32)
-    case address(PathAddress), addressGone(PathAddress)
-    case route(PathRoute), routeGone(PathRoute)
+    case link(PathLink)
+    case linkGone(Int32)
+    case address(PathAddress)
+    case addressGone(PathAddress)
+    case route(PathRoute)
+    case routeGone(PathRoute)
     /// Of no interest.
     case other
     /// The end of an answer.
@@ -104,8 +107,18 @@ package struct RouteMessageReader {
         case 4: .damaged  // NLMSG_OVERRUN
         case 16: link(body) { .link($0) }
         case 17: link(body) { .linkGone($0.index) }
-        case 20: address(body) { .address($0) } unusable: { .addressGone($0) }
-        case 21: address(body) { .addressGone($0) } unusable: { .addressGone($0) }
+        case 20:
+            address(body) {
+                .address($0)
+            } unusable: {
+                .addressGone($0)
+            }
+        case 21:
+            address(body) {
+                .addressGone($0)
+            } unusable: {
+                .addressGone($0)
+            }
         case 24: route(body) { .route($0) }
         case 25: route(body) { .routeGone($0) }
         default: .other
@@ -139,7 +152,8 @@ package struct RouteMessageReader {
         guard let family = body.number(0, UInt8.self), var flags = body.number(2, UInt8.self).map(UInt32.init),
             let scope = body.number(3, UInt8.self), let index = body.number(4, Int32.self)
         else { return .damaged }
-        var own: ArraySlice<UInt8>?, prefix: ArraySlice<UInt8>?
+        var own: ArraySlice<UInt8>?
+        var prefix: ArraySlice<UInt8>?
         let isWhole = body.attributes(from: 8) { type, value in
             switch type {
             case 1: prefix = value.bytes  // IFA_ADDRESS: the other end's on a point-to-point link
@@ -150,7 +164,9 @@ package struct RouteMessageReader {
         }
         guard isWhole else { return .damaged }
         // RT_SCOPE_UNIVERSE, AF_INET and AF_INET6.
-        guard scope == 0, let octets = own ?? prefix, octets.count == (family == 2 ? 4 : family == 10 ? 16 : -1) else { return .other }
+        guard scope == 0, let octets = own ?? prefix, octets.count == (family == 2 ? 4 : family == 10 ? 16 : -1) else {
+            return .other
+        }
         let address = PathAddress(index: index, octets: Array(octets))
         // Not yet ours, or somebody else's: IFA_F_TENTATIVE, unless optimistic (RFC 4429), and IFA_F_DADFAILED.
         let isUsable = flags & 0x08 == 0 && (flags & 0x40 == 0 || flags & 0x04 != 0)
@@ -165,7 +181,9 @@ package struct RouteMessageReader {
         else { return .damaged }
         // Ways to everywhere by unicast (RTN_UNICAST), and none that is only remembered (RTM_F_CLONED).
         guard family == 2 || family == 10, length == 0, type == 1, flags & 0x200 == 0 else { return .other }
-        var indices: [Int32] = [], metric: UInt32 = 0, isReadable = true
+        var indices: [Int32] = []
+        var metric: UInt32 = 0
+        var isReadable = true
         let isWhole = body.attributes(from: 12) { type, value in
             switch type {
             case 4: indices += value.number(0, Int32.self).map { [$0] } ?? []  // RTA_OIF

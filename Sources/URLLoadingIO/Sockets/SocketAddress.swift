@@ -112,8 +112,11 @@ package struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
             return bytes[4..<8].map(String.init).joined(separator: ".")
         case .ipv6:
             var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
-            let shown = bytes[8..<24].withUnsafeBytes { inet_ntop(AF_INET6, $0.baseAddress, &text, socklen_t(text.count)) }
-            return shown == nil ? "?" : String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+            let shown = bytes[8..<24].withUnsafeBytes {
+                inet_ntop(AF_INET6, $0.baseAddress, &text, socklen_t(text.count))
+            }
+            return shown == nil
+                ? "?" : String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
         case .unix:
             let path = bytes.dropFirst(2)
             if path.count > 1, path.first == 0 { return "@" + String(decoding: path.dropFirst(), as: UTF8.self) }

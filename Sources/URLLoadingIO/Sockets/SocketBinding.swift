@@ -33,6 +33,8 @@ package enum SocketBinding: Sendable, Hashable {
         guard address.family == peer.family
         else { throw IOFailure(.cannotBind("\(address.host) is of another family than the host's address"), .connect) }
         let result = address.withSystemAddress { csys_bind_address(descriptor, $0, $1) } ?? -EINVAL
-        guard result == 0 else { throw IOFailure(.cannotBind("\(address.host): \(SystemError.words(-result))"), .connect) }
+        guard result == 0 else {
+            throw IOFailure(.cannotBind("\(address.host): \(SystemError.words(-result))"), .connect)
+        }
     }
 }

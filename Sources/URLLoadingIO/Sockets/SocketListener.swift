@@ -1,7 +1,7 @@
 // The other end: what the test servers listen with.
 
-import URLLoadingCSystem
 import Synchronization
+import URLLoadingCSystem
 
 package final class SocketListener: Sendable {
     private let descriptor: Int32

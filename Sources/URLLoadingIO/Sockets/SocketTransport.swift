@@ -1,7 +1,7 @@
 // A connected socket and its slot: read, write, close, and nothing else.
 
-import URLLoadingCSystem
 import Synchronization
+import URLLoadingCSystem
 
 package final class SocketTransport: Transport {
     package let descriptor: Int32
@@ -91,7 +91,8 @@ package final class SocketTransport: Transport {
     package func hasPendingInput(askingKernel asks: Bool) -> Bool {
         // What was heard may be long consumed, and what is there may not have been heard yet.
         guard isOpen else { return true }
-        let hasHeard = slot.readable.take(), hasHeardEnd = slot.takeEnd()
+        let hasHeard = slot.readable.take()
+        let hasHeardEnd = slot.takeEnd()
         guard hasHeard || hasHeardEnd || asks || hasFilled.load(ordering: .relaxed) else { return false }
         return csys_peek(descriptor) != -Int(EAGAIN)
     }
@@ -114,7 +115,8 @@ package final class SocketTransport: Transport {
 
     /// Connects to one address.
     package static func connect(
-        to address: SocketAddress, from binding: SocketBinding? = nil, marked mark: SocketMark? = nil, _ token: StopToken
+        to address: SocketAddress, from binding: SocketBinding? = nil, marked mark: SocketMark? = nil,
+        _ token: StopToken
     ) async throws(IOFailure) -> SocketTransport {
         let attempt = try begin(address, from: binding, marked: mark)
         token.attach(attempt.slot)
@@ -131,7 +133,8 @@ package final class SocketTransport: Transport {
     /// Starts connecting and returns at once; `hasConnected` tells how far it is.
     /// `relay` hears what the socket hears.
     static func begin(
-        _ address: SocketAddress, from binding: SocketBinding? = nil, marked mark: SocketMark? = nil, relay: PollSlot? = nil
+        _ address: SocketAddress, from binding: SocketBinding? = nil, marked mark: SocketMark? = nil,
+        relay: PollSlot? = nil
     ) throws(IOFailure) -> SocketTransport {
         let descriptor = csys_socket(address.systemFamily)
         guard descriptor >= 0 else { throw IOFailure(.system(-descriptor), .connect) }

@@ -40,7 +40,9 @@ package struct BlockSums: Sendable {
     package static func sum(_ bytes: UnsafeRawBufferPointer) -> UInt32 { UInt32(truncatingIfNeeded: crc(0, bytes)) }
 
     /// How many blocks so many bytes have.
-    package static func count(_ length: Int64) -> Int64 { length / Int64(blockSize) + (length % Int64(blockSize) == 0 ? 0 : 1) }
+    package static func count(_ length: Int64) -> Int64 {
+        length / Int64(blockSize) + (length % Int64(blockSize) == 0 ? 0 : 1)
+    }
 
     private static func crc(_ seed: UInt, _ bytes: UnsafeRawBufferPointer) -> UInt {
         // A null pointer would ask for the seed.

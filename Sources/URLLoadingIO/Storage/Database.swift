@@ -39,10 +39,12 @@ package final class Database {
         try execute("PRAGMA journal_mode = WAL")
         try execute("PRAGMA synchronous = NORMAL")
         try execute("PRAGMA wal_autocheckpoint = 0")
-        _ = sqlite3_wal_hook(handle, { pages, _, _, count in
-            pages?.assumingMemoryBound(to: Int32.self).pointee = count
-            return SQLITE_OK
-        }, logPages)
+        _ = sqlite3_wal_hook(
+            handle,
+            { pages, _, _, count in
+                pages?.assumingMemoryBound(to: Int32.self).pointee = count
+                return SQLITE_OK
+            }, logPages)
     }
 
     deinit {
@@ -67,7 +69,8 @@ package final class Database {
         var prepared: OpaquePointer?
         let code = text.withUTF8Buffer { bytes in
             bytes.withMemoryRebound(to: CChar.self) {
-                sqlite3_prepare_v3(handle, $0.baseAddress, Int32($0.count), UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil)
+                sqlite3_prepare_v3(
+                    handle, $0.baseAddress, Int32($0.count), UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil)
             }
         }
         guard code == SQLITE_OK, let prepared else { throw DatabaseFailure(code, handle, isOfStatement: true) }
@@ -148,6 +151,7 @@ private struct StaticText: Hashable {
     private let count: Int
 
     init(_ text: StaticString) {
-        (start, count) = text.hasPointerRepresentation ? (UInt(bitPattern: text.utf8Start), text.utf8CodeUnitCount) : (0, 0)
+        (start, count) =
+            text.hasPointerRepresentation ? (UInt(bitPattern: text.utf8Start), text.utf8CodeUnitCount) : (0, 0)
     }
 }

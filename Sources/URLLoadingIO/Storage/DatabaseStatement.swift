@@ -54,17 +54,19 @@ package final class DatabaseStatement {
     }
 
     private func bind(_ value: Value, at index: Int32) throws(DatabaseFailure) {
-        let code = switch value {
-        case .null: sqlite3_bind_null(statement, index)
-        case .integer(let number): sqlite3_bind_int64(statement, index, number)
-        case .real(let number): sqlite3_bind_double(statement, index, number)
-        case .text(let text): sqlite3_bind_text64(statement, index, text, UInt64(text.utf8.count), Self.copied, UInt8(SQLITE_UTF8))
-        case .bytes(let bytes):
-            // An empty array may have no address, and that would be NULL.
-            bytes.isEmpty
-                ? sqlite3_bind_zeroblob(statement, index, 0)
-                : sqlite3_bind_blob64(statement, index, bytes, UInt64(bytes.count), Self.copied)
-        }
+        let code =
+            switch value {
+            case .null: sqlite3_bind_null(statement, index)
+            case .integer(let number): sqlite3_bind_int64(statement, index, number)
+            case .real(let number): sqlite3_bind_double(statement, index, number)
+            case .text(let text):
+                sqlite3_bind_text64(statement, index, text, UInt64(text.utf8.count), Self.copied, UInt8(SQLITE_UTF8))
+            case .bytes(let bytes):
+                // An empty array may have no address, and that would be NULL.
+                bytes.isEmpty
+                    ? sqlite3_bind_zeroblob(statement, index, 0)
+                    : sqlite3_bind_blob64(statement, index, bytes, UInt64(bytes.count), Self.copied)
+            }
         guard code == SQLITE_OK else { throw DatabaseFailure(code, database) }
     }
 
@@ -75,7 +77,8 @@ package final class DatabaseStatement {
     package func real(_ column: Int32) -> Double { sqlite3_column_double(statement, column) }
 
     package func text(_ column: Int32) -> String {
-        String(decoding: bytes(sqlite3_column_text(statement, column).map { UnsafeRawPointer($0) }, column), as: UTF8.self)
+        String(
+            decoding: bytes(sqlite3_column_text(statement, column).map { UnsafeRawPointer($0) }, column), as: UTF8.self)
     }
 
     package func blob(_ column: Int32) -> [UInt8] { Array(bytes(sqlite3_column_blob(statement, column), column)) }

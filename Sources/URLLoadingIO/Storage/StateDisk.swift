@@ -73,8 +73,10 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
 
     /// The look of this second falls to one.
     private func isLookMine() -> Bool {
-        let now = clock.coarseNow(), due = nextLook.load(ordering: .relaxed)
-        return now >= due && nextLook.compareExchange(expected: due, desired: now + Self.lookInterval, ordering: .relaxed).exchanged
+        let now = clock.coarseNow()
+        let due = nextLook.load(ordering: .relaxed)
+        return now >= due
+            && nextLook.compareExchange(expected: due, desired: now + Self.lookInterval, ordering: .relaxed).exchanged
     }
 
     /// Looks for what others wrote. Blocks.
@@ -115,7 +117,9 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
     package func schedule() {
         guard !isScheduled.exchange(true, ordering: .acquiringAndReleasing) else { return }
         StateExit.add(ObjectIdentifier(self)) { self.write() }
-        clock.schedule(WriteTimer { self.write() }, at: clock.now() + Self.writingDelay << min(failureCount.load(ordering: .relaxed), 6))
+        clock.schedule(
+            WriteTimer { self.write() },
+            at: clock.now() + Self.writingDelay << min(failureCount.load(ordering: .relaxed), 6))
     }
 
     /// Writes what is pending. Blocks.
@@ -149,7 +153,9 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
 
     /// The lock that is held by each process that writes to the file, moves its log, or sets it aside.
     private func lock(patience: Int) throws(DatabaseFailure) -> FileLock {
-        do throws(IOFailure) { return try FileLock(path + ".lock", patience: patience) } catch { throw DatabaseFailure(lock: error) }
+        do throws(IOFailure) { return try FileLock(path + ".lock", patience: patience) } catch {
+            throw DatabaseFailure(lock: error)
+        }
     }
 
     private func writePending(_ database: Database, patience: Int) throws(DatabaseFailure) {
@@ -230,7 +236,10 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
             PrivateFolder.hide(path)
             return true
         } catch {
-            report(error.isForeign ? "\(path): it cannot be made, or is not this user's alone" : "\(path): it cannot be made, \(error)")
+            report(
+                error.isForeign
+                    ? "\(path): it cannot be made, or is not this user's alone" : "\(path): it cannot be made, \(error)"
+            )
             isGivenUp = !error.isFull && !error.isPassing
             return false
         }

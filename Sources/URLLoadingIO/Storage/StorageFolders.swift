@@ -7,7 +7,9 @@ package enum StorageFolders {
     package static var state: String { folder("XDG_STATE_HOME", "/.local/state") + "/" + program }
 
     /// The same for all programs that know the name.
-    package static func state(sharedAs name: String) -> String { folder("XDG_STATE_HOME", "/.local/state") + "/" + name }
+    package static func state(sharedAs name: String) -> String {
+        folder("XDG_STATE_HOME", "/.local/state") + "/" + name
+    }
 
     private static func folder(_ variable: String, _ standard: String) -> String {
         // A path that is not absolute is to be ignored.

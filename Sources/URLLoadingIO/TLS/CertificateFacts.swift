@@ -53,7 +53,9 @@ package struct CertificateFacts: Sendable, Hashable {
 
     static func all(_ stack: OpaquePointer?) -> [CertificateFacts] {
         guard let stack else { return [] }
-        return (0..<max(0, c_sk_X509_num(stack))).compactMap { c_sk_X509_value(stack, $0).map { CertificateFacts(sharing: $0) } }
+        return (0..<max(0, c_sk_X509_num(stack))).compactMap {
+            c_sk_X509_value(stack, $0).map { CertificateFacts(sharing: $0) }
+        }
     }
 
     package static func == (a: CertificateFacts, b: CertificateFacts) -> Bool { a.der == b.der }
@@ -122,7 +124,8 @@ package struct CertificateFacts: Sendable, Hashable {
     static func seconds(_ time: UnsafePointer<ASN1_TIME>?) -> Int64 {
         guard let time, let epoch = ASN1_TIME_set(nil, 0) else { return .min }
         defer { ASN1_TIME_free(epoch) }
-        var days: Int32 = 0, seconds: Int32 = 0
+        var days: Int32 = 0
+        var seconds: Int32 = 0
         guard ASN1_TIME_diff(&days, &seconds, epoch, time) == 1 else { return .min }
         return Int64(days) * 86_400 + Int64(seconds)
     }
@@ -134,20 +137,23 @@ package struct CertificateFacts: Sendable, Hashable {
 
     private static func key(_ key: OpaquePointer?) -> (KeyKind, Int) {
         guard let key else { return (.other("unreadable"), 0) }
-        let kind: KeyKind = switch EVP_PKEY_get_base_id(key) {
-        case EVP_PKEY_RSA, EVP_PKEY_RSA_PSS: .rsa
-        case EVP_PKEY_EC: .ec(curve(key))
-        case EVP_PKEY_ED25519: .ed25519
-        case EVP_PKEY_ED448: .ed448
-        default: .other(EVP_PKEY_get0_type_name(key).map { String(cString: $0) } ?? "unknown")
-        }
+        let kind: KeyKind =
+            switch EVP_PKEY_get_base_id(key) {
+            case EVP_PKEY_RSA, EVP_PKEY_RSA_PSS: .rsa
+            case EVP_PKEY_EC: .ec(curve(key))
+            case EVP_PKEY_ED25519: .ed25519
+            case EVP_PKEY_ED448: .ed448
+            default: .other(EVP_PKEY_get0_type_name(key).map { String(cString: $0) } ?? "unknown")
+            }
         return (kind, Int(EVP_PKEY_get_bits(key)))
     }
 
     private static func curve(_ key: OpaquePointer) -> String {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: 80) { buffer in
             var count = 0
-            guard let base = buffer.baseAddress, EVP_PKEY_get_group_name(key, base, buffer.count, &count) == 1 else { return "" }
+            guard let base = buffer.baseAddress, EVP_PKEY_get_group_name(key, base, buffer.count, &count) == 1 else {
+                return ""
+            }
             return String(cString: base)
         }
     }

@@ -15,11 +15,15 @@ enum PEM {
     static func certificates(_ text: [UInt8]) throws(TLSFailure) -> [X509Certificate] {
         try read(text) { (bio) throws(TLSFailure) -> [X509Certificate] in
             var found: [X509Certificate] = []
-            while let pointer = PEM_read_bio_X509(bio, nil, nil, nil) { found.append(X509Certificate(adopting: pointer)) }
+            while let pointer = PEM_read_bio_X509(bio, nil, nil, nil) {
+                found.append(X509Certificate(adopting: pointer))
+            }
             // The end of the text reads as the lack of one more start line.
             let isEnd = c_ERR_reason(ERR_peek_last_error()) == PEM_R_NO_START_LINE
             ERR_clear_error()
-            guard !found.isEmpty else { throw TLSFailure(.rootsUnavailable("PEM"), detail: "there is no certificate in PEM") }
+            guard !found.isEmpty else {
+                throw TLSFailure(.rootsUnavailable("PEM"), detail: "there is no certificate in PEM")
+            }
             guard isEnd else {
                 throw TLSFailure(.rootsUnavailable("PEM"), detail: "certificate \(found.count + 1) in PEM is damaged")
             }
@@ -30,7 +34,9 @@ enum PEM {
     /// Gives `body` the private key of `text`.
     static func withPrivateKey<R>(_ text: [UInt8], _ body: (OpaquePointer) -> R) throws(TLSFailure) -> R {
         try read(text) { (bio) throws(TLSFailure) -> R in
-            guard let key = PEM_read_bio_PrivateKey(bio, nil, nil, nil) else { throw .local(.other, "no private key in PEM") }
+            guard let key = PEM_read_bio_PrivateKey(bio, nil, nil, nil) else {
+                throw .local(.other, "no private key in PEM")
+            }
             defer { EVP_PKEY_free(key) }
             return body(key)
         }

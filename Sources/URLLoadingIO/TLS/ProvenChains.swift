@@ -73,7 +73,9 @@ final class ProvenChains: Sendable {
         }
         guard !chain.isEmpty, now < until else { return }
         entries.withLock { entries in
-            if entries.count >= Self.limit, entries[key] == nil, let oldest = entries.min(by: { $0.value.from < $1.value.from }) {
+            if entries.count >= Self.limit, entries[key] == nil,
+                let oldest = entries.min(by: { $0.value.from < $1.value.from })
+            {
                 entries[oldest.key] = nil
             }
             entries[key] = Entry(chain: chain, from: now, until: until)

@@ -13,15 +13,20 @@ enum StapledStatus {
     /// Clocks differ by so much.
     private static let skew = 300
 
-    static func read(_ ssl: OpaquePointer, _ leaf: OpaquePointer, _ issuer: OpaquePointer, _ roots: OpaquePointer?) -> StapledStatus {
+    static func read(_ ssl: OpaquePointer, _ leaf: OpaquePointer, _ issuer: OpaquePointer, _ roots: OpaquePointer?)
+        -> StapledStatus
+    {
         var bytes: UnsafePointer<UInt8>?
         let count = c_SSL_get_tlsext_status_ocsp_resp(ssl, &bytes)
         guard count > 0, bytes != nil else { return .missing }
         ERR_clear_error()
         defer { ERR_clear_error() }
-        guard let response = d2i_OCSP_RESPONSE(nil, &bytes, count) else { return .unusable("its stapled status cannot be read") }
+        guard let response = d2i_OCSP_RESPONSE(nil, &bytes, count) else {
+            return .unusable("its stapled status cannot be read")
+        }
         defer { OCSP_RESPONSE_free(response) }
-        guard OCSP_response_status(response) == OCSP_RESPONSE_STATUS_SUCCESSFUL, let basic = OCSP_response_get1_basic(response)
+        guard OCSP_response_status(response) == OCSP_RESPONSE_STATUS_SUCCESSFUL,
+            let basic = OCSP_response_get1_basic(response)
         else { return .unusable("its stapled status is a refusal") }
         defer { OCSP_BASICRESP_free(basic) }
         guard isSigned(basic, issuer, roots) else { return .unusable("its stapled status is signed by nobody who may") }
@@ -36,18 +41,25 @@ enum StapledStatus {
         return OCSP_basic_verify(basic, helpers, roots, 0) == 1
     }
 
-    private static func status(_ basic: OpaquePointer, _ leaf: OpaquePointer, _ issuer: OpaquePointer) -> StapledStatus {
+    private static func status(_ basic: OpaquePointer, _ leaf: OpaquePointer, _ issuer: OpaquePointer) -> StapledStatus
+    {
         // A responder names the certificate by whichever digest it likes: SHA-1 by custom.
         for digest in [EVP_sha1(), EVP_sha256()] {
             guard let identifier = OCSP_cert_to_id(digest, leaf, issuer) else { continue }
             defer { OCSP_CERTID_free(identifier) }
-            var status: Int32 = 0, reason: Int32 = 0
+            var status: Int32 = 0
+            var reason: Int32 = 0
             var revoked: UnsafeMutablePointer<ASN1_GENERALIZEDTIME>?
-            var this: UnsafeMutablePointer<ASN1_GENERALIZEDTIME>?, next: UnsafeMutablePointer<ASN1_GENERALIZEDTIME>?
-            guard OCSP_resp_find_status(basic, identifier, &status, &reason, &revoked, &this, &next) == 1 else { continue }
+            var this: UnsafeMutablePointer<ASN1_GENERALIZEDTIME>?
+            var next: UnsafeMutablePointer<ASN1_GENERALIZEDTIME>?
+            guard OCSP_resp_find_status(basic, identifier, &status, &reason, &revoked, &this, &next) == 1 else {
+                continue
+            }
             // What was revoked stays so: an old word of it is as good.
             if status == V_OCSP_CERTSTATUS_REVOKED { return .revoked }
-            guard OCSP_check_validity(this, next, skew, -1) == 1 else { return .unusable("its stapled status is out of date") }
+            guard OCSP_check_validity(this, next, skew, -1) == 1 else {
+                return .unusable("its stapled status is out of date")
+            }
             guard status == V_OCSP_CERTSTATUS_GOOD else { return .unusable("its stapled status is unknown") }
             return .good(until: next.map { CertificateFacts.seconds($0) })
         }

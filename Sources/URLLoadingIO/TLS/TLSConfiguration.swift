@@ -57,7 +57,9 @@ package struct TLSConfiguration: Sendable, Hashable {
 
     /// All that are pinned for a peer; `nil` if none is. A rule without pins fits, and nothing matches it.
     func pins(for name: TLSPeerName) -> [TLSPin]? {
-        guard !pins.isEmpty, case let rules = pins.filter({ $0.pattern.matches(name) }), !rules.isEmpty else { return nil }
+        guard !pins.isEmpty, case let rules = pins.filter({ $0.pattern.matches(name) }), !rules.isEmpty else {
+            return nil
+        }
         return rules.flatMap(\.value)
     }
 

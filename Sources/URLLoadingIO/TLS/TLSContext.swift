@@ -67,7 +67,8 @@ package final class TLSContext: @unchecked Sendable {
         SSL_CTX_clear_options(pointer, c_SSL_OP_IGNORE_UNEXPECTED_EOF())
         c_SSL_CTX_set_mode(
             pointer,
-            Int(SSL_MODE_RELEASE_BUFFERS) | Int(SSL_MODE_ENABLE_PARTIAL_WRITE) | Int(SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER))
+            Int(SSL_MODE_RELEASE_BUFFERS) | Int(SSL_MODE_ENABLE_PARTIAL_WRITE)
+                | Int(SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER))
         c_SSL_CTX_set_read_ahead(pointer, 1)
         SSL_CTX_set_default_read_buffer_len(pointer, readBuffer)
     }

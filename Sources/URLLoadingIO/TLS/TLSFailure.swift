@@ -63,7 +63,8 @@ package struct TLSFailure: Error, Sendable {
     /// What was found out about it, if that was why.
     package let trust: TLSTrust?
 
-    package init(_ kind: Kind, name: TLSPeerName? = nil, detail: String, chain: [[UInt8]] = [], trust: TLSTrust? = nil) {
+    package init(_ kind: Kind, name: TLSPeerName? = nil, detail: String, chain: [[UInt8]] = [], trust: TLSTrust? = nil)
+    {
         self.kind = kind
         self.name = name
         self.detail = detail

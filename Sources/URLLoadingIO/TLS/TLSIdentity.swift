@@ -63,11 +63,16 @@ package final class TLSIdentity: @unchecked Sendable, Hashable {
         }
         guard let parsed else { throw .unreadable("no PKCS#12") }
         defer { PKCS12_free(parsed) }
-        var key: OpaquePointer?, own: OpaquePointer?, others: OpaquePointer?
+        var key: OpaquePointer?
+        var own: OpaquePointer?
+        var others: OpaquePointer?
         let text = (passphrase ?? []).map { CChar(bitPattern: $0) } + [0]
         guard PKCS12_verify_mac(parsed, text, -1) == 1 || (passphrase == nil && PKCS12_verify_mac(parsed, nil, 0) == 1)
         else { throw .passphrase }
-        guard PKCS12_parse(parsed, passphrase == nil && PKCS12_verify_mac(parsed, nil, 0) == 1 ? nil : text, &key, &own, &others) == 1
+        guard
+            PKCS12_parse(
+                parsed, passphrase == nil && PKCS12_verify_mac(parsed, nil, 0) == 1 ? nil : text, &key, &own, &others)
+                == 1
         else { throw .unreadable(OpenSSLErrors.take().words) }
         defer { if let others { c_sk_X509_free(others) } }
         guard let key else {
@@ -94,7 +99,9 @@ package final class TLSIdentity: @unchecked Sendable, Hashable {
         defer { ERR_clear_error() }
         guard let bio = BIO_new(BIO_s_mem()) else { throw .unreadable("BIO_new") }
         defer { BIO_free(bio) }
-        guard text.isEmpty || BIO_write(bio, text, Int32(clamping: text.count)) == text.count else { throw .unreadable("BIO_write") }
+        guard text.isEmpty || BIO_write(bio, text, Int32(clamping: text.count)) == text.count else {
+            throw .unreadable("BIO_write")
+        }
         var reader = PassphraseReader(passphrase: passphrase)
         let key = withUnsafeMutablePointer(to: &reader) { reader in
             PEM_read_bio_PrivateKey(bio, nil, PassphraseReader.give, reader)
@@ -120,7 +127,8 @@ private struct PassphraseReader {
     let passphrase: [UInt8]?
     var wasAsked = false
 
-    static let give: @convention(c) (UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?) -> Int32 = { buffer, size, _, me in
+    static let give: @convention(c) (UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?) -> Int32 = {
+        buffer, size, _, me in
         guard let buffer, let me else { return -1 }
         let reader = me.assumingMemoryBound(to: PassphraseReader.self)
         reader.pointee.wasAsked = true

@@ -74,7 +74,9 @@ final class TLSLink {
     /// Makes `ssl` read and write through this link, which must outlive it.
     func attach(to ssl: OpaquePointer) -> Bool {
         let me = Unmanaged.passUnretained(self).toOpaque()
-        guard let method = Self.method, let bio = BIO_new(method), SSL_set_ex_data(ssl, 0, me) == 1 else { return false }
+        guard let method = Self.method, let bio = BIO_new(method), SSL_set_ex_data(ssl, 0, me) == 1 else {
+            return false
+        }
         BIO_set_data(bio, me)
         SSL_set_bio(ssl, bio, bio)
         return true
@@ -112,7 +114,9 @@ final class TLSLink {
     // What both return is what OpenSSL's own BIO of a socket does: 1; 0 for the end, in reading alone; -1 for "again", by the
     // flag, and for "no". From OpenSSL 3.2 on a write that returns 0 and asks for no retry counts as one that has sent.
 
-    private func read(_ bio: OpaquePointer, _ buffer: UnsafeMutableRawBufferPointer, _ moved: UnsafeMutablePointer<Int>) -> Int32 {
+    private func read(_ bio: OpaquePointer, _ buffer: UnsafeMutableRawBufferPointer, _ moved: UnsafeMutablePointer<Int>)
+        -> Int32
+    {
         BIO_clear_flags(bio, Self.flags)
         do throws(IOFailure) {
             guard takenInCall <= Self.takenLimit
@@ -134,7 +138,9 @@ final class TLSLink {
         return -1
     }
 
-    private func write(_ bio: OpaquePointer, _ bytes: UnsafeRawBufferPointer, _ moved: UnsafeMutablePointer<Int>) -> Int32 {
+    private func write(_ bio: OpaquePointer, _ bytes: UnsafeRawBufferPointer, _ moved: UnsafeMutablePointer<Int>)
+        -> Int32
+    {
         BIO_clear_flags(bio, Self.flags)
         do throws(IOFailure) {
             switch try inner.write(bytes) {

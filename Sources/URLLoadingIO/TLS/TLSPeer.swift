@@ -10,7 +10,8 @@ package enum TLSPeerName: Sendable, Hashable, CustomStringConvertible {
         switch self {
         case .dns(let name): name
         case .ip(let bytes) where bytes.count == 4: bytes.map(String.init).joined(separator: ".")
-        case .ip(let bytes): SocketAddress.ipv6(bytes, port: 0).description.split(separator: "]").first.map { $0 + "]" } ?? "?"
+        case .ip(let bytes):
+            SocketAddress.ipv6(bytes, port: 0).description.split(separator: "]").first.map { $0 + "]" } ?? "?"
         }
     }
 
@@ -21,7 +22,8 @@ package enum TLSPeerName: Sendable, Hashable, CustomStringConvertible {
         case .dns(let name):
             let bytes = name.utf8
             return !bytes.isEmpty && bytes.count <= 253 && bytes.first != UInt8(ascii: ".")
-                && bytes.last != UInt8(ascii: ".") && bytes.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ":") }
+                && bytes.last != UInt8(ascii: ".")
+                && bytes.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ":") }
                 && !lastLabelIsNumber(name)
         case .ip(let bytes):
             return bytes.count == 4 || bytes.count == 16
@@ -30,7 +32,9 @@ package enum TLSPeerName: Sendable, Hashable, CustomStringConvertible {
 
     /// No top-level domain is a number: such a name is an address that was not recognised as one.
     private func lastLabelIsNumber(_ name: String) -> Bool {
-        name.utf8.reversed().prefix { $0 != UInt8(ascii: ".") }.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+        name.utf8.reversed().prefix { $0 != UInt8(ascii: ".") }.allSatisfy {
+            (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
+        }
     }
 }
 

@@ -110,12 +110,14 @@ package final class TLSServerContext: @unchecked Sendable {
     private func chooseProtocol() {
         // The transport holds this context for as long as a handshake can ask it.
         let me = Unmanaged.passUnretained(self).toOpaque()
-        SSL_CTX_set_alpn_select_cb(pointer, { _, chosen, chosenLength, offered, offeredLength, me in
-            guard let me, let chosen, let chosenLength else { return SSL_TLSEXT_ERR_ALERT_FATAL }
-            return Unmanaged<TLSServerContext>.fromOpaque(me)._withUnsafeGuaranteedRef { context in
-                context.select(chosen, chosenLength, offered, offeredLength)
-            }
-        }, me)
+        SSL_CTX_set_alpn_select_cb(
+            pointer,
+            { _, chosen, chosenLength, offered, offeredLength, me in
+                guard let me, let chosen, let chosenLength else { return SSL_TLSEXT_ERR_ALERT_FATAL }
+                return Unmanaged<TLSServerContext>.fromOpaque(me)._withUnsafeGuaranteedRef { context in
+                    context.select(chosen, chosenLength, offered, offeredLength)
+                }
+            }, me)
     }
 
     /// Our order counts. What is chosen must stay where it is: it points into the client's offer.

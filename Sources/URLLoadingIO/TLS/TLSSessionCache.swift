@@ -6,9 +6,9 @@
 // Rule 3: a session is offered only if the certificate it stands for would still pass: resumption
 // skips the checks, so they are made before it.
 
+import Synchronization
 import URLLoadingCOpenSSL
 import URLLoadingCSystem
-import Synchronization
 
 final class TLSSession: @unchecked Sendable {
     // Unchecked: never changed after it is made. A connection that ends without notice marks the
@@ -21,7 +21,10 @@ final class TLSSession: @unchecked Sendable {
     /// The server knows by it who we are: an identity was given when it was made.
     let isIdentified: Bool
 
-    init?(copying session: OpaquePointer, trust: TLSTrust? = nil, until statusEnd: Int64? = nil, isIdentified: Bool = false) {
+    init?(
+        copying session: OpaquePointer, trust: TLSTrust? = nil, until statusEnd: Int64? = nil,
+        isIdentified: Bool = false
+    ) {
         guard let pointer = SSL_SESSION_dup(session) else { return nil }
         self.pointer = pointer
         self.isIdentified = isIdentified

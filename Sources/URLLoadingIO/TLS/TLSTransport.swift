@@ -6,9 +6,9 @@
 // before the first byte (`TLSVerification`).
 // Rule 3: an end is an end only if the peer said so (close_notify, RFC 8446 6.1).
 
+import Synchronization
 import URLLoadingCOpenSSL
 import URLLoadingCSystem
-import Synchronization
 
 package final class TLSTransport: Transport, @unchecked Sendable {
     // Unchecked: `ssl`, `link` and what follows them are touched under `lock` only. One task may
@@ -45,14 +45,16 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     ) throws(IOFailure) {
         let key = TLSSessionCache.Key(
             name: peer.name, port: peer.port, role: peer.role,
-            applicationProtocols: peer.applicationProtocols ?? context.configuration.applicationProtocols, group: peer.group,
+            applicationProtocols: peer.applicationProtocols ?? context.configuration.applicationProtocols,
+            group: peer.group,
             zone: peer.zone)
         ssl = try Self.make(context.pointer)
         let link = TLSLink(inner, to: peer, context, key)
         self.link = link
         slot = inner.slot
         let verified = context.configuration.verification == .full
-        let session = other?.session(for: peer.name, verified: verified)
+        let session =
+            other?.session(for: peer.name, verified: verified)
             ?? context.sessions.take(for: key, verified: verified, recalled: link.check?.keeps == true)
         link.resumed = session
         side = .client(context, peer, key, offersSession: session != nil)
@@ -87,7 +89,8 @@ package final class TLSTransport: Transport, @unchecked Sendable {
 
     private static func refusal(_ kind: TLSFailure.Kind, _ name: TLSPeerName?, _ doing: String) -> IOFailure {
         let words = OpenSSLErrors.take().words
-        return IOFailure(.tls(TLSFailure(kind, name: name, detail: words.isEmpty ? doing : "\(doing): \(words)")), .handshake)
+        return IOFailure(
+            .tls(TLSFailure(kind, name: name, detail: words.isEmpty ? doing : "\(doing): \(words)")), .handshake)
     }
 
     /// What another connection to the same peer can go on with; of TLS 1.3 once a ticket was read.
@@ -392,11 +395,12 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     package var localAddress: SocketAddress? { link.inner.localAddress }
 
     package var description: String {
-        let version = switch negotiated?.version {
-        case .tls12: "tls1.2"
-        case .tls13: "tls1.3"
-        case nil: "tls"
-        }
+        let version =
+            switch negotiated?.version {
+            case .tls12: "tls1.2"
+            case .tls13: "tls1.3"
+            case nil: "tls"
+            }
         let name = side.name?.description ?? negotiated?.serverName ?? "server"
         return "\(version)(\(name)) over \(link.inner.description)"
     }
@@ -412,7 +416,8 @@ extension TLSNegotiated {
         var bytes: UnsafePointer<UInt8>?
         var count: UInt32 = 0
         SSL_get0_alpn_selected(ssl, &bytes, &count)
-        applicationProtocol = count == 0 ? nil : String(decoding: UnsafeBufferPointer(start: bytes, count: Int(count)), as: UTF8.self)
+        applicationProtocol =
+            count == 0 ? nil : String(decoding: UnsafeBufferPointer(start: bytes, count: Int(count)), as: UTF8.self)
         isResumed = SSL_session_reused(ssl) == 1
         serverName = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name).map { String(cString: $0) }
         let client = SSL_is_server(ssl) == 1 ? SSL_get0_peer_certificate(ssl) : nil

@@ -51,14 +51,16 @@ final class TLSTrustCheck {
     /// What failed, if it was the certificate.
     var failure: TLSTrust.Failure? {
         if answer == true { return nil }
-        return failures.first ?? (answer == false ? TLSTrust.Failure(.refused, depth: 0, words: "refused by a decision") : nil)
+        return failures.first
+            ?? (answer == false ? TLSTrust.Failure(.refused, depth: 0, words: "refused by a decision") : nil)
     }
 
     // MARK: The check
 
     func run(_ store: OpaquePointer, _ ssl: OpaquePointer?) -> Int32 {
         if let answer {
-            X509_STORE_CTX_set_error(store, answer ? X509_V_OK : firstError == X509_V_OK ? X509_V_ERR_CERT_REJECTED : firstError)
+            X509_STORE_CTX_set_error(
+                store, answer ? X509_V_OK : firstError == X509_V_OK ? X509_V_ERR_CERT_REJECTED : firstError)
             return answer ? 1 : 0
         }
         X509_STORE_CTX_set_verify_cb(store, Self.record)
@@ -100,7 +102,8 @@ final class TLSTrustCheck {
         guard let pins else { return }
         let leaf = X509_STORE_CTX_get0_cert(store)
         let chain = isProven ? X509_STORE_CTX_get0_chain(store) : nil
-        let candidates = chain.map { chain in (0..<max(0, c_sk_X509_num(chain))).compactMap { c_sk_X509_value(chain, $0) } }
+        let candidates =
+            chain.map { chain in (0..<max(0, c_sk_X509_num(chain))).compactMap { c_sk_X509_value(chain, $0) } }
             ?? [leaf].compactMap(\.self)
         guard !candidates.contains(where: { certificate in pins.contains { $0.matches(certificate) } }) else { return }
         failures.append(TLSTrust.Failure(.pinMismatch, depth: 0, words: "none of its keys is pinned"))
@@ -126,7 +129,8 @@ final class TLSTrustCheck {
             let chain = X509_STORE_CTX_get0_chain(store), case let count = c_sk_X509_num(chain), count > 0,
             X509_STORE_CTX_get_num_untrusted(store) >= count, let last = c_sk_X509_value(chain, count - 1)
         else { return }
-        let error = count == 1 && X509_self_signed(last, 0) == 1
+        let error =
+            count == 1 && X509_self_signed(last, 0) == 1
             ? X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT : X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY
         let words = X509_verify_cert_error_string(Int(error)).map { String(cString: $0) } ?? ""
         failures.append(TLSTrust.Failure(TLSFailure.Kind(verifyError: error), depth: Int(count) - 1, words: words))
@@ -134,7 +138,9 @@ final class TLSTrustCheck {
 
     /// Where somebody decides he is to know of everything that is wrong; otherwise the first ends it.
     private static let record: @convention(c) (Int32, OpaquePointer?) -> Int32 = { verdict, store in
-        guard verdict != 1, let store, let (link, _) = TLSLink.of(store: store), let check = link.check else { return verdict }
+        guard verdict != 1, let store, let (link, _) = TLSLink.of(store: store), let check = link.check else {
+            return verdict
+        }
         check.note(store)
         return check.asks ? 1 : 0
     }
@@ -180,7 +186,9 @@ final class TLSTrustCheck {
         answer = nil
         failures.insert(TLSTrust.Failure(kind, depth: 0, words: words), at: 0)
         if trust == nil, let issued {
-            let chain = [CertificateFacts(sharing: issued.leaf.pointer), CertificateFacts(sharing: issued.issuer.pointer)]
+            let chain = [
+                CertificateFacts(sharing: issued.leaf.pointer), CertificateFacts(sharing: issued.issuer.pointer),
+            ]
             trust = TLSTrust(name: name, shown: chain, built: chain, failures: failures)
         }
         trust?.failures = failures

@@ -32,7 +32,9 @@ final class TrustStore: @unchecked Sendable {
             let system = try system()
             let store = try TrustStore()
             try store.useDirectory(SystemRoots.current.directory)
-            guard c_X509_STORE_copy(system.pointer, store.pointer) == 1 else { throw .local(.other, "X509_STORE_add_cert") }
+            guard c_X509_STORE_copy(system.pointer, store.pointer) == 1 else {
+                throw .local(.other, "X509_STORE_add_cert")
+            }
             try store.add(pem: pem)
             return store
         }
@@ -61,7 +63,9 @@ final class TrustStore: @unchecked Sendable {
     /// A hashed directory is read one certificate at a time, when a chain asks for it.
     private func useDirectory(_ path: String?) throws(TLSFailure) {
         guard let path else { return }
-        guard X509_STORE_load_path(pointer, path) == 1 else { throw .local(.rootsUnavailable(path), "X509_STORE_load_path") }
+        guard X509_STORE_load_path(pointer, path) == 1 else {
+            throw .local(.rootsUnavailable(path), "X509_STORE_load_path")
+        }
     }
 
     private func load(file path: String) throws(TLSFailure) {
@@ -70,7 +74,9 @@ final class TrustStore: @unchecked Sendable {
 
     private func add(pem: [UInt8]) throws(TLSFailure) {
         for certificate in try PEM.certificates(pem) {
-            guard X509_STORE_add_cert(pointer, certificate.pointer) == 1 else { throw .local(.other, "X509_STORE_add_cert") }
+            guard X509_STORE_add_cert(pointer, certificate.pointer) == 1 else {
+                throw .local(.other, "X509_STORE_add_cert")
+            }
         }
     }
 }
@@ -80,13 +86,14 @@ extension TLSFailure {
     fileprivate static func unreadableRoots(_ path: String) -> TLSFailure {
         _ = OpenSSLErrors.take()
         var status = stat()
-        let words = if stat(path, &status) != 0 || access(path, R_OK) != 0 {
-            String(cString: strerror(errno))
-        } else if status.st_mode & S_IFMT == S_IFDIR {
-            String(cString: strerror(EISDIR))
-        } else {
-            "there is no certificate in PEM"
-        }
+        let words =
+            if stat(path, &status) != 0 || access(path, R_OK) != 0 {
+                String(cString: strerror(errno))
+            } else if status.st_mode & S_IFMT == S_IFDIR {
+                String(cString: strerror(EISDIR))
+            } else {
+                "there is no certificate in PEM"
+            }
         return TLSFailure(.rootsUnavailable(path), detail: "\(path): \(words)")
     }
 }

@@ -50,7 +50,8 @@ extension Transport {
     package var localAddress: SocketAddress? { nil }
 
     /// Waits for bytes. Returns their number, 0 at the end.
-    package func receive(into buffer: UnsafeMutableRawBufferPointer, _ token: StopToken) async throws(IOFailure) -> Int {
+    package func receive(into buffer: UnsafeMutableRawBufferPointer, _ token: StopToken) async throws(IOFailure) -> Int
+    {
         while true {
             try token.check(.read)
             switch try read(into: buffer) {

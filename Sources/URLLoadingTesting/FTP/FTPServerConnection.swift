@@ -212,7 +212,9 @@ final class FTPServerConnection: @unchecked Sendable {
         if faults.contains(.ignoresData) { try await stall() }
         if faults.contains(.completesBeforeData) { try await say("226 done") }
         let (socket, data) = try await accept()
-        var bytes = Array(content), stalls = false, ending = "226 done"
+        var bytes = Array(content)
+        var stalls = false
+        var ending = "226 done"
         for fault in faults {
             switch fault {
             case .shortData(let count): bytes = Array(bytes.prefix(count))
@@ -293,7 +295,9 @@ final class FTPServerConnection: @unchecked Sendable {
 
 extension [UInt8] {
     /// Lends the bytes for as long as a call waits.
-    nonisolated(nonsending) fileprivate func withUnsafeBytesAsync(_ use: nonisolated(nonsending) (UnsafeRawBufferPointer) async throws -> Void) async throws {
+    nonisolated(nonsending) fileprivate func withUnsafeBytesAsync(
+        _ use: nonisolated(nonsending) (UnsafeRawBufferPointer) async throws -> Void
+    ) async throws {
         guard !isEmpty else { return }
         let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 1)
         defer { copy.deallocate() }

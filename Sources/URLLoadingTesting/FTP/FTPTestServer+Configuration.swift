@@ -32,7 +32,9 @@ extension FTPTestServer {
         /// An account that is asked for after the password; `nil` asks for none.
         public var account: String?
         /// What it says that it can do (RFC 2389); `nil` knows no FEAT.
-        public var features: [String]? = ["EPSV", "MDTM", "MLST type*;size*;modify*;", "REST STREAM", "SIZE", "TVFS", "UTF8"]
+        public var features: [String]? = [
+            "EPSV", "MDTM", "MLST type*;size*;modify*;", "REST STREAM", "SIZE", "TVFS", "UTF8",
+        ]
 
         /// Whether the 150 announces the size of a file that is fetched, in bytes, as many servers do.
         public var announcesSize = false

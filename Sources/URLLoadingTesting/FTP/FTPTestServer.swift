@@ -74,7 +74,8 @@ public final class FTPTestServer: Sendable {
     ///   - user: the userinfo, as in a URL; `nil` without.
     public func url(_ path: String = "/", user: String? = nil) -> URL {
         let scheme = configuration.security == .implicit ? "ftps" : "ftp"
-        let host = configuration.name ?? (tls != nil ? "localhost" : configuration.address == .ipv6 ? "[::1]" : "127.0.0.1")
+        let host =
+            configuration.name ?? (tls != nil ? "localhost" : configuration.address == .ipv6 ? "[::1]" : "127.0.0.1")
         let text = "\(scheme)://\(user.map { $0 + "@" } ?? "")\(host):\(port)"
         return URL(string: text + path) ?? URL(filePath: "/")
     }

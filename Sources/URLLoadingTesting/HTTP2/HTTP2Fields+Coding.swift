@@ -88,7 +88,9 @@ package final class HPACKReader {
         return result
     }
 
-    private static func read(_ block: UnsafeBufferPointer<UInt8>, _ inflater: OpaquePointer, into result: inout HTTP2Fields) -> Int {
+    private static func read(
+        _ block: UnsafeBufferPointer<UInt8>, _ inflater: OpaquePointer, into result: inout HTTP2Fields
+    ) -> Int {
         var position = 0
         while true {
             var pair = nghttp2_nv()

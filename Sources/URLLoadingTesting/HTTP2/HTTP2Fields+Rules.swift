@@ -15,7 +15,9 @@ extension HTTP2Fields {
         if let missing = needed.first(where: { !pseudo.contains($0) }) { return "no \(missing)" }
         if isConnect, pseudo.count != 2 { return "CONNECT with \(pseudo)" }
         if self[":path"] == "" { return "an empty :path" }
-        if let host = self["host"], let authority = self[":authority"], host != authority { return "host \(host), but :authority \(authority)" }
+        if let host = self["host"], let authority = self[":authority"], host != authority {
+            return "host \(host), but :authority \(authority)"
+        }
         return nil
     }
 
@@ -43,7 +45,9 @@ extension HTTP2Fields {
             let isBlank: (UInt8?) -> Bool = { $0 == 0x20 || $0 == 0x09 }
             if isBlank(field.value.first) || isBlank(field.value.last) { return "blanks around the value of \(name)" }
             // 8.2.2
-            if ["connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade"].contains(name) { return "\(name) in HTTP/2" }
+            if ["connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade"].contains(name) {
+                return "\(name) in HTTP/2"
+            }
             if name == "te", !field.value.elementsEqual("trailers".utf8) { return "te with more than trailers" }
         }
         return nil

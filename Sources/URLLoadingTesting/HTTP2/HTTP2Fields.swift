@@ -71,13 +71,16 @@ public struct HTTP2Fields: Sendable, Hashable {
     public var headers: Headers {
         var headers = Headers()
         for field in fields where field.name.first != UInt8(ascii: ":") {
-            headers.append(FieldName(String(decoding: field.name, as: UTF8.self)), String(decoding: field.value, as: UTF8.self))
+            headers.append(
+                FieldName(String(decoding: field.name, as: UTF8.self)), String(decoding: field.value, as: UTF8.self))
         }
         return headers
     }
 
     /// These and others.
-    public static func + (left: HTTP2Fields, right: HTTP2Fields) -> HTTP2Fields { HTTP2Fields(left.fields + right.fields) }
+    public static func + (left: HTTP2Fields, right: HTTP2Fields) -> HTTP2Fields {
+        HTTP2Fields(left.fields + right.fields)
+    }
 }
 
 extension HTTP2Fields: ExpressibleByDictionaryLiteral, CustomStringConvertible {

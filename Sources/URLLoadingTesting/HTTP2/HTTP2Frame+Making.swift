@@ -28,7 +28,9 @@ extension HTTP2Frame {
     }
 
     /// A deprecated priority (6.3): `weight` is one less than it means.
-    public static func priority(stream: Int, dependsOn parent: Int = 0, weight: UInt8 = 15, isExclusive: Bool = false) -> HTTP2Frame {
+    public static func priority(stream: Int, dependsOn parent: Int = 0, weight: UInt8 = 15, isExclusive: Bool = false)
+        -> HTTP2Frame
+    {
         HTTP2Frame(.priority, stream: stream, payload: bytes31(parent, highBit: isExclusive) + [weight])
     }
 
@@ -42,7 +44,9 @@ extension HTTP2Frame {
 
     /// Parameters (6.5).
     public static func settings(_ settings: [Setting]) -> HTTP2Frame {
-        let payload = settings.flatMap { [UInt8($0.identifier >> 8), UInt8(truncatingIfNeeded: $0.identifier)] + bytes32($0.value) }
+        let payload = settings.flatMap {
+            [UInt8($0.identifier >> 8), UInt8(truncatingIfNeeded: $0.identifier)] + bytes32($0.value)
+        }
         return HTTP2Frame(.settings, payload: payload)
     }
 
@@ -79,7 +83,9 @@ extension HTTP2Frame {
     /// HTTP2Frame.section(stream: 1, block, endStream: true, splitInto: 3)
     /// ```
     /// - Parameter count: the number of frames, at least 1; some are empty if there are fewer bytes.
-    public static func section(stream: Int, _ block: [UInt8], endStream: Bool = false, splitInto count: Int = 1) -> [HTTP2Frame] {
+    public static func section(stream: Int, _ block: [UInt8], endStream: Bool = false, splitInto count: Int = 1)
+        -> [HTTP2Frame]
+    {
         let count = max(1, count)
         let size = (block.count + count - 1) / count
         return (0..<count).map { index in
@@ -101,7 +107,10 @@ extension HTTP2Frame {
         let length = declaredLength ?? payload.count
         var bytes: [UInt8] = []
         bytes.reserveCapacity(9 + payload.count)
-        bytes += [UInt8(truncatingIfNeeded: length >> 16), UInt8(truncatingIfNeeded: length >> 8), UInt8(truncatingIfNeeded: length)]
+        bytes += [
+            UInt8(truncatingIfNeeded: length >> 16), UInt8(truncatingIfNeeded: length >> 8),
+            UInt8(truncatingIfNeeded: length),
+        ]
         bytes += [kind.rawValue, flags.rawValue]
         bytes += Self.bytes31(stream, highBit: reservedBit)
         bytes += payload
@@ -115,7 +124,10 @@ extension HTTP2Frame {
     }
 
     static func bytes32(_ value: UInt32) -> [UInt8] {
-        [UInt8(value >> 24), UInt8(truncatingIfNeeded: value >> 16), UInt8(truncatingIfNeeded: value >> 8), UInt8(truncatingIfNeeded: value)]
+        [
+            UInt8(value >> 24), UInt8(truncatingIfNeeded: value >> 16), UInt8(truncatingIfNeeded: value >> 8),
+            UInt8(truncatingIfNeeded: value),
+        ]
     }
 
     static func bytes31(_ value: Int, highBit: Bool) -> [UInt8] {

@@ -74,14 +74,17 @@ extension HTTP2Frame: CustomStringConvertible {
 
     private var flagWords: String {
         let first: (Flags, String) = kind == .settings || kind == .ping ? (.ack, "ack") : (.endStream, "endStream")
-        let known: [(Flags, String)] = [first, (.endHeaders, "endHeaders"), (.padded, "padded"), (.priority, "priority")]
+        let known: [(Flags, String)] = [
+            first, (.endHeaders, "endHeaders"), (.padded, "padded"), (.priority, "priority"),
+        ]
         return known.filter { flags.contains($0.0) }.map(\.1).joined(separator: " ")
     }
 }
 
 extension HTTP2Frame.Kind: CustomStringConvertible {
     private static let names = [
-        "DATA", "HEADERS", "PRIORITY", "RST_STREAM", "SETTINGS", "PUSH_PROMISE", "PING", "GOAWAY", "WINDOW_UPDATE", "CONTINUATION",
+        "DATA", "HEADERS", "PRIORITY", "RST_STREAM", "SETTINGS", "PUSH_PROMISE", "PING", "GOAWAY", "WINDOW_UPDATE",
+        "CONTINUATION",
     ]
     /// The name in RFC 9113, or the number.
     public var description: String {
@@ -97,5 +100,7 @@ extension HTTP2Frame.ErrorCode: CustomStringConvertible {
         "INADEQUATE_SECURITY", "HTTP_1_1_REQUIRED",
     ]
     /// The name in RFC 9113, or the number.
-    public var description: String { rawValue < UInt32(Self.names.count) ? Self.names[Int(rawValue)] : "error \(rawValue)" }
+    public var description: String {
+        rawValue < UInt32(Self.names.count) ? Self.names[Int(rawValue)] : "error \(rawValue)"
+    }
 }

@@ -16,7 +16,8 @@ extension HTTP2Peer {
     ///   - trailers: sent after the body.
     /// - Throws: ``Failure``.
     public func respond(
-        to stream: Int, _ status: Status = .ok, _ headers: Headers = Headers(), body: [UInt8] = [], endStream: Bool = true,
+        to stream: Int, _ status: Status = .ok, _ headers: Headers = Headers(), body: [UInt8] = [],
+        endStream: Bool = true,
         trailers: Headers? = nil
     ) async throws(Failure) {
         let endsAtOnce = body.isEmpty && endStream && trailers == nil
@@ -35,7 +36,9 @@ extension HTTP2Peer {
 
     /// Sends a field section of a block made by hand, see ``HPACK``.
     /// - Throws: ``Failure/left``.
-    public func headers(_ stream: Int, block: [UInt8], endStream: Bool = false, splitInto count: Int = 1) async throws(Failure) {
+    public func headers(_ stream: Int, block: [UInt8], endStream: Bool = false, splitInto count: Int = 1)
+        async throws(Failure)
+    {
         try await send(HTTP2Frame.section(stream: stream, block, endStream: endStream, splitInto: count))
     }
 
@@ -47,7 +50,9 @@ extension HTTP2Peer {
         var rest = bytes[...]
         while !rest.isEmpty {
             let wanted = rest.count
-            let (size, reset) = input.withLock { ($0.takeWindow(stream: stream, upTo: wanted), $0.windows.resets[stream]) }
+            let (size, reset) = input.withLock {
+                ($0.takeWindow(stream: stream, upTo: wanted), $0.windows.resets[stream])
+            }
             if let reset { throw .streamReset(reset) }
             guard size > 0 else {
                 try await awaitInput()
@@ -62,7 +67,9 @@ extension HTTP2Peer {
 
     /// Sends SETTINGS.
     /// - Throws: ``Failure/left``.
-    public func settings(_ settings: HTTP2Frame.Setting...) async throws(Failure) { try await send(.settings(settings)) }
+    public func settings(_ settings: HTTP2Frame.Setting...) async throws(Failure) {
+        try await send(.settings(settings))
+    }
 
     /// Sends a PING and waits for its answer: the client has handled all that was sent before.
     /// - Throws: ``Failure``, if the answer is not the question.

@@ -39,7 +39,9 @@ extension HTTP2Peer {
     /// ```
     /// - Throws: ``Failure``.
     @discardableResult
-    public func start(_ settings: HTTP2Frame.Setting...) async throws(Failure) -> [HTTP2Frame.Setting] { try await start(settings) }
+    public func start(_ settings: HTTP2Frame.Setting...) async throws(Failure) -> [HTTP2Frame.Setting] {
+        try await start(settings)
+    }
 
     @discardableResult
     func start(_ settings: [HTTP2Frame.Setting]) async throws(Failure) -> [HTTP2Frame.Setting] {
@@ -60,7 +62,8 @@ extension HTTP2Peer {
     ///   - limit: of the wait.
     /// - Throws: ``Failure/left``; ``Failure/unexpected(_:)`` at the limit.
     public func expect(
-        _ kind: HTTP2Frame.Kind, stream: Int? = nil, isAck: Bool = false, within limit: Duration = WaitTimedOut.usualLimit
+        _ kind: HTTP2Frame.Kind, stream: Int? = nil, isAck: Bool = false,
+        within limit: Duration = WaitTimedOut.usualLimit
     ) async throws(Failure) -> HTTP2Frame {
         try await expect("\(kind)", within: limit) { (arrival) throws(Failure) in
             let frame = arrival.frame
@@ -85,7 +88,9 @@ extension HTTP2Peer {
         return try await expect("a request", within: limit) { (arrival) throws(Failure) in
             let frame = arrival.frame
             if frame.kind == .headers { endStream = frame.endsStream }
-            if let fields = arrival.fields { return Request(stream: frame.stream, fields: fields, endStream: endStream) }
+            if let fields = arrival.fields {
+                return Request(stream: frame.stream, fields: fields, endStream: endStream)
+            }
             if frame.kind == .data || frame.kind == .goAway { throw complain("expected a request, got \(frame)") }
             if !silently { try await answerControl(frame) }
             return nil

@@ -54,7 +54,8 @@ public final class HTTP2Peer: Sendable {
     }
 
     init(
-        _ server: HTTP2TestServer, number: Int, _ socket: SocketTransport, _ transport: any Transport, _ tls: TestOrigin.TLSInfo?,
+        _ server: HTTP2TestServer, number: Int, _ socket: SocketTransport, _ transport: any Transport,
+        _ tls: TestOrigin.TLSInfo?,
         _ token: StopToken
     ) {
         self.server = server
@@ -173,7 +174,9 @@ public final class HTTP2Peer: Sendable {
     /// - Throws: ``Failure/left`` if the server is stopped.
     public func pause(_ duration: Duration) async throws(Failure) {
         let clock = LoopClock(server.configuration.clock?.time)
-        do throws(IOFailure) { try await clock.sleep(until: clock.now() + duration.inNanoseconds, token) } catch { throw .left }
+        do throws(IOFailure) { try await clock.sleep(until: clock.now() + duration.inNanoseconds, token) } catch {
+            throw .left
+        }
     }
 
     /// Stands still until ``HTTP2TestServer/release()``; ``HTTP2TestServer/Counts/held`` counts who does.

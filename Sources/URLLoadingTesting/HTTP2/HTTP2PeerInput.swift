@@ -11,7 +11,11 @@ struct HTTP2Arrival: Sendable {
 }
 
 struct HTTP2PeerInput: Sendable {
-    enum Next: Sendable { case frame(HTTP2Arrival), broken(String), end, none }
+    enum Next: Sendable {
+        case frame(HTTP2Arrival)
+        case broken(String)
+        case end, none
+    }
 
     static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
 
@@ -76,7 +80,9 @@ struct HTTP2PeerInput: Sendable {
     }
 
     private mutating func readPreface() {
-        guard reader.unread.elementsEqual(Self.preface.prefix(reader.unread.count)) || reader.unread.starts(with: Self.preface)
+        guard
+            reader.unread.elementsEqual(Self.preface.prefix(reader.unread.count))
+                || reader.unread.starts(with: Self.preface)
         else {
             broken = "no preface of HTTP/2 but \(String(decoding: reader.unread.prefix(40), as: UTF8.self))"
             return

@@ -35,7 +35,8 @@ extension HTTP2Routes {
         // RFC 9113 8.3.1
         if let authority = fields[":authority"], headers[.host] == nil { headers[.host] = authority }
         var request = TestOrigin.RecordedRequest(
-            method: Method(fields[":method"] ?? ""), target: fields[":path"] ?? fields[":authority"] ?? "", version: .http2,
+            method: Method(fields[":method"] ?? ""), target: fields[":path"] ?? fields[":authority"] ?? "",
+            version: .http2,
             headers: headers, connection: peer.connection, exchange: stream.exchange, tls: peer.tls)
         request.body = stream.body
         request.bodyCount = stream.bodyCount

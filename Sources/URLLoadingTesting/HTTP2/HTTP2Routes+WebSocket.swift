@@ -17,7 +17,9 @@ extension HTTP2TestServer {
     /// }
     /// ```
     /// Of the faults of a handshake those of HTTP/1.1's own fields mean nothing here.
-    public func webSocket(_ path: String, _ webSocket: WebSocketTestServer) { state.withLock { $0.webSockets[path] = webSocket } }
+    public func webSocket(_ path: String, _ webSocket: WebSocketTestServer) {
+        state.withLock { $0.webSockets[path] = webSocket }
+    }
 
     /// Opens WebSockets for a path, and says what a script says.
     public func webSocket(_ path: String, _ script: @escaping WebSocketTestServer.Script) {
@@ -66,7 +68,9 @@ final class HTTP2WebSocketWay: WebSocketWay {
     private let slot: PollSlot
     private var hasMissed = false
 
-    init(_ routes: HTTP2Routes, _ stream: Int, _ slot: PollSlot) { (self.routes, self.stream, self.slot) = (routes, stream, slot) }
+    init(_ routes: HTTP2Routes, _ stream: Int, _ slot: PollSlot) {
+        (self.routes, self.stream, self.slot) = (routes, stream, slot)
+    }
 
     func takeReceived() -> [UInt8] {
         let (bytes, output) = routes.state.withLock { $0.takeReceived(on: stream) }
@@ -77,7 +81,9 @@ final class HTTP2WebSocketWay: WebSocketWay {
     var hasEnded: Bool {
         // What came before a reset counts.
         routes.peer.token.stopReason != nil
-            || routes.state.withLock { $0.streams[stream].map { ($0.hasEnded || $0.isReset) && $0.received.isEmpty } ?? true }
+            || routes.state.withLock {
+                $0.streams[stream].map { ($0.hasEnded || $0.isReset) && $0.received.isEmpty } ?? true
+            }
     }
 
     func fill() async throws {

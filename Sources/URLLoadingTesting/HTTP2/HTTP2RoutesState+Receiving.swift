@@ -31,7 +31,9 @@ extension HTTP2RoutesState {
     /// 6.5
     private mutating func settings(_ frame: HTTP2Frame) -> Reaction {
         guard frame.stream == 0 else { return fail(.protocolError, "\(frame)") }
-        guard let settings = frame.settings, !frame.isAck || frame.payload.isEmpty else { return fail(.frameSizeError, "\(frame)") }
+        guard let settings = frame.settings, !frame.isAck || frame.payload.isEmpty else {
+            return fail(.frameSizeError, "\(frame)")
+        }
         hasSettings = true
         guard !frame.isAck else { return Reaction() }
         for setting in settings {
@@ -58,7 +60,9 @@ extension HTTP2RoutesState {
 
     /// 6.9. That a window does not grow beyond 2^31 - 1 is for the client to see to, and not watched here.
     private mutating func windowUpdate(_ frame: HTTP2Frame) -> Reaction {
-        guard frame.payload.count == 4, let increment = frame.increment else { return fail(.frameSizeError, "\(frame)") }
+        guard frame.payload.count == 4, let increment = frame.increment else {
+            return fail(.frameSizeError, "\(frame)")
+        }
         guard frame.stream <= lastStream else { return fail(.protocolError, "\(frame) on an idle stream") }
         guard increment > 0 else { return fail(.protocolError, "\(frame)") }
         if frame.stream == 0 { wakeAll() } else { wake(frame.stream) }
@@ -82,7 +86,9 @@ extension HTTP2RoutesState {
 
     /// 6.1
     private mutating func data(_ frame: HTTP2Frame) -> Reaction {
-        guard frame.stream > 0, frame.stream <= lastStream else { return fail(.protocolError, "\(frame) on an idle stream") }
+        guard frame.stream > 0, frame.stream <= lastStream else {
+            return fail(.protocolError, "\(frame) on an idle stream")
+        }
         guard let content = frame.content else { return fail(.protocolError, "padding in \(frame)") }
         window -= frame.payload.count
         guard window >= 0 else { return fail(.flowControlError, "\(frame) beyond the connection's window") }
@@ -132,7 +138,8 @@ extension HTTP2RoutesState {
     private mutating func ended(_ stream: Stream) -> Reaction {
         past.insert(stream.number)
         if let claimed = stream.fields["content-length"], Int64(claimed) != stream.bodyCount {
-            return fail(stream: stream.number, .protocolError, "content-length \(claimed), but \(stream.bodyCount) bytes")
+            return fail(
+                stream: stream.number, .protocolError, "content-length \(claimed), but \(stream.bodyCount) bytes")
         }
         return stream.isDue ? Reaction() : due(stream.number)
     }

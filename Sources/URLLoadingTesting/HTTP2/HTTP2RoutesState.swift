@@ -108,7 +108,8 @@ struct HTTP2RoutesState: Sendable {
     mutating func fail(_ code: HTTP2Frame.ErrorCode, _ why: String) -> Reaction {
         isBroken = true
         return Reaction(
-            output: HTTP2Frame.goAway(last: lastStream, code, debug: Array(why.utf8)).bytes, complaint: "\(code): \(why)")
+            output: HTTP2Frame.goAway(last: lastStream, code, debug: Array(why.utf8)).bytes,
+            complaint: "\(code): \(why)")
     }
 
     /// The stream ends with RST_STREAM (5.4.2).

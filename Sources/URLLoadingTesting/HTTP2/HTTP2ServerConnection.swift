@@ -10,7 +10,11 @@ final class HTTP2ServerConnection: ServedConnection {
     private let token = StopToken()
     private let user = Lock<User>(.nobody)
 
-    private enum User: Sendable { case nobody, script(HTTP2Peer), routes(HTTP2Routes) }
+    private enum User: Sendable {
+        case nobody
+        case script(HTTP2Peer)
+        case routes(HTTP2Routes)
+    }
 
     init(_ socket: SocketTransport, number: Int, _ server: HTTP2TestServer) {
         self.socket = socket

@@ -47,7 +47,9 @@ public final class HTTP2TestServer: Sendable {
         state = Lock(HTTP2ServerState(configuration))
         let isClear = configuration.tls == nil
         let authority = configuration.address.authority(configuration.name, isClear: isClear, port: life.port)
-        guard let base = URL(string: "\(isClear ? "http" : "https")://\(authority)") else { throw TestOriginError(authority) }
+        guard let base = URL(string: "\(isClear ? "http" : "https")://\(authority)") else {
+            throw TestOriginError(authority)
+        }
         self.base = base
     }
 

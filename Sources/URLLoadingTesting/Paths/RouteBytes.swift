@@ -1,7 +1,9 @@
 // Messages of rtnetlink(7) as a kernel writes them: in this machine's order, padded to four bytes.
 
 package enum RouteBytes {
-    package static func message(_ type: UInt16, flags: UInt16 = 2, sequence: UInt32 = 0, port: UInt32 = 0, _ body: [UInt8]) -> [UInt8] {
+    package static func message(
+        _ type: UInt16, flags: UInt16 = 2, sequence: UInt32 = 0, port: UInt32 = 0, _ body: [UInt8]
+    ) -> [UInt8] {
         padded(number(UInt32(16 + body.count)) + number(type) + number(flags) + number(sequence) + number(port) + body)
     }
 
@@ -11,10 +13,12 @@ package enum RouteBytes {
     }
 
     package static func link(
-        _ index: Int32, _ name: String, flags: UInt32 = 0x41, hardware: UInt16 = 1, family: UInt8 = 0, isGone: Bool = false
+        _ index: Int32, _ name: String, flags: UInt32 = 0x41, hardware: UInt16 = 1, family: UInt8 = 0,
+        isGone: Bool = false
     ) -> [UInt8] {
         let head = [family, 0] + number(hardware) + number(index) + number(flags) + number(UInt32(0))
-        return message(isGone ? 17 : 16, head + attribute(3, Array(name.utf8) + [0]) + attribute(4, number(UInt32(1500))))
+        return message(
+            isGone ? 17 : 16, head + attribute(3, Array(name.utf8) + [0]) + attribute(4, number(UInt32(1500))))
     }
 
     package static func address(
@@ -25,11 +29,13 @@ package enum RouteBytes {
     }
 
     package static func defaultRoute(
-        isIPv6: Bool = false, through indices: [Int32], metric: UInt32 = 0, table: UInt32 = 254, type: UInt8 = 1, length: UInt8 = 0,
+        isIPv6: Bool = false, through indices: [Int32], metric: UInt32 = 0, table: UInt32 = 254, type: UInt8 = 1,
+        length: UInt8 = 0,
         isGone: Bool = false
     ) -> [UInt8] {
         let head = [isIPv6 ? 10 : 2, length, 0, 0, UInt8(truncatingIfNeeded: table), 3, 0, type] + number(UInt32(0))
-        let ways = indices.count == 1
+        let ways =
+            indices.count == 1
             ? attribute(4, number(indices[0]))
             : attribute(9, indices.flatMap { number(UInt16(8)) + [0, 0] + number($0) })
         return message(isGone ? 25 : 24, head + attribute(15, number(table)) + attribute(6, number(metric)) + ways)

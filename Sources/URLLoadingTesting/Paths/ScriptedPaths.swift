@@ -71,7 +71,9 @@ package final class ScriptedPaths: PathSource {
     }
 
     /// Does something once, when the next table is asked for and before it is answered.
-    package func meanwhile(_ body: @escaping @Sendable (ScriptedPaths) -> Void) { state.withLock { $0.meanwhile = body } }
+    package func meanwhile(_ body: @escaping @Sendable (ScriptedPaths) -> Void) {
+        state.withLock { $0.meanwhile = body }
+    }
 
     /// From now on every peer is reached by this address.
     package func reach(by local: SocketAddress?) { state.withLock { $0.local = local } }
@@ -118,7 +120,7 @@ package final class ScriptedPaths: PathSource {
     }
 }
 
-fileprivate final class ScriptedChannel: PathChannel {
+private final class ScriptedChannel: PathChannel {
     let slot: PollSlot
     let port: UInt32 = 4711
     private let source: ScriptedPaths

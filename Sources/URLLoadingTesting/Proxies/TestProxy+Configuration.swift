@@ -32,7 +32,9 @@ extension TestProxy {
         /// ```
         public var judge: (@Sendable (Asked) -> Verdict)?
 
-        public init(_ kind: Kind, tls: TestOrigin.TLS? = nil, user: String? = nil, password: String = "", fault: Fault? = nil) {
+        public init(
+            _ kind: Kind, tls: TestOrigin.TLS? = nil, user: String? = nil, password: String = "", fault: Fault? = nil
+        ) {
             self.kind = kind
             self.tls = tls
             self.user = user

@@ -63,7 +63,8 @@ public final class TestProxy: Sendable {
     ) throws(LoadError) -> Proxy {
         let own: Proxy.Kind = configuration.kind == .socks ? .socks5 : tls == nil ? .http : .https
         return try Proxy(
-            kind ?? own, host: host ?? (tls == nil ? "127.0.0.1" : "localhost"), port: port, user: user, password: password)
+            kind ?? own, host: host ?? (tls == nil ? "127.0.0.1" : "localhost"), port: port, user: user,
+            password: password)
     }
 
     /// What it was asked, in order.
@@ -94,7 +95,11 @@ public final class TestProxy: Sendable {
         within limit: Duration = WaitTimedOut.usualLimit,
         file: StaticString = #fileID, line: UInt = #line
     ) async throws {
-        try await WaitLimit(limit, "a proxy without connections", file, line).poll { openConnections == 0 } seen: { shown }
+        try await WaitLimit(limit, "a proxy without connections", file, line).poll {
+            openConnections == 0
+        } seen: {
+            shown
+        }
     }
 
     /// For a wait that reached its limit; without the credentials in the requests.

@@ -33,7 +33,8 @@ extension TestProxyConnection {
         case nil: if let refusal = refusal(request) { return try await refuse(refusal) }
         }
         guard request.method == .connect else { return try await forward(request, body, said) }
-        guard let origin = try? Target("http://" + request.target).origin, let address = try? SOCKSAddress(origin.host, port: origin.port)
+        guard let origin = try? Target("http://" + request.target).origin,
+            let address = try? SOCKSAddress(origin.host, port: origin.port)
         else { return try await refuse(400) }
         try await tunnel(
             to: address.host, origin.port, yes: Array("HTTP/1.1 200 Connection established\r\n\(said.lines)\r\n".utf8),
@@ -82,7 +83,9 @@ extension TestProxyConnection {
             answered = try await proxy.client.data(for: request, decisions: Self.delivering)
         } catch { return try await refuse(502) }
         guard let response = answered.1.http else { throw Over() }
-        var codec = HTTP1Codec(role: .server), output: [UInt8] = [], headers = response.headers
+        var codec = HTTP1Codec(role: .server)
+        var output: [UInt8] = []
+        var headers = response.headers
         for name in Self.ownFields { headers.remove(name) }
         for field in said { headers.append(field.name, field.value) }
         do throws(WireViolation) {
@@ -90,7 +93,8 @@ extension TestProxyConnection {
             try Self.ask(&codec, head.method)
             let hasBody = head.method != .head && !response.status.forbidsContent
             try codec.sendResponse(
-                status: response.status, headers: headers, framing: hasBody ? .length(Int64(answered.0.count)) : .none, into: &output)
+                status: response.status, headers: headers, framing: hasBody ? .length(Int64(answered.0.count)) : .none,
+                into: &output)
         } catch { throw Over() }
         try await answer(output + answered.0)
     }

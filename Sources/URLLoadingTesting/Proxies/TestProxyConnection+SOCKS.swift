@@ -31,13 +31,17 @@ extension TestProxyConnection {
         record("SOCKS5", "\(host.text):\(port)", credentials: credentials)
         try await meet(.request)
         guard head[1] == 1 else { return try await answer([5, 7, 0, 1, 0, 0, 0, 0, 0, 0]) }
-        if case .refuse(let code) = fault { return try await answer([5, UInt8(truncatingIfNeeded: code), 0, 1, 0, 0, 0, 0, 0, 0]) }
-        try await tunnel(to: host.host, port, yes: [5, 0, 0, 1, 127, 0, 0, 1, 0, 0], no: [5, 5, 0, 1, 0, 0, 0, 0, 0, 0])
+        if case .refuse(let code) = fault {
+            return try await answer([5, UInt8(truncatingIfNeeded: code), 0, 1, 0, 0, 0, 0, 0, 0])
+        }
+        try await tunnel(
+            to: host.host, port, yes: [5, 0, 0, 1, 127, 0, 0, 1, 0, 0], no: [5, 5, 0, 1, 0, 0, 0, 0, 0, 0])
     }
 
     private func authenticate() async throws(Over) -> String {
         _ = try await take(1)
-        let user = try await text(), password = try await text()
+        let user = try await text()
+        let password = try await text()
         try await meet(.authentication)
         let isRight = user == proxy.configuration.user && password == proxy.configuration.password
         try await send([1, isRight ? 0 : 1])
@@ -71,16 +75,20 @@ extension TestProxyConnection {
 
     private func serveVersion4() async throws(Over) {
         _ = try await take(1)
-        let port = try await port(), address = try await take(4)
+        let port = try await port()
+        let address = try await take(4)
         let user = try await line()
         let isName = address[..<3] == [0, 0, 0] && address[3] != 0
         let name = isName ? try await line() : nil
         try await meet(.greeting)
         if case .garbage = fault { try await answer([]) }
         record(
-            "SOCKS4A", "\(name ?? Origin.Host(address: address)?.description ?? ""):\(port)", credentials: user.isEmpty ? nil : user)
+            "SOCKS4A", "\(name ?? Origin.Host(address: address)?.description ?? ""):\(port)",
+            credentials: user.isEmpty ? nil : user)
         try await meet(.request)
-        if case .refuse(let code) = fault { return try await answer([0, UInt8(truncatingIfNeeded: code), 0, 0, 0, 0, 0, 0]) }
+        if case .refuse(let code) = fault {
+            return try await answer([0, UInt8(truncatingIfNeeded: code), 0, 0, 0, 0, 0, 0])
+        }
         if let wanted = proxy.configuration.user, wanted != user { return try await answer([0, 93, 0, 0, 0, 0, 0, 0]) }
         let host: SOCKSAddress.Host = name.map { .name(Array($0.utf8)) } ?? .ipv4(address)
         try await tunnel(to: host, port, yes: [0, 90, 0, 0, 0, 0, 0, 0], no: [0, 91, 0, 0, 0, 0, 0, 0])

@@ -55,9 +55,12 @@ final class TestProxyConnection: ServedConnection, @unchecked Sendable {
     }
 
     @discardableResult
-    func record(_ method: String, _ target: String, _ headers: Headers = Headers(), credentials: String? = nil) -> TestProxy.Asked {
+    func record(_ method: String, _ target: String, _ headers: Headers = Headers(), credentials: String? = nil)
+        -> TestProxy.Asked
+    {
         let asked = TestProxy.Asked(
-            method: method, target: target, headers: headers, credentials: credentials, connection: number, serverName: serverName)
+            method: method, target: target, headers: headers, credentials: credentials, connection: number,
+            serverName: serverName)
         proxy.record(asked)
         return asked
     }
@@ -125,11 +128,12 @@ final class TestProxyConnection: ServedConnection, @unchecked Sendable {
 
     /// Connects, and passes bytes on until both sides have ended.
     func tunnel(to host: SOCKSAddress.Host, _ port: UInt16, yes: [UInt8], no: [UInt8]) async throws(Over) {
-        let address: SocketAddress = switch host {
-        case .ipv4(let bytes): .ipv4((bytes[0], bytes[1], bytes[2], bytes[3]), port: port)
-        case .ipv6(let bytes): .ipv6(bytes, port: port)
-        case .name: .ipv4((127, 0, 0, 1), port: port)
-        }
+        let address: SocketAddress =
+            switch host {
+            case .ipv4(let bytes): .ipv4((bytes[0], bytes[1], bytes[2], bytes[3]), port: port)
+            case .ipv6(let bytes): .ipv6(bytes, port: port)
+            case .name: .ipv4((127, 0, 0, 1), port: port)
+            }
         guard let origin = try? await SocketTransport.connect(to: address, token) else {
             try await answer(no)
             throw Over()

@@ -6,7 +6,9 @@ enum EscapedText {
     /// The bytes of one line, without a line feed, as text: what is not UTF-8, control characters and
     /// blanks at the end are escaped.
     /// - Parameter alsoEscaping: further bytes that have a meaning in the line.
-    static func line(_ bytes: some Collection<UInt8>, alsoEscaping more: Set<UInt8> = []) -> (text: String, escaped: Int) {
+    static func line(_ bytes: some Collection<UInt8>, alsoEscaping more: Set<UInt8> = []) -> (
+        text: String, escaped: Int
+    ) {
         var text = ""
         var escaped = 0
         var rest = Array(bytes)[...]

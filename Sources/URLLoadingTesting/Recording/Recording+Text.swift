@@ -13,7 +13,8 @@ extension Recording: CustomStringConvertible {
     /// The text of its file.
     public var description: String {
         let hasTokens = exchanges.contains { $0.answer?.refusedToken != nil }
-        return ([hasTokens ? Self.firstLineWithTokens : Self.firstLine] + exchanges.flatMap { ["", $0.description] }).joined(separator: "\n") + "\n"
+        return ([hasTokens ? Self.firstLineWithTokens : Self.firstLine] + exchanges.flatMap { ["", $0.description] })
+            .joined(separator: "\n") + "\n"
     }
 }
 
@@ -56,7 +57,8 @@ extension Recording.Ending {
         case .complete(let moment): return "end at \(moment.milliseconds)"
         case .open: return "open"
         case .failed(let failure, let moment):
-            let words = "failed \(failure.reason.name) \(failure.reason.code) \(failure.phase) \(failure.party) at \(moment.milliseconds)"
+            let words =
+                "failed \(failure.reason.name) \(failure.reason.code) \(failure.phase) \(failure.party) at \(moment.milliseconds)"
             guard let detail = failure.detail else { return words }
             return "\(words) \(EscapedText.line(detail.utf8).text)"
         }

@@ -46,7 +46,9 @@ public final class RecordingHandler: ProtocolHandler {
         within limit: Duration = WaitTimedOut.usualLimit,
         file: StaticString = #fileID, line: UInt = #line
     ) async throws -> Recording {
-        try await WaitLimit(limit, "the end of what is recorded", file, line).poll { !notes.isBusy } seen: {
+        try await WaitLimit(limit, "the end of what is recorded", file, line).poll {
+            !notes.isBusy
+        } seen: {
             let open = recording.exchanges.filter { $0.ending == .open }
             return "open exchanges: \(open.map { "\($0.method) \($0.url.shown)" }.shown())"
         }
@@ -62,7 +64,11 @@ public final class RecordingHandler: ProtocolHandler {
         notes.enter()
         defer { notes.leave() }
         var request = request
-        request.body = request.body?.watched { note.beginBody() } piece: { note.send($0) }
+        request.body = request.body?.watched {
+            note.beginBody()
+        } piece: {
+            note.send($0)
+        }
         do throws(LoadError) {
             let asked = request.url
             let answer = try await client.next.load(request) { [self] renewal in

@@ -24,7 +24,8 @@ final class Notes: Sendable {
     /// Returns the place of the exchange, in the order of beginning.
     func begin(_ exchange: Recording.Exchange, _ clock: LoopClock) -> Int {
         state.withLock { state in
-            let now = clock.now(), beginning = state.beginning ?? now
+            let now = clock.now()
+            let beginning = state.beginning ?? now
             state.beginning = beginning
             state.exchanges.append(exchange)
             state.exchanges[state.exchanges.endIndex - 1].began = .since(beginning, now)
@@ -134,7 +135,8 @@ final class Note: Sendable {
     func fail(_ error: LoadError) {
         guard error.reason != .cancelled else { return }
         let failure = Recording.Failure(
-            reason: error.reason, phase: error.phase, party: error.party, detail: error.detail.map { secrets.stripped($0) })
+            reason: error.reason, phase: error.phase, party: error.party,
+            detail: error.detail.map { secrets.stripped($0) })
         change { exchange, now in exchange.ending = .failed(failure, at: now) }
     }
 }

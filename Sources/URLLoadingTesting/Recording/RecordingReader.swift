@@ -90,7 +90,9 @@ struct RecordingReader {
         answer.http?.headers = try fields("<")
         if next == "url" { answer.url = try oneValue("a URL") { URL(string: $0) } }
         if next == "type" { answer.mediaType = try oneValue("a media type") { MediaType($0) } }
-        if next == "length" { answer.expectedLength = try oneValue("a length") { Int64($0).flatMap { $0 < 0 ? nil : $0 } } }
+        if next == "length" {
+            answer.expectedLength = try oneValue("a length") { Int64($0).flatMap { $0 < 0 ? nil : $0 } }
+        }
         if next == "redirect" {
             var words = Words(try take("redirect"))
             let (method, url) = try words.target()
@@ -175,7 +177,9 @@ struct RecordingReader {
 
     /// Of the next line, or of the end of the file.
     private func failure(_ problem: String) -> RecordingError {
-        guard let line = lines.first else { return RecordingError(line: last, problem: "the file ends here: \(problem)") }
+        guard let line = lines.first else {
+            return RecordingError(line: last, problem: "the file ends here: \(problem)")
+        }
         return RecordingError(line: line.number, problem: "\"\(line.word)\": \(problem)")
     }
 }

@@ -1,7 +1,7 @@
 // What is not written down.
 
-public import URLLoadingWire
 import FoundationEssentials
+public import URLLoadingWire
 
 /// What a ``RecordingHandler`` does with secrets.
 public enum RecordedSecrets: Sendable, Hashable {

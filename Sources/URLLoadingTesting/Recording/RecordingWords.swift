@@ -38,7 +38,8 @@ struct Words {
 
     private static func moment(_ text: Substring, _ line: Int) throws(RecordingError) -> Duration {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count <= 2, parts.allSatisfy({ !$0.isEmpty && $0.utf8.count <= 15 && $0.utf8.allSatisfy { (48...57).contains($0) } }),
+        guard parts.count <= 2,
+            parts.allSatisfy({ !$0.isEmpty && $0.utf8.count <= 15 && $0.utf8.allSatisfy { (48...57).contains($0) } }),
             let whole = Int64(parts[0]), let fraction = Int64((parts.dropFirst().first ?? "0").prefix(3))
         else { throw RecordingError(line: line, problem: "not a number of milliseconds: \(text)") }
         let digits = parts.dropFirst().first.map { min($0.utf8.count, 3) } ?? 1
@@ -74,7 +75,8 @@ struct Words {
         guard !words.isEmpty else { return failed }
         guard let detail = EscapedText.bytes(words.joined(separator: " ").utf8) else { throw failure("damaged text") }
         return Recording.Failure(
-            reason: failed.reason, phase: failed.phase, party: failed.party, detail: String(decoding: detail, as: UTF8.self))
+            reason: failed.reason, phase: failed.phase, party: failed.party,
+            detail: String(decoding: detail, as: UTF8.self))
     }
 }
 

@@ -158,7 +158,8 @@ extension Recording.Exchange {
         case .open: break
         case .failed(let failure, let moment):
             try await pace.wait(until: moment)
-            throw LoadError(failure.reason, phase: failure.phase, party: failure.party, url: url, detail: failure.detail)
+            throw LoadError(
+                failure.reason, phase: failure.phase, party: failure.party, url: url, detail: failure.detail)
         }
     }
 }
@@ -182,7 +183,8 @@ private struct ReplayedBody: AsyncSequence {
                 return pieces[next].bytes
             }
             if let all = body.answer.cutFrom {
-                throw LoadError.notRecorded(body.request, "of \(all) bytes of its body the first \(pieces.reduce(0) { $0 + $1.bytes.count })")
+                throw LoadError.notRecorded(
+                    body.request, "of \(all) bytes of its body the first \(pieces.reduce(0) { $0 + $1.bytes.count })")
             }
             try await body.exchange.throwEnding(body.request.url, body.pace)
             guard case .open = body.exchange.ending else { return nil }

@@ -41,7 +41,9 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
 
     func begin() -> [OriginStep] {
         server.state.withLock { $0.requests.append("\(request.method) \(request.path)") }
-        wantsInterim = request.headers[.uploadInteropVersion].flatMap(StructuredField.integer) == server.configuration.interopVersion
+        wantsInterim =
+            request.headers[.uploadInteropVersion].flatMap(StructuredField.integer)
+            == server.configuration.interopVersion
         if let folder { return create(in: folder) }
         switch request.method {
         case .head, .get: return ask()
@@ -107,13 +109,19 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
         guard let upload else { return [.answer(.status(.notFound))] }
         let offset = Int64(upload.content.count)
         let failures = faults(at: .appending)
-        guard request.headers[.contentType] == ResumableUploads.mediaType else { return [.answer(.status(.unsupportedMediaType))] }
-        guard let completes, let statedOffset else { return [.answer(.status(.badRequest, headers: limitFields(completes: false)))] }
+        guard request.headers[.contentType] == ResumableUploads.mediaType else {
+            return [.answer(.status(.unsupportedMediaType))]
+        }
+        guard let completes, let statedOffset else {
+            return [.answer(.status(.badRequest, headers: limitFields(completes: false)))]
+        }
         if upload.isComplete { return failures + [.answer(appendedToComplete(upload, statedOffset))] }
         guard statedOffset == offset else { return failures + [.answer(mismatch(offset, statedOffset))] }
         let end = contentLength.map { offset + $0 }
         if let length = upload.length, let end, completes ? end != length : end > length {
-            return [.answer(problem(.badRequest, "inconsistent-upload-length", "inconsistent length values for upload"))]
+            return [
+                .answer(problem(.badRequest, "inconsistent-upload-length", "inconsistent length values for upload"))
+            ]
         }
         let limits = server.configuration
         if let most = limits.maximumAppendSize, contentLength ?? 0 > most {
@@ -128,7 +136,8 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
     }
 
     private func appendedToComplete(_ upload: ResumableUploadServer.Upload, _ offset: Int64) -> TestOrigin.Answer {
-        guard server.configuration.repeatsAnswer, contentLength ?? 0 == 0, offset == Int64(upload.content.count), let final = upload.final
+        guard server.configuration.repeatsAnswer, contentLength ?? 0 == 0, offset == Int64(upload.content.count),
+            let final = upload.final
         else { return problem(.gone, "completed-upload", "upload is already completed") }
         return final
     }
@@ -157,7 +166,9 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
         if let stop { most = min(most, stop - offset) }
         let part = bytes.prefix(Int(most))
         guard store(part) else {
-            return (part.count, [.answer(problem(.badRequest, "inconsistent-upload-length", "more than the length stated"))])
+            return (
+                part.count, [.answer(problem(.badRequest, "inconsistent-upload-length", "more than the length stated"))]
+            )
         }
         return (part.count, progress(offset + most) + faults(at: .received(offset + most)))
     }
@@ -166,7 +177,8 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
     private func store(_ part: ArraySlice<UInt8>) -> Bool {
         let isSound = server.state.withLock { state in
             state.uploads[path]?.content += part
-            guard let upload = state.uploads[path], let length = upload.length, Int64(upload.content.count) > length else { return true }
+            guard let upload = state.uploads[path], let length = upload.length, Int64(upload.content.count) > length
+            else { return true }
             state.uploads[path] = nil
             return false
         }
@@ -182,7 +194,10 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
 
     func finish() async -> [OriginStep] {
         guard !isPlain else {
-            return [.answer(await answer(.init(path: path, request: request, content: plain, length: nil, isComplete: true)))]
+            return [
+                .answer(
+                    await answer(.init(path: path, request: request, content: plain, length: nil, isComplete: true)))
+            ]
         }
         guard let offset = ownOffset, let upload else { return [.fault(.reset)] }
         guard completes == true else { return [.answer(partTaken(offset))] }
@@ -236,7 +251,8 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
 
     /// RFC 9457.
     private func problem(_ status: Status, _ type: String, _ title: String, _ more: String = "") -> TestOrigin.Answer {
-        let text = #"{"type": "https://iana.org/assignments/http-problem-types#\#(type)", "title": "\#(title)"\#(more)}"#
+        let text =
+            #"{"type": "https://iana.org/assignments/http-problem-types#\#(type)", "title": "\#(title)"\#(more)}"#
         var fields = limitFields(completes: false)
         fields[.contentType] = "application/problem+json"
         return .status(status, headers: fields, body: .bytes(Array(text.utf8)))
@@ -292,7 +308,8 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
 
     private func note(offset: Int64, completes: Bool) {
         transfer = server.state.withLock { [path, request] state in
-            state.transfers.append(.init(method: request.method, path: path, offset: offset, count: 0, completes: completes))
+            state.transfers.append(
+                .init(method: request.method, path: path, offset: offset, count: 0, completes: completes))
             return state.transfers.count - 1
         }
     }
@@ -312,7 +329,9 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
         case .connection(let effect): return [.fault(effect)]
         case .status(let code, let fields):
             var headers = Headers()
-            for index in stride(from: 0, to: fields.count - 1, by: 2) { headers.append(FieldName(fields[index]), fields[index + 1]) }
+            for index in stride(from: 0, to: fields.count - 1, by: 2) {
+                headers.append(FieldName(fields[index]), fields[index + 1])
+            }
             return Status(code).map { [.answer(.status($0, headers: headers))] } ?? []
         }
     }

@@ -44,17 +44,19 @@ public final class TestWebSocket: @unchecked Sendable {
 
     /// Sends a message as it should be, in frames of at most so many bytes.
     public func send(_ message: WebSocketMessage, frameSize: Int = .max) async throws {
-        let (kind, bytes): (WebSocketCodec.Kind, [UInt8]) = switch message {
-        case .text(let text): (.text, Array(text.utf8))
-        case .data(let data): (.binary, Array(data))
-        }
+        let (kind, bytes): (WebSocketCodec.Kind, [UInt8]) =
+            switch message {
+            case .text(let text): (.text, Array(text.utf8))
+            case .data(let data): (.binary, Array(data))
+            }
         let payload = try deflater.map { deflater in try bytes.withUnsafeBytes { try deflater.deflate($0) } } ?? bytes
         var offset = 0
         repeat {
             let end = offset + min(max(1, frameSize), payload.count - offset)
             try payload.withUnsafeBytes { all in
                 try codec.send(
-                    kind, UnsafeRawBufferPointer(rebasing: all[offset..<end]), isFirst: offset == 0, isLast: end == payload.count,
+                    kind, UnsafeRawBufferPointer(rebasing: all[offset..<end]), isFirst: offset == 0,
+                    isLast: end == payload.count,
                     isCompressed: deflater != nil, mask: 0, into: &output)
             }
             offset = end

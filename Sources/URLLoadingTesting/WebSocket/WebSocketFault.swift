@@ -58,18 +58,19 @@ public struct WebSocketFault: Sendable, CustomStringConvertible {
 
     // MARK: RFC 6455 5.2, 5.5
 
-    private static let frames: [WebSocketFault] = [
-        WebSocketFault("RSV1 without compression", [0xC1, 0x01, 0x61]),
-        WebSocketFault("RSV2", [0xA1, 0x01, 0x61]),
-        WebSocketFault("RSV3", [0x91, 0x01, 0x61]),
-        WebSocketFault("masked", [0x81, 0x81, 1, 2, 3, 4, 0x60]),
-        WebSocketFault("masked and empty", [0x81, 0x80, 1, 2, 3, 4]),
-        WebSocketFault("ping in fragments", [0x09, 0x00]),
-        WebSocketFault("close in fragments", [0x08, 0x00]),
-        WebSocketFault("compressed ping", [0xC9, 0x00], compressed: true),
-        WebSocketFault("ping of 126 bytes", [0x89, 126, 0, 126] + [UInt8](repeating: 0, count: 126)),
-        WebSocketFault("ping of 2^63 bytes", [0x89, 127, 0x80, 0, 0, 0, 0, 0, 0, 0]),
-    ] + [UInt8(3), 4, 5, 6, 7, 11, 12, 13, 14, 15].map { WebSocketFault("opcode \($0)", [0x80 | $0, 0x00]) }
+    private static let frames: [WebSocketFault] =
+        [
+            WebSocketFault("RSV1 without compression", [0xC1, 0x01, 0x61]),
+            WebSocketFault("RSV2", [0xA1, 0x01, 0x61]),
+            WebSocketFault("RSV3", [0x91, 0x01, 0x61]),
+            WebSocketFault("masked", [0x81, 0x81, 1, 2, 3, 4, 0x60]),
+            WebSocketFault("masked and empty", [0x81, 0x80, 1, 2, 3, 4]),
+            WebSocketFault("ping in fragments", [0x09, 0x00]),
+            WebSocketFault("close in fragments", [0x08, 0x00]),
+            WebSocketFault("compressed ping", [0xC9, 0x00], compressed: true),
+            WebSocketFault("ping of 126 bytes", [0x89, 126, 0, 126] + [UInt8](repeating: 0, count: 126)),
+            WebSocketFault("ping of 2^63 bytes", [0x89, 127, 0x80, 0, 0, 0, 0, 0, 0, 0]),
+        ] + [UInt8(3), 4, 5, 6, 7, 11, 12, 13, 14, 15].map { WebSocketFault("opcode \($0)", [0x80 | $0, 0x00]) }
 
     private static let lengths: [WebSocketFault] = [
         WebSocketFault(
@@ -93,45 +94,56 @@ public struct WebSocketFault: Sendable, CustomStringConvertible {
         WebSocketFault("binary within text", [0x01, 0x01, 0x61, 0x82, 0x01, 0x61]),
         WebSocketFault("RSV1 on a continuation", [0x41, 0x01, 0x00, 0xC0, 0x01, 0x61], compressed: true),
         WebSocketFault(
-            "empty fragments for ever", [0x01, 0x00] + (0..<1_100).flatMap { _ in [UInt8(0x00), 0x00] }, .webSocketFlood,
+            "empty fragments for ever", [0x01, 0x00] + (0..<1_100).flatMap { _ in [UInt8(0x00), 0x00] },
+            .webSocketFlood,
             .policyViolation),
     ]
 
     // MARK: RFC 6455 8.1
 
-    private static let text: [WebSocketFault] = [
-        ("lone continuation byte", [0x80]), ("overlong slash", [0xC0, 0xAF]), ("overlong of three", [0xE0, 0x80, 0x80]),
-        ("overlong of four", [0xF0, 0x80, 0x80, 0x80]), ("surrogate", [0xED, 0xA0, 0x80]),
-        ("above U+10FFFF", [0xF4, 0x90, 0x80, 0x80]), ("byte FE", [0xFE]), ("cut after the first of two", [0xC3]),
-        ("cut after the second of three", [0xE2, 0x82]), ("cut after the third of four", [0xF0, 0x9F, 0x98]),
-    ].map { (name: String, bytes: [UInt8]) in
-        WebSocketFault("text: " + name, [0x81, UInt8(bytes.count)] + bytes, .invalidText, .invalidContent)
-    } + [
-        // Said before the message is whole.
-        WebSocketFault("text: bad in a first fragment", [0x01, 0x02, 0xC3, 0x28], .invalidText, .invalidContent),
-        WebSocketFault("text: bad across frames", [0x01, 0x01, 0xE2, 0x80, 0x01, 0x28], .invalidText, .invalidContent),
-        WebSocketFault("text: cut by the end of fragments", [0x01, 0x01, 0xE2, 0x80, 0x01, 0x82], .invalidText, .invalidContent),
-    ]
+    private static let text: [WebSocketFault] =
+        [
+            ("lone continuation byte", [0x80]), ("overlong slash", [0xC0, 0xAF]),
+            ("overlong of three", [0xE0, 0x80, 0x80]),
+            ("overlong of four", [0xF0, 0x80, 0x80, 0x80]), ("surrogate", [0xED, 0xA0, 0x80]),
+            ("above U+10FFFF", [0xF4, 0x90, 0x80, 0x80]), ("byte FE", [0xFE]), ("cut after the first of two", [0xC3]),
+            ("cut after the second of three", [0xE2, 0x82]), ("cut after the third of four", [0xF0, 0x9F, 0x98]),
+        ].map { (name: String, bytes: [UInt8]) in
+            WebSocketFault("text: " + name, [0x81, UInt8(bytes.count)] + bytes, .invalidText, .invalidContent)
+        } + [
+            // Said before the message is whole.
+            WebSocketFault("text: bad in a first fragment", [0x01, 0x02, 0xC3, 0x28], .invalidText, .invalidContent),
+            WebSocketFault(
+                "text: bad across frames", [0x01, 0x01, 0xE2, 0x80, 0x01, 0x28], .invalidText, .invalidContent),
+            WebSocketFault(
+                "text: cut by the end of fragments", [0x01, 0x01, 0xE2, 0x80, 0x01, 0x82], .invalidText, .invalidContent
+            ),
+        ]
 
     // MARK: RFC 6455 5.5.1, 7.4
 
-    private static let closes: [WebSocketFault] = [
-        WebSocketFault("close of one byte", [0x88, 0x01, 0x03]),
-        WebSocketFault("close with a reason that is no UTF-8", [0x88, 0x03, 0x03, 0xE8, 0xFF], .invalidText, .invalidContent),
-    ] + [UInt16(0), 999, 1004, 1005, 1006, 1015, 1016, 1100, 2000, 2999, 5000, 65535].map { code in
-        WebSocketFault("close with \(code)", [0x88, 0x02, UInt8(code >> 8), UInt8(truncatingIfNeeded: code)])
-    }
+    private static let closes: [WebSocketFault] =
+        [
+            WebSocketFault("close of one byte", [0x88, 0x01, 0x03]),
+            WebSocketFault(
+                "close with a reason that is no UTF-8", [0x88, 0x03, 0x03, 0xE8, 0xFF], .invalidText, .invalidContent),
+        ]
+        + [UInt16(0), 999, 1004, 1005, 1006, 1015, 1016, 1100, 2000, 2999, 5000, 65535].map { code in
+            WebSocketFault("close with \(code)", [0x88, 0x02, UInt8(code >> 8), UInt8(truncatingIfNeeded: code)])
+        }
 
     // MARK: RFC 7692 7.2
 
     private static let compression: [WebSocketFault] = [
         WebSocketFault(
-            "damaged deflate", [0xC2, 0x04, 0xFF, 0xFF, 0xFF, 0xFF], .contentDecodingFailed, .invalidContent, compressed: true),
+            "damaged deflate", [0xC2, 0x04, 0xFF, 0xFF, 0xFF, 0xFF], .contentDecodingFailed, .invalidContent,
+            compressed: true),
         WebSocketFault(
             "cut deflate", frame(0xC2, [0xF2, 0x48, 0xCD, 0xC9]), .contentDecodingFailed, .invalidContent,
             compressed: true),
         WebSocketFault(
-            "text: compressed, no UTF-8", frame(0xC1, deflated([0xC3, 0x28])), .invalidText, .invalidContent, compressed: true),
+            "text: compressed, no UTF-8", frame(0xC1, deflated([0xC3, 0x28])), .invalidText, .invalidContent,
+            compressed: true),
         WebSocketFault(
             "bomb", frame(0xC2, deflated([UInt8](repeating: 0, count: 20 << 20))), .messageTooLarge, .messageTooBig,
             compressed: true),
@@ -144,7 +156,9 @@ public struct WebSocketFault: Sendable, CustomStringConvertible {
 
     private static func frame(_ first: UInt8, _ payload: [UInt8]) -> [UInt8] {
         let count = payload.count
-        return (count < 126 ? [first, UInt8(count)] : [first, 126, UInt8(count >> 8), UInt8(truncatingIfNeeded: count)]) + payload
+        return
+            (count < 126 ? [first, UInt8(count)] : [first, 126, UInt8(count >> 8), UInt8(truncatingIfNeeded: count)])
+            + payload
     }
 
     // MARK: Leaving without a word

@@ -94,7 +94,9 @@ extension WebSocketTestServer {
         head.fields.append(("Connection", "Upgrade"))
         let key = request.headers[.secWebSocketKey] ?? ""
         head.fields.append(("Sec-WebSocket-Accept", WebSocketHandshake.accept(key, sha1: DigestHash.sha1)))
-        let offered = (request.headers[.secWebSocketProtocol] ?? "").split(separator: ",").map { $0.filter { $0 != " " } }
+        let offered = (request.headers[.secWebSocketProtocol] ?? "").split(separator: ",").map {
+            $0.filter { $0 != " " }
+        }
         if let chosen = offered.first(where: { subprotocols.contains($0) }) {
             head.fields.append(("Sec-WebSocket-Protocol", chosen))
         }

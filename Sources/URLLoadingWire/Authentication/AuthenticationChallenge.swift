@@ -90,7 +90,9 @@ struct ChallengeReader {
         while true {
             let start = position
             skipCommas()
-            guard position < bytes.count, let name = scanner.token() else { return position < bytes.count ? giveUp() : Item(challenge: isSound ? challenge : nil) }
+            guard position < bytes.count, let name = scanner.token() else {
+                return position < bytes.count ? giveUp() : Item(challenge: isSound ? challenge : nil)
+            }
             scanner.skipBlanks()
             guard scanner.take("=") else {
                 // A word without "=": the next scheme begins, if a comma was before it.
@@ -101,7 +103,9 @@ struct ChallengeReader {
             scanner.skipBlanks()
             guard let value = scanner.tokenOrQuoted() else { return giveUp() }
             let parameter = AuthenticationChallenge.Parameter(name: name.lowercasedASCII, value: value)
-            if challenge[parameter.name] != nil || challenge.parameters.count == AuthenticationChallenge.most { isSound = false } else {
+            if challenge[parameter.name] != nil || challenge.parameters.count == AuthenticationChallenge.most {
+                isSound = false
+            } else {
                 challenge.parameters.append(parameter)
             }
             scanner.skipBlanks()
@@ -127,7 +131,9 @@ struct ChallengeReader {
     /// something else.
     private mutating func token68() -> String? {
         var end = position
-        while end < bytes.count, bytes[end].isAlpha || bytes[end].isDigit || "-._~+/".utf8.contains(bytes[end]) { end += 1 }
+        while end < bytes.count, bytes[end].isAlpha || bytes[end].isDigit || "-._~+/".utf8.contains(bytes[end]) {
+            end += 1
+        }
         guard end > position else { return nil }
         while end < bytes.count, bytes[end] == UInt8(ascii: "=") { end += 1 }
         let text = position..<end

@@ -29,7 +29,8 @@ package enum Base64 {
             let group = bytes[start..<min(start + 3, bytes.count)]
             let bits = group.reduce(0) { $0 << 8 | UInt32($1) } << UInt32(8 * (3 - group.count))
             for place in 0..<4 {
-                text.append(place <= group.count ? alphabet[Int(bits >> UInt32(18 - 6 * place)) & 63] : UInt8(ascii: "="))
+                text.append(
+                    place <= group.count ? alphabet[Int(bits >> UInt32(18 - 6 * place)) & 63] : UInt8(ascii: "="))
             }
         }
         return String(decoding: text, as: UTF8.self)
@@ -46,7 +47,10 @@ package enum Base64 {
             guard let value = value(digit) else { return nil }
             bits = bits << 6 | value
             guard index % 4 == 3 else { continue }
-            bytes += [UInt8(truncatingIfNeeded: bits >> 16), UInt8(truncatingIfNeeded: bits >> 8), UInt8(truncatingIfNeeded: bits)]
+            bytes += [
+                UInt8(truncatingIfNeeded: bits >> 16), UInt8(truncatingIfNeeded: bits >> 8),
+                UInt8(truncatingIfNeeded: bits),
+            ]
         }
         if padding == 1 { bytes += [UInt8(truncatingIfNeeded: bits >> 10), UInt8(truncatingIfNeeded: bits >> 2)] }
         if padding == 2 { bytes.append(UInt8(truncatingIfNeeded: bits >> 4)) }

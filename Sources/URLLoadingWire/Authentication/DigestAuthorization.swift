@@ -38,15 +38,23 @@ package struct DigestAuthorization: Sendable {
     package func value(method: String, target: [UInt8], bodyHash: String?) -> String? {
         guard !(user + password).utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else { return nil }
         let protection: DigestChallenge.Protection?
-        if challenge.protections.isEmpty { protection = nil } else if challenge.protections.contains(.auth) {
+        if challenge.protections.isEmpty {
+            protection = nil
+        } else if challenge.protections.contains(.auth) {
             protection = .auth
-        } else if bodyHash != nil { protection = .integrity } else { return nil }
+        } else if bodyHash != nil {
+            protection = .integrity
+        } else {
+            return nil
+        }
         var parts = [userPart, "realm=\(Self.quoted(challenge.realm))", "nonce=\(Self.quoted(challenge.nonce))"]
         parts.append("uri=\(Self.quoted(String(decoding: target, as: UTF8.self)))")
         parts.append("response=\"\(response(method, target, bodyHash, protection))\"")
         if challenge.hash != .md5 || challenge.isSession {
             parts.append("algorithm=\(challenge.hash.rawValue)\(challenge.isSession ? "-sess" : "")")
-        } else { parts.append("algorithm=MD5") }
+        } else {
+            parts.append("algorithm=MD5")
+        }
         if let protection { parts.append("qop=\(protection.rawValue), nc=\(digits), cnonce=\(Self.quoted(cnonce))") }
         if let opaque = challenge.opaque { parts.append("opaque=\(Self.quoted(opaque))") }
         if challenge.hashesUser { parts.append("userhash=true") }
@@ -54,7 +62,9 @@ package struct DigestAuthorization: Sendable {
     }
 
     /// §3.4.1: with a quality of protection, and without (RFC 2069).
-    private func response(_ method: String, _ target: [UInt8], _ bodyHash: String?, _ protection: DigestChallenge.Protection?) -> String {
+    private func response(
+        _ method: String, _ target: [UInt8], _ bodyHash: String?, _ protection: DigestChallenge.Protection?
+    ) -> String {
         var second = Array(method.utf8) + [UInt8(ascii: ":")] + target
         if protection == .integrity { second += Array(":\(bodyHash ?? "")".utf8) }
         let secondHash = hashed(second)
@@ -78,7 +88,8 @@ package struct DigestAuthorization: Sendable {
         if let theirs = information["cnonce"], theirs != cnonce { return false }
         if let theirs = information["nc"], theirs != digits { return false }
         guard let word = information["qop"], DigestChallenge.Protection(rawValue: word.lowercasedASCII) == nil else {
-            return response("", target, bodyHash, protection(said: information)).lowercasedASCII == proof.lowercasedASCII
+            return response("", target, bodyHash, protection(said: information)).lowercasedASCII
+                == proof.lowercasedASCII
         }
         return false
     }

@@ -19,7 +19,8 @@ package struct CookieFileLine: Sendable, Hashable {
     private static let httpOnlyMark = "#HttpOnly_"
 
     package init(
-        domain: String, includesSubdomains: Bool, path: String, isSecure: Bool, isHTTPOnly: Bool, expires: Int64, name: String,
+        domain: String, includesSubdomains: Bool, path: String, isSecure: Bool, isHTTPOnly: Bool, expires: Int64,
+        name: String,
         value: String
     ) {
         self.domain = domain
@@ -71,9 +72,11 @@ package struct CookieFileLine: Sendable, Hashable {
     /// The line, without its end; `nil` if this cannot be one.
     package var text: String? {
         guard isWritable else { return nil }
-        return (isHTTPOnly ? Self.httpOnlyMark : "") + [
-            (includesSubdomains ? "." : "") + domain, includesSubdomains ? "TRUE" : "FALSE", path, isSecure ? "TRUE" : "FALSE",
-            String(expires), name, value,
-        ].joined(separator: "\t")
+        return (isHTTPOnly ? Self.httpOnlyMark : "")
+            + [
+                (includesSubdomains ? "." : "") + domain, includesSubdomains ? "TRUE" : "FALSE", path,
+                isSecure ? "TRUE" : "FALSE",
+                String(expires), name, value,
+            ].joined(separator: "\t")
     }
 }

@@ -8,7 +8,8 @@ package enum CookieScope {
         guard host != domain else { return true }
         guard !hostIsAddress, host.utf8.count > domain.utf8.count, !domain.isEmpty else { return false }
         // The dot keeps `ample.com` away from `example.com` (security 23).
-        return host.hasSuffix(domain) && host.utf8[host.utf8.index(host.utf8.endIndex, offsetBy: -domain.utf8.count - 1)] == UInt8(ascii: ".")
+        return host.hasSuffix(domain)
+            && host.utf8[host.utf8.index(host.utf8.endIndex, offsetBy: -domain.utf8.count - 1)] == UInt8(ascii: ".")
     }
 
     /// Whether a cookie for `path` goes to `requestPath`.
@@ -24,7 +25,8 @@ package enum CookieScope {
     /// - Parameter target: path and query, as in a request line: ASCII.
     package static func defaultPath(of target: some BidirectionalCollection<UInt8>) -> String {
         let path = path(of: target)
-        guard path.first == UInt8(ascii: "/"), let slash = path.lastIndex(of: UInt8(ascii: "/")), slash != path.startIndex
+        guard path.first == UInt8(ascii: "/"), let slash = path.lastIndex(of: UInt8(ascii: "/")),
+            slash != path.startIndex
         else { return "/" }
         return String(decoding: path[..<slash], as: UTF8.self)
     }

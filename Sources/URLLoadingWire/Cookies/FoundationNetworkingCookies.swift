@@ -88,7 +88,8 @@ private struct PropertyListScanner {
 
     private mutating func element() -> Token {
         guard take("<") else { return .malformed }
-        let closes = take("/"), start = position
+        let closes = take("/")
+        let start = position
         guard skip(behind: ">") else { return .malformed }
         var tag = bytes[start..<(position - 1)]
         let isEmpty = !closes && tag.last == UInt8(ascii: "/")
@@ -170,7 +171,8 @@ private struct PropertyListScanner {
     private static func unescaped(_ bytes: ArraySlice<UInt8>) -> String {
         let text = String(decoding: bytes, as: UTF8.self)
         guard text.utf8.contains(UInt8(ascii: "&")) else { return text }
-        var result = "", rest = text[...]
+        var result = ""
+        var rest = text[...]
         while let start = rest.firstIndex(of: "&") {
             result += rest[..<start]
             rest = rest[start...]

@@ -52,10 +52,13 @@ package struct SetCookie: Sendable, Hashable {
         if let age { expires = age }
     }
 
-    private mutating func take(_ key: ArraySlice<UInt8>, _ value: ArraySlice<UInt8>, _ age: inout Int64?, _ now: Int64) {
+    private mutating func take(_ key: ArraySlice<UInt8>, _ value: ArraySlice<UInt8>, _ age: inout Int64?, _ now: Int64)
+    {
         switch Self.text(key).lowercasedASCII {
         case "expires":
-            if let date = CookieDate.parse(value) { expires = min(date, now.addingReportingOverflow(Self.longestLife).partialValue) }
+            if let date = CookieDate.parse(value) {
+                expires = min(date, now.addingReportingOverflow(Self.longestLife).partialValue)
+            }
         case "max-age":
             if let seconds = Self.seconds(value) { age = seconds <= 0 ? .min : now + min(seconds, Self.longestLife) }
         case "domain":
@@ -64,12 +67,13 @@ package struct SetCookie: Sendable, Hashable {
         case "secure": isSecure = true
         case "httponly": isHTTPOnly = true
         case "samesite":
-            sameSite = switch Self.text(value).lowercasedASCII {
-            case "strict": .strict
-            case "lax": .lax
-            case "none": SameSite.none
-            default: nil
-            }
+            sameSite =
+                switch Self.text(value).lowercasedASCII {
+                case "strict": .strict
+                case "lax": .lax
+                case "none": SameSite.none
+                default: nil
+                }
         default: break
         }
     }

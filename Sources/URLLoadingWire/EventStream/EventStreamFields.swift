@@ -12,7 +12,9 @@ struct EventStreamFields: Sendable {
         idBuffer = lastEventID
     }
 
-    mutating func take(_ line: UnsafeRawBufferPointer, _ limits: EventStreamLimits) throws(WireViolation) -> EventStreamItem? {
+    mutating func take(_ line: UnsafeRawBufferPointer, _ limits: EventStreamLimits) throws(WireViolation)
+        -> EventStreamItem?
+    {
         if line.isEmpty { return dispatch() }
         let colon = line.firstIndex(of: UInt8(ascii: ":")) ?? line.count
         // One space after the colon is no part of the value. Without a colon the value is empty.

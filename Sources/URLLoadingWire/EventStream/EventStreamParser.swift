@@ -64,7 +64,9 @@ package struct EventStreamParser: Sendable {
             }
             let start = consumed
             let end = Self.endOfLine(input, start)
-            guard line.count + (end - start) <= limits.lineSize else { throw .remote(.eventLineTooLong, "WHATWG HTML 9.2.5") }
+            guard line.count + (end - start) <= limits.lineSize else {
+                throw .remote(.eventLineTooLong, "WHATWG HTML 9.2.5")
+            }
             let piece = UnsafeRawBufferPointer(rebasing: input[start..<end])
             guard end < input.count else {
                 line += piece

@@ -190,7 +190,11 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
             try send(.features, "FEAT")
         case .features:
             features = reply.kind == .completed ? Self.features(reply) : nil
-            if features?.contains("UTF8") == true { try send(.utf8, "OPTS", Array("UTF8 ON".utf8)) } else { try ready() }
+            if features?.contains("UTF8") == true {
+                try send(.utf8, "OPTS", Array("UTF8 ON".utf8))
+            } else {
+                try ready()
+            }
         case .utf8: try ready()
         case .ready: throw refusal(.unexpected, reply)
         case .type:
@@ -204,14 +208,20 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
                 done()
                 throw refusal(reply.code == 550 ? .unavailable : .refused, reply)
             }
-            if features?.contains("MDTM") == true { try send(.modification, "MDTM", job?.path.bytes ?? []) } else { try described() }
+            if features?.contains("MDTM") == true {
+                try send(.modification, "MDTM", job?.path.bytes ?? [])
+            } else {
+                try described()
+            }
         case .modification:
             modification = reply.code == 213 ? reply.text : nil
             try described()
         case .passive: try takePassive(reply)
         case .restart:
             if reply.kind != .intermediate {
-                guard job?.mayBeginAnew == true, reply.kind == .permanentFailure else { throw refusal(.cannotResume, reply) }
+                guard job?.mayBeginAnew == true, reply.kind == .permanentFailure else {
+                    throw refusal(.cannotResume, reply)
+                }
                 job?.offset = 0
             }
             try sendCommand()
@@ -249,7 +259,11 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
         case (.user, 230), (.user, 232), (.pass, 230), (.pass, 202), (.pass, 232), (.acct, 230), (.acct, 202):
             isLoggedIn = true
             (password, account) = ([], nil)
-            if security == .none { try send(.features, "FEAT") } else { try send(.bufferSize, "PBSZ", [UInt8(ascii: "0")]) }
+            if security == .none {
+                try send(.features, "FEAT")
+            } else {
+                try send(.bufferSize, "PBSZ", [UInt8(ascii: "0")])
+            }
         case (.user, 331): try send(.pass, "PASS", password)
         case (.user, 332), (.pass, 332):
             guard let account else { throw refusal(.login, reply) }
@@ -264,7 +278,9 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
                 step = .connect(port)
                 return
             }
-            guard reply.kind == .permanentFailure || reply.kind == .transientFailure else { throw refusal(.unexpected, reply) }
+            guard reply.kind == .permanentFailure || reply.kind == .transientFailure else {
+                throw refusal(.unexpected, reply)
+            }
             // Old servers, and those behind what rewrites addresses, know PASV alone.
             extendedPassive = false
             return try send(.passive, "PASV")
@@ -310,12 +326,13 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
 
     private mutating func sendCommand() throws(WireViolation) {
         guard let job else { return }
-        let verb = switch job.operation {
-        case .retrieve: "RETR"
-        case .store: "STOR"
-        case .list: features?.contains("MLST") == true ? "MLSD" : "LIST"
-        case .size: "SIZE"
-        }
+        let verb =
+            switch job.operation {
+            case .retrieve: "RETR"
+            case .store: "STOR"
+            case .list: features?.contains("MLST") == true ? "MLSD" : "LIST"
+            case .size: "SIZE"
+            }
         listsFacts = verb == "MLSD"
         var path = job.path.bytes
         // A folder is named without its last slash, except the highest.
@@ -343,9 +360,10 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
 
     /// RFC 2389 3.2: one to a line between the first and the last.
     private static func features(_ reply: FTPReply) -> Set<String> {
-        var names = Set(reply.lines.dropFirst().dropLast().compactMap { line in
-            line.split(separator: " ").first.map { $0.uppercased() }
-        })
+        var names = Set(
+            reply.lines.dropFirst().dropLast().compactMap { line in
+                line.split(separator: " ").first.map { $0.uppercased() }
+            })
         if names.contains("MLSD") { names.insert("MLST") }
         return names
     }

@@ -5,7 +5,8 @@ enum FTPPort {
         let bytes = Array(text.utf8)
         guard let open = bytes.lastIndex(of: UInt8(ascii: "(")), bytes.count > open + 5 else { return nil }
         let delimiter = bytes[open + 1]
-        guard 33...126 ~= delimiter, !delimiter.isDigit, bytes[open + 2] == delimiter, bytes[open + 3] == delimiter else { return nil }
+        guard 33...126 ~= delimiter, !delimiter.isDigit, bytes[open + 2] == delimiter, bytes[open + 3] == delimiter
+        else { return nil }
         let digits = bytes[(open + 4)...].prefix { $0.isDigit }
         guard digits.endIndex + 1 < bytes.count, bytes[digits.endIndex] == delimiter,
             bytes[digits.endIndex + 1] == UInt8(ascii: ")")
@@ -17,7 +18,8 @@ enum FTPPort {
     /// connection goes where the control connection does (security 60).
     static func passive(_ text: String) -> UInt16? {
         var numbers: [Int] = []
-        for part in text.utf8.split(whereSeparator: { !($0.isDigit || $0 == UInt8(ascii: ",")) }) where part.contains(UInt8(ascii: ",")) {
+        for part in text.utf8.split(whereSeparator: { !($0.isDigit || $0 == UInt8(ascii: ",")) })
+        where part.contains(UInt8(ascii: ",")) {
             let fields = part.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
             guard fields.count == 6, fields.allSatisfy({ 1...3 ~= $0.count }) else { continue }
             numbers = fields.compactMap { Int(String(decoding: $0, as: UTF8.self)) }
@@ -29,7 +31,9 @@ enum FTPPort {
     }
 
     private static func port(_ digits: ArraySlice<UInt8>) -> UInt16? {
-        guard 1...5 ~= digits.count, let port = UInt16(String(decoding: digits, as: UTF8.self)), port > 0 else { return nil }
+        guard 1...5 ~= digits.count, let port = UInt16(String(decoding: digits, as: UTF8.self)), port > 0 else {
+            return nil
+        }
         return port
     }
 }

@@ -11,7 +11,10 @@ package struct FTPReply: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// What the first digit says.
-    package enum Kind: Int, Sendable { case preliminary = 1, completed, intermediate, transientFailure, permanentFailure }
+    package enum Kind: Int, Sendable {
+        case preliminary = 1
+        case completed, intermediate, transientFailure, permanentFailure
+    }
     package var kind: Kind { Kind(rawValue: code / 100) ?? .permanentFailure }
 
     /// The text of the last line: the one that is meant for machines, if any is.

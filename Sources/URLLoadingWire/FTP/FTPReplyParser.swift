@@ -19,7 +19,8 @@ package struct FTPReplyParser: Sendable {
     /// A part of a reply is here.
     package var isInReply: Bool { size > 0 }
 
-    package mutating func next(_ input: UnsafeRawBufferPointer, consumed: inout Int) throws(WireViolation) -> FTPReply? {
+    package mutating func next(_ input: UnsafeRawBufferPointer, consumed: inout Int) throws(WireViolation) -> FTPReply?
+    {
         guard !hasFailed else { throw .local(.illegalState, "RFC 959 4.2") }
         do throws(WireViolation) {
             while consumed < input.count {

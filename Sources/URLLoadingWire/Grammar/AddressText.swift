@@ -9,7 +9,9 @@ package enum PortText {
 enum IPv4Text {
     static func parse(_ text: some Collection<UInt8>) -> [UInt8]? {
         var address: UInt32 = 0
-        var octet = 0, digits = 0, dots = 0
+        var octet = 0
+        var digits = 0
+        var dots = 0
         for byte in text {
             if byte == UInt8(ascii: ".") {
                 guard digits > 0, dots < 3 else { return nil }
@@ -120,7 +122,11 @@ enum IPv6Text {
         var best = 0..<0
         var start = 0
         for index in words.indices {
-            if words[index] != 0 { start = index + 1 } else if index + 1 - start > best.count { best = start..<index + 1 }
+            if words[index] != 0 {
+                start = index + 1
+            } else if index + 1 - start > best.count {
+                best = start..<index + 1
+            }
         }
         return best
     }

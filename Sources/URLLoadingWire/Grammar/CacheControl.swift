@@ -76,7 +76,11 @@ package struct CacheControl: Sendable, Hashable {
             while position < value.count {
                 let byte = value[position]
                 if isQuoted {
-                    if byte == UInt8(ascii: "\\") { position += 1 } else if byte == UInt8(ascii: "\"") { isQuoted = false }
+                    if byte == UInt8(ascii: "\\") {
+                        position += 1
+                    } else if byte == UInt8(ascii: "\"") {
+                        isQuoted = false
+                    }
                 } else if byte == UInt8(ascii: "\"") {
                     isQuoted = equals != nil
                 } else if byte == UInt8(ascii: ",") {
@@ -94,24 +98,42 @@ package struct CacheControl: Sendable, Hashable {
     }
 
     private mutating func take(_ value: UnsafeRawBufferPointer, _ name: Range<Int>, _ argument: Range<Int>?) {
-        func number(_ present: Int64?, otherwise: Int64?) -> Int64? { present ?? Self.number(value, argument) ?? otherwise }
+        func number(_ present: Int64?, otherwise: Int64?) -> Int64? {
+            present ?? Self.number(value, argument) ?? otherwise
+        }
         switch value[name.lowerBound].lowered {
         case UInt8(ascii: "m"):
-            if value.matches("max-age", in: name) { maxAge = number(maxAge, otherwise: 0) }
-            else if value.matches("max-stale", in: name) { takeMaxStale(value, argument) }
-            else if value.matches("min-fresh", in: name) { minFresh = number(minFresh, otherwise: nil) }
-            else if value.matches("must-revalidate", in: name) { flags.insert(.mustRevalidate) }
-            else if value.matches("must-understand", in: name) { flags.insert(.mustUnderstand) }
+            if value.matches("max-age", in: name) {
+                maxAge = number(maxAge, otherwise: 0)
+            } else if value.matches("max-stale", in: name) {
+                takeMaxStale(value, argument)
+            } else if value.matches("min-fresh", in: name) {
+                minFresh = number(minFresh, otherwise: nil)
+            } else if value.matches("must-revalidate", in: name) {
+                flags.insert(.mustRevalidate)
+            } else if value.matches("must-understand", in: name) {
+                flags.insert(.mustUnderstand)
+            }
         case UInt8(ascii: "n"):
-            if value.matches("no-store", in: name) { flags.insert(.noStore) }
-            else if value.matches("no-cache", in: name) { takeNoCache(value, argument) }
-            else if value.matches("no-transform", in: name) { flags.insert(.noTransform) }
+            if value.matches("no-store", in: name) {
+                flags.insert(.noStore)
+            } else if value.matches("no-cache", in: name) {
+                takeNoCache(value, argument)
+            } else if value.matches("no-transform", in: name) {
+                flags.insert(.noTransform)
+            }
         case UInt8(ascii: "p"):
-            if value.matches("private", in: name) { flags.insert(.private) }
-            else if value.matches("public", in: name) { flags.insert(.public) }
+            if value.matches("private", in: name) {
+                flags.insert(.private)
+            } else if value.matches("public", in: name) {
+                flags.insert(.public)
+            }
         case UInt8(ascii: "s"):
-            if value.matches("stale-while-revalidate", in: name) { staleWhileRevalidate = number(staleWhileRevalidate, otherwise: nil) }
-            else if value.matches("stale-if-error", in: name) { staleIfError = number(staleIfError, otherwise: nil) }
+            if value.matches("stale-while-revalidate", in: name) {
+                staleWhileRevalidate = number(staleWhileRevalidate, otherwise: nil)
+            } else if value.matches("stale-if-error", in: name) {
+                staleIfError = number(staleIfError, otherwise: nil)
+            }
         case UInt8(ascii: "i"):
             if value.matches("immutable", in: name) { flags.insert(.immutable) }
         case UInt8(ascii: "o"):
@@ -132,7 +154,9 @@ package struct CacheControl: Sendable, Hashable {
         let names = Self.unquoted(value, argument).split { $0 == UInt8(ascii: ",") || $0.isBlank }
         // Said of nothing it is said of all: that is the safe reading.
         if names.isEmpty { flags.insert(.noCache) }
-        for name in names where noCacheFields.count < 64 { noCacheFields.append(String(decoding: name, as: UTF8.self).lowercased()) }
+        for name in names where noCacheFields.count < 64 {
+            noCacheFields.append(String(decoding: name, as: UTF8.self).lowercased())
+        }
     }
 
     private static func number(_ value: UnsafeRawBufferPointer, _ argument: Range<Int>?) -> Int64? {
@@ -140,7 +164,9 @@ package struct CacheControl: Sendable, Hashable {
     }
 
     /// What is in the quotes, or all of it. A quoted pair stands for nothing a number or a name has.
-    private static func unquoted(_ value: UnsafeRawBufferPointer, _ range: Range<Int>) -> UnsafeRawBufferPointer.SubSequence {
+    private static func unquoted(_ value: UnsafeRawBufferPointer, _ range: Range<Int>)
+        -> UnsafeRawBufferPointer.SubSequence
+    {
         var range = range.lowerBound..<max(range.lowerBound, value.trimmed(range).upperBound)
         let quote = UInt8(ascii: "\"")
         if range.count >= 2, value[range.lowerBound] == quote, value[range.upperBound - 1] == quote {

@@ -19,7 +19,8 @@ package enum ContentRange: Sendable, Hashable {
         let unit = text.utf8.prefix { $0 != 0x20 }
         // RFC 9110 14.1: units are compared without case.
         guard unit.elementsEqual("bytes".utf8, by: { $0.lowered == $1 }) else { return nil }
-        let halves = text.utf8.dropFirst(unit.count + 1).split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        let halves = text.utf8.dropFirst(unit.count + 1).split(
+            separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
         guard halves.count == 2 else { return nil }
         let isLengthHidden = halves[1].elementsEqual("*".utf8)
         let length = Int64(strictDigits: halves[1])

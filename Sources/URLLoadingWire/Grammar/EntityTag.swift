@@ -21,7 +21,9 @@ package struct EntityTag: Sendable, Hashable {
 
     /// The one ETag of a message; `nil` if there is none, or several, or it is not in the grammar.
     package init?(in headers: Headers) {
-        guard headers.count(of: .etag) == 1, let bytes = headers.withValueBytes(of: .etag, { Array($0) }) else { return nil }
+        guard headers.count(of: .etag) == 1, let bytes = headers.withValueBytes(of: .etag, { Array($0) }) else {
+            return nil
+        }
         self.init(bytes[...])
     }
 
@@ -30,7 +32,9 @@ package struct EntityTag: Sendable, Hashable {
         // RFC 9110 8.8.3: the "W" has its case.
         isWeak = text.starts(with: "W/".utf8)
         let quoted = isWeak ? text.dropFirst(2) : text
-        guard quoted.count >= 2, quoted.first == UInt8(ascii: "\""), quoted.last == UInt8(ascii: "\"") else { return nil }
+        guard quoted.count >= 2, quoted.first == UInt8(ascii: "\""), quoted.last == UInt8(ascii: "\"") else {
+            return nil
+        }
         let opaque = quoted.dropFirst().dropLast()
         guard opaque.allSatisfy(Self.isTagCharacter) else { return nil }
         self.opaque = Array(opaque)
@@ -90,7 +94,9 @@ package enum EntityTagCondition: Sendable, Hashable {
                 position += 1
                 continue
             }
-            guard let end = Self.endOfTag(bytes, position), let tag = EntityTag(bytes[position..<end]) else { return nil }
+            guard let end = Self.endOfTag(bytes, position), let tag = EntityTag(bytes[position..<end]) else {
+                return nil
+            }
             tags.append(tag)
             position = end
             while position < bytes.count, bytes[position].isBlank { position += 1 }

@@ -6,7 +6,8 @@ package enum FormCoding {
             switch byte {
             case UInt8(ascii: " "): bytes.append(UInt8(ascii: "+"))
             case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "*"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "*"), UInt8(ascii: "-"), UInt8(ascii: "."),
+                UInt8(ascii: "_"):
                 bytes.append(byte)
             default: PercentCoding.append(byte, to: &bytes)
             }

@@ -33,7 +33,9 @@ struct LooseParameters {
     /// The next pair; `nil` at the end.
     mutating func next(_ backslash: Backslash = .escapes) -> Parameter? {
         while position < bytes.count {
-            while position < bytes.count, bytes[position].isBlank || bytes[position] == UInt8(ascii: ";") { position += 1 }
+            while position < bytes.count, bytes[position].isBlank || bytes[position] == UInt8(ascii: ";") {
+                position += 1
+            }
             let start = position
             while position < bytes.count, bytes[position] != UInt8(ascii: "="), bytes[position] != UInt8(ascii: ";") {
                 position += 1

@@ -26,14 +26,17 @@ package struct ProxyAddress: Sendable {
         let scheme = mark.map { Array(rest[..<$0]) } ?? Array("http".utf8)
         if let mark { rest = rest[(mark + 3)...] }
         // Credentials are taken out first: what they hold, percent-encoded, cannot be mistaken for a host then.
-        let end = rest.firstIndex { [UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#")].contains($0) } ?? rest.endIndex
+        let end =
+            rest.firstIndex { [UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#")].contains($0) } ?? rest.endIndex
         let at = rest[..<end].firstIndex(of: UInt8(ascii: "@"))
-        let reference = try URIReference(bytes: scheme + Array("://".utf8) + rest[(at.map { $0 + 1 } ?? rest.startIndex)...])
+        let reference = try URIReference(
+            bytes: scheme + Array("://".utf8) + rest[(at.map { $0 + 1 } ?? rest.startIndex)...])
         let parts = reference.parts
         guard parts.userinfo == nil else { throw .local(.ambiguousAuthority, "RFC 3986 3.2.1") }
         guard let host = parts.host, !host.isEmpty else { throw .local(.invalidHost, "RFC 3986 3.2.2") }
         guard parts.query == nil, parts.fragment == nil else { throw .local(.invalidURL, "RFC 3986 4.3") }
-        socketPath = try Self.socketPath(reference.path, hasScheme && parts.port == nil && reference.bytes[host].elementsEqual("localhost".utf8))
+        socketPath = try Self.socketPath(
+            reference.path, hasScheme && parts.port == nil && reference.bytes[host].elementsEqual("localhost".utf8))
         self.scheme = hasScheme ? reference.scheme?.lowercasedASCII : nil
         self.host = try Origin.Host(bytes: reference.bytes[host])
         port = parts.port
@@ -42,7 +45,8 @@ package struct ProxyAddress: Sendable {
 
     private static func socketPath(_ path: String, _ mayBe: Bool) throws(WireViolation) -> String? {
         guard !["", "/"].contains(path) else { return nil }
-        guard mayBe, let decoded = PercentCoding.decode(Array(path.utf8)[...]), let text = String(validating: decoded, as: UTF8.self)
+        guard mayBe, let decoded = PercentCoding.decode(Array(path.utf8)[...]),
+            let text = String(validating: decoded, as: UTF8.self)
         else { throw .local(.invalidURL, "RFC 3986 4.3") }
         return text
     }

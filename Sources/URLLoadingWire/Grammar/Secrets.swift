@@ -10,7 +10,8 @@ package enum Secrets {
 
     /// Parts of the names of fields.
     private static let fieldParts = [
-        "authorization", "authentication-info", "proxy-auth", "cookie", "token", "secret", "password", "passwd", "session", "jwt",
+        "authorization", "authentication-info", "proxy-auth", "cookie", "token", "secret", "password", "passwd",
+        "session", "jwt",
         "x-auth", "api-key", "apikey", "access-key", "auth-key", "subscription-key",
     ]
     private static let fields: Set<String> = ["dpop"]
@@ -18,9 +19,12 @@ package enum Secrets {
     /// Parts of the names of parameters.
     private static let parameterParts = [
         "token", "secret", "password", "passwd", "passphrase", "signature", "credential", "session", "jwt", "assertion",
-        "authorization", "apikey", "api_key", "api-key", "accesskey", "access_key", "access-key", "samlresponse", "samlrequest",
+        "authorization", "apikey", "api_key", "api-key", "accesskey", "access_key", "access-key", "samlresponse",
+        "samlrequest",
     ]
-    private static let parameters: Set<String> = ["key", "code", "sig", "auth", "pass", "pwd", "pw", "sid", "ticket", "otp", "pin"]
+    private static let parameters: Set<String> = [
+        "key", "code", "sig", "auth", "pass", "pwd", "pw", "sid", "ticket", "otp", "pin",
+    ]
 
     static func hidesField(_ name: String) -> Bool {
         let name = name.lowercased()
@@ -56,7 +60,8 @@ extension [UInt8] {
         guard contains(UInt8(ascii: "=")) else { return self }
         var result: [UInt8] = []
         result.reserveCapacity(count)
-        var rest = self[...], isInQuery = false
+        var rest = self[...]
+        var isInQuery = false
         while let end = rest.firstIndex(where: { Self.endsParameter($0) }) {
             if isInQuery {
                 let shown = Self.shownParameter(rest[..<end], depth)
@@ -101,8 +106,10 @@ extension [UInt8] {
 
     private static func endsParameter(_ byte: UInt8) -> Bool {
         switch byte {
-        case UInt8(ascii: "?"), UInt8(ascii: "#"), UInt8(ascii: "&"), UInt8(ascii: ";"), UInt8(ascii: "\""), UInt8(ascii: "<"),
-            UInt8(ascii: ">"), 0...0x20: true
+        case UInt8(ascii: "?"), UInt8(ascii: "#"), UInt8(ascii: "&"), UInt8(ascii: ";"), UInt8(ascii: "\""),
+            UInt8(ascii: "<"),
+            UInt8(ascii: ">"), 0...0x20:
+            true
         default: false
         }
     }
@@ -116,7 +123,9 @@ extension [UInt8] {
 
     /// Whether a percent-encoded value is a URL, or another value, that has a secret itself.
     private static func hasSecretURL(_ value: ArraySlice<UInt8>, _ depth: Int) -> Bool {
-        guard depth > 0, value.contains(UInt8(ascii: "%")), let decoded = PercentCoding.decode(value) else { return false }
+        guard depth > 0, value.contains(UInt8(ascii: "%")), let decoded = PercentCoding.decode(value) else {
+            return false
+        }
         return decoded.withoutUserinfo.hidingParameters(depth: depth - 1) != decoded
     }
 }

@@ -28,7 +28,9 @@ package enum StructuredField {
     /// type (RFC 9651 4.2.2). An empty field is an empty dictionary.
     package static func integers(_ text: String) -> [String: Int64]? {
         var scanner = StructuredFieldScanner(text)
-        return scanner.whole { $0.dictionary() }?.compactMapValues { if case .integer(let number) = $0 { number } else { nil } }
+        return scanner.whole { $0.dictionary() }?.compactMapValues {
+            if case .integer(let number) = $0 { number } else { nil }
+        }
     }
 
     /// The integer as it is sent; `nil` beyond ``largestInteger``.

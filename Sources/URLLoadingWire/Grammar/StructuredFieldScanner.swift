@@ -146,7 +146,9 @@ struct StructuredFieldScanner {
     }
 
     private static func hasUppercaseHex(_ coded: ArraySlice<UInt8>) -> Bool {
-        coded.indices.contains { coded[$0] == UInt8(ascii: "%") && coded[$0...].dropFirst().prefix(2).contains { $0 != $0.lowered } }
+        coded.indices.contains {
+            coded[$0] == UInt8(ascii: "%") && coded[$0...].dropFirst().prefix(2).contains { $0 != $0.lowered }
+        }
     }
 
     private func isLowercase(_ byte: UInt8) -> Bool { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte) }

@@ -21,7 +21,9 @@ enum HTTP1FieldCheck {
             chosen = Array(value)
         }
         guard count <= 1 else { throw .local(.duplicateHost, "RFC 9112 3.2") }
-        guard chosen.allSatisfy({ ByteSet.hostField.contains($0) }) else { throw .local(.malformedHost, "RFC 9110 7.2") }
+        guard chosen.allSatisfy({ ByteSet.hostField.contains($0) }) else {
+            throw .local(.malformedHost, "RFC 9110 7.2")
+        }
         return chosen
     }
 
@@ -40,7 +42,9 @@ enum HTTP1FieldCheck {
             guard given ?? 0 == 0 else { throw .local(.conflictingContentLength, "RFC 9110 8.6") }
             return (given ?? length).map { .length($0) } ?? .none
         case .length(let length):
-            guard length >= 0, given ?? length == length else { throw .local(.conflictingContentLength, "RFC 9110 8.6") }
+            guard length >= 0, given ?? length == length else {
+                throw .local(.conflictingContentLength, "RFC 9110 8.6")
+            }
             return framing
         case .chunked, .untilClose:
             guard given == nil else { throw .local(.conflictingContentLength, "RFC 9112 6.2") }

@@ -12,7 +12,9 @@ package final class HTTP1PreparedFields: Sendable {
 
     /// `nil` for fields that must be looked at together with their request, or must not be sent.
     package init?(_ headers: Headers) {
-        for name in [FieldName.host, .contentLength, .transferEncoding, .upgrade] where headers.contains(name) { return nil }
+        for name in [FieldName.host, .contentLength, .transferEncoding, .upgrade] where headers.contains(name) {
+            return nil
+        }
         do throws(WireViolation) {
             try HTTP1FieldCheck.fields(headers)
             closesConnection = try HTTP1FieldCheck.connection(headers, Headers()).close

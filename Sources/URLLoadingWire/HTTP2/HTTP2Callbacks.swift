@@ -13,11 +13,13 @@ enum HTTP2Callbacks {
             codec.section = HTTP2Section(stream: frame.pointee.hd.stream_id)
             return 0
         }
-        nghttp2_session_callbacks_set_on_header_callback(made) { _, frame, name, nameLength, value, valueLength, _, context in
+        nghttp2_session_callbacks_set_on_header_callback(made) {
+            _, frame, name, nameLength, value, valueLength, _, context in
             guard let frame, let codec = codecBehind(context) else { return 0 }
             let name = UnsafeRawBufferPointer(start: name, count: nameLength)
             let value = UnsafeRawBufferPointer(start: value, count: valueLength)
-            return codec.receive(field: name, value, on: frame.pointee.hd.stream_id) ? 0 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue
+            return codec.receive(field: name, value, on: frame.pointee.hd.stream_id)
+                ? 0 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue
         }
         // nghttp2 leaves such a field out if this returns 0; RFC 9113 8.2.1 calls the message malformed.
         nghttp2_session_callbacks_set_on_invalid_header_callback(made) {
@@ -43,13 +45,17 @@ enum HTTP2Callbacks {
             return 0
         }
         nghttp2_session_callbacks_set_on_frame_send_callback(made) { _, frame, context in
-            guard let frame, let codec = codecBehind(context), Int32(frame.pointee.hd.type) == Int32(NGHTTP2_GOAWAY.rawValue) else { return 0 }
+            guard let frame, let codec = codecBehind(context),
+                Int32(frame.pointee.hd.type) == Int32(NGHTTP2_GOAWAY.rawValue)
+            else { return 0 }
             let code = HTTP2ErrorCode(rawValue: frame.pointee.goaway.error_code)
             if code != .noError { codec.ended(with: code) }
             return 0
         }
         nghttp2_session_callbacks_set_on_frame_not_send_callback(made) { _, frame, _, context in
-            guard let frame, let codec = codecBehind(context), Int32(frame.pointee.hd.type) == Int32(NGHTTP2_HEADERS.rawValue) else { return 0 }
+            guard let frame, let codec = codecBehind(context),
+                Int32(frame.pointee.hd.type) == Int32(NGHTTP2_HEADERS.rawValue)
+            else { return 0 }
             codec.notSent(frame.pointee.hd.stream_id)
             return 0
         }
@@ -64,7 +70,9 @@ enum HTTP2Callbacks {
     static var bodyProvider: nghttp2_data_provider {
         var provider = nghttp2_data_provider()
         provider.read_callback = { _, stream, buffer, count, flags, _, context in
-            guard let codec = codecBehind(context), let buffer, let flags else { return Int(NGHTTP2_ERR_CALLBACK_FAILURE.rawValue) }
+            guard let codec = codecBehind(context), let buffer, let flags else {
+                return Int(NGHTTP2_ERR_CALLBACK_FAILURE.rawValue)
+            }
             return codec.fill(UnsafeMutableRawBufferPointer(start: buffer, count: count), flags, stream)
         }
         return provider

@@ -23,7 +23,8 @@ extension HTTP2Codec {
     /// 6.5.3). `nil` without one, and for other frames.
     private static func largestInitialWindow(_ frame: UnsafeRawBufferPointer) -> Int64? {
         guard let header = HTTP2FrameHeader(frame, at: 0), header.kind == .settings else { return nil }
-        let entrySize = 6, identifier: UInt16 = 4
+        let entrySize = 6
+        let identifier: UInt16 = 4
         var largest: Int64?
         var start = HTTP2FrameHeader.size
         while start + entrySize <= frame.count {

@@ -35,7 +35,9 @@ package final class HTTP2Codec {
     package init(limits: HTTP2Limits = HTTP2Limits()) throws(WireViolation) {
         self.limits = limits
         var made: OpaquePointer?
-        guard let options = HTTP2Callbacks.options(limits), let callbacks = HTTP2Callbacks.table else { throw Self.noMemory }
+        guard let options = HTTP2Callbacks.options(limits), let callbacks = HTTP2Callbacks.table else {
+            throw Self.noMemory
+        }
         defer { nghttp2_option_del(options) }
         guard nghttp2_session_client_new2(&made, callbacks, nil, options) == 0, let made else { throw Self.noMemory }
         session = made
@@ -50,9 +52,12 @@ package final class HTTP2Codec {
     private func submitSettings() -> Bool {
         var settings = [
             nghttp2_settings_entry(settings_id: Int32(NGHTTP2_SETTINGS_ENABLE_PUSH.rawValue), value: 0),
-            nghttp2_settings_entry(settings_id: Int32(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE.rawValue), value: UInt32(max(0, limits.streamWindow))),
             nghttp2_settings_entry(
-                settings_id: Int32(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE.rawValue), value: UInt32(clamping: limits.headSize)),
+                settings_id: Int32(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE.rawValue),
+                value: UInt32(max(0, limits.streamWindow))),
+            nghttp2_settings_entry(
+                settings_id: Int32(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE.rawValue),
+                value: UInt32(clamping: limits.headSize)),
         ]
         guard nghttp2_submit_settings(session, 0, &settings, settings.count) == 0 else { return false }
         return nghttp2_session_set_local_window_size(session, 0, 0, limits.connectionWindow) == 0

@@ -51,7 +51,8 @@ struct HTTP2FieldList {
     private mutating func append(_ headers: Headers) {
         let named = Self.namedByConnection(headers)
         headers.forEachRaw { name, value in
-            guard !Self.isConnectionSpecific(name, value), !named.contains(where: { name.elementsEqual($0.utf8) { $0.lowered == $1 } })
+            guard !Self.isConnectionSpecific(name, value),
+                !named.contains(where: { name.elementsEqual($0.utf8) { $0.lowered == $1 } })
             else { return }
             // In crumbs, which stay the same from request to request each for itself (RFC 9113 8.2.3).
             if name.matches("cookie", in: 0..<name.count) { addCrumbs(name, value) } else { add(name, value) }
@@ -60,7 +61,8 @@ struct HTTP2FieldList {
 
     private mutating func addCrumbs(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
         var start = 0
-        for index in value.indices.dropLast() where value[index] == UInt8(ascii: ";") && value[index + 1] == UInt8(ascii: " ") {
+        for index in value.indices.dropLast()
+        where value[index] == UInt8(ascii: ";") && value[index + 1] == UInt8(ascii: " ") {
             add(name, value[start..<index])
             start = index + 2
         }
@@ -74,7 +76,8 @@ struct HTTP2FieldList {
         for byte in name { bytes.append(byte.lowered) }
         let middle = bytes.count
         bytes.append(contentsOf: value)
-        entries.append(Entry(name: start..<middle, value: middle..<bytes.count, isSecret: isSecret(start..<middle, value.count)))
+        entries.append(
+            Entry(name: start..<middle, value: middle..<bytes.count, isSecret: isSecret(start..<middle, value.count)))
     }
 
     /// RFC 7541 7.1.3: what can be guessed by its compressed size goes into no table.
@@ -86,7 +89,8 @@ struct HTTP2FieldList {
     }
 
     private static let connectionSpecific: [StaticString] = [
-        "host", "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade", "content-length", "http2-settings",
+        "host", "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade", "content-length",
+        "http2-settings",
     ]
 
     /// Host is :authority and Content-Length is ours; the others speak of a connection that is not there.
@@ -103,7 +107,9 @@ struct HTTP2FieldList {
 
     /// For tests: values are secrets.
     var lines: [String] {
-        entries.map { String(decoding: bytes[$0.name], as: UTF8.self) + "=" + String(decoding: bytes[$0.value], as: UTF8.self) }
+        entries.map {
+            String(decoding: bytes[$0.name], as: UTF8.self) + "=" + String(decoding: bytes[$0.value], as: UTF8.self)
+        }
     }
 
     /// Lends the fields as nghttp2 wants them; it copies them.
@@ -116,7 +122,8 @@ struct HTTP2FieldList {
                 nghttp2_nv(
                     name: base + entry.name.lowerBound, value: base + entry.value.lowerBound, namelen: entry.name.count,
                     valuelen: entry.value.count,
-                    flags: entry.isSecret ? UInt8(NGHTTP2_NV_FLAG_NO_INDEX.rawValue) : UInt8(NGHTTP2_NV_FLAG_NONE.rawValue))
+                    flags: entry.isSecret
+                        ? UInt8(NGHTTP2_NV_FLAG_NO_INDEX.rawValue) : UInt8(NGHTTP2_NV_FLAG_NONE.rawValue))
             }
             return list.withUnsafeMutableBufferPointer { body($0.baseAddress, $0.count) }
         }

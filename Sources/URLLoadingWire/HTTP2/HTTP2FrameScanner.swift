@@ -52,7 +52,9 @@ struct HTTP2FrameScanner {
         if isFirst {
             guard header.kind == .settings, !header.hasFirstFlag else { throw HTTP2Refusal(.notHTTP2, "RFC 9113 3.4") }
         }
-        guard header.length <= Self.largestFrame else { throw HTTP2Refusal(.http2Violation, "RFC 9113 4.2", .frameSizeError) }
+        guard header.length <= Self.largestFrame else {
+            throw HTTP2Refusal(.http2Violation, "RFC 9113 4.2", .frameSizeError)
+        }
         let size = HTTP2FrameHeader.size + header.length
         let isData = header.kind == .data
         guard isData || input.count - start >= size else { return 0 }
@@ -75,7 +77,9 @@ struct HTTP2FrameScanner {
 
     private mutating func count(_ limits: HTTP2Limits) throws(HTTP2Refusal) {
         idleFrames += 1
-        guard idleFrames <= limits.idleFrameCount else { throw HTTP2Refusal(.http2Flood, "RFC 9113 10.5", .enhanceYourCalm) }
+        guard idleFrames <= limits.idleFrameCount else {
+            throw HTTP2Refusal(.http2Flood, "RFC 9113 10.5", .enhanceYourCalm)
+        }
     }
 
     private mutating func check(_ header: HTTP2FrameHeader, _ limits: HTTP2Limits) throws(HTTP2Refusal) {
@@ -127,7 +131,8 @@ struct HTTP2FrameLines: Sendable {
             guard skip == 0, index < bytes.count else { break }
             partial.append(bytes[index])
             index += 1
-            guard partial.count == HTTP2FrameHeader.size, let header = partial.withUnsafeBytes({ HTTP2FrameHeader($0, at: 0) })
+            guard partial.count == HTTP2FrameHeader.size,
+                let header = partial.withUnsafeBytes({ HTTP2FrameHeader($0, at: 0) })
             else { continue }
             partial.removeAll(keepingCapacity: true)
             skip = header.length

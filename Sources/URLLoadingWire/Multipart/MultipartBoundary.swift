@@ -15,11 +15,15 @@ package struct MultipartBoundary: Sendable, Hashable, CustomStringConvertible {
     /// `malformedBoundary` for another type, without a boundary, and for one of another length.
     package init(contentType: String) throws(WireViolation) {
         var parameters = LooseParameters(contentType)
-        guard parameters.first().lowercasedASCII.utf8.starts(with: "multipart/".utf8) else { throw Self.malformed(.remote) }
+        guard parameters.first().lowercasedASCII.utf8.starts(with: "multipart/".utf8) else {
+            throw Self.malformed(.remote)
+        }
         while let parameter = parameters.next() {
             guard parameter.name == "boundary" else { continue }
             bytes = Array(parameter.value.utf8)
-            guard Self.isPossible(bytes), bytes.allSatisfy({ (0x20..<0x7F).contains($0) }) else { throw Self.malformed(.remote) }
+            guard Self.isPossible(bytes), bytes.allSatisfy({ (0x20..<0x7F).contains($0) }) else {
+                throw Self.malformed(.remote)
+            }
             return
         }
         throw Self.malformed(.remote)

@@ -134,7 +134,8 @@ package struct MultipartReader: Sendable {
     }
 
     /// Consumes a delimiter, and says whether it was one.
-    private mutating func begin(_ match: MultipartDelimiter.Match, _ consumed: inout Int) throws(WireViolation) -> Bool {
+    private mutating func begin(_ match: MultipartDelimiter.Match, _ consumed: inout Int) throws(WireViolation) -> Bool
+    {
         switch match {
         case .no, .incomplete: return false
         case .close(let end):

@@ -56,7 +56,9 @@ package struct MultipartWriter: Sendable {
 
     /// Bytes of the whole body with these parts; `nil` if the length of one of them is not known. Throws
     /// what ``begin(_:into:)`` throws, and `malformedContentLength` for less than nothing or 2^63 bytes.
-    package static func length(of parts: [MultipartFormPart], boundary: MultipartBoundary) throws(WireViolation) -> Int64? {
+    package static func length(of parts: [MultipartFormPart], boundary: MultipartBoundary) throws(WireViolation)
+        -> Int64?
+    {
         var writer = MultipartWriter(boundary: boundary)
         var framing: [UInt8] = []
         var content: Int64? = 0

@@ -27,7 +27,9 @@ package struct SOCKSHandshake: Sendable, CustomStringConvertible {
     }
 
     private enum State: Sendable, Hashable {
-        case method, verdict, reply5, address5, rest5(Int), reply4, rest4
+        case method, verdict, reply5, address5
+        case rest5(Int)
+        case reply4, rest4
         case established
         case refused(SOCKSRefusal)
     }
@@ -90,7 +92,9 @@ package struct SOCKSHandshake: Sendable, CustomStringConvertible {
 
     /// Takes bytes of the proxy, no more than were asked for (else `illegalState`).
     package mutating func receive(_ bytes: some Collection<UInt8>) throws(WireViolation) {
-        guard case .needsBytes(let count) = next(), bytes.count <= count else { throw .local(.illegalState, "RFC 1928") }
+        guard case .needsBytes(let count) = next(), bytes.count <= count else {
+            throw .local(.illegalState, "RFC 1928")
+        }
         input += bytes
         // The first byte tells what speaks there; the second may never come.
         try checkVersion()

@@ -21,7 +21,8 @@ extension Headers {
 
     /// Without the fields of these names.
     package func leavingOut(_ names: FieldNameSet) -> Headers {
-        var gone = 0, count = 0
+        var gone = 0
+        var count = 0
         for index in entries.indices where isOut(index, names) {
             count += 1
             gone += Int(entries[index].nameLength + entries[index].valueLength)

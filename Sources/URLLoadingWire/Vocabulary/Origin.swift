@@ -19,7 +19,9 @@ public struct Origin: Sendable, Hashable, CustomStringConvertible {
         let lowered = scheme.lowercasedASCII
         guard let first = lowered.utf8.first, first.isAlpha, lowered.utf8.allSatisfy({ ByteSet.scheme.contains($0) })
         else { throw .local(.invalidURL, "RFC 3986 3.1") }
-        guard let port = port ?? Self.defaultPort(of: lowered) else { throw .local(.unsupportedScheme, "RFC 3986 3.2.3") }
+        guard let port = port ?? Self.defaultPort(of: lowered) else {
+            throw .local(.unsupportedScheme, "RFC 3986 3.2.3")
+        }
         self.scheme = lowered
         self.host = host
         self.port = port

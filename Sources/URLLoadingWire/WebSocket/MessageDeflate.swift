@@ -63,7 +63,8 @@ package struct MessageDeflate: Sendable, Hashable, CustomStringConvertible {
     }
 
     private static func bits(_ text: String) -> Int? {
-        guard text.utf8.first != UInt8(ascii: "0"), let bits = Int(text), 8...15 ~= bits, text.utf8.allSatisfy(\.isDigit)
+        guard text.utf8.first != UInt8(ascii: "0"), let bits = Int(text), 8...15 ~= bits,
+            text.utf8.allSatisfy(\.isDigit)
         else { return nil }
         return bits
     }
@@ -128,7 +129,8 @@ package final class MessageDeflater: @unchecked Sendable {
             stream.pointee.next_out = buffer.baseAddress?.assumingMemoryBound(to: UInt8.self)
             stream.pointee.avail_out = CUnsignedInt(room)
             let result = URLLoadingCZlib.deflate(stream, flush)
-            output.append(contentsOf: UnsafeRawBufferPointer(rebasing: buffer[..<(room - Int(stream.pointee.avail_out))]))
+            output.append(
+                contentsOf: UnsafeRawBufferPointer(rebasing: buffer[..<(room - Int(stream.pointee.avail_out))]))
             guard result == Z_OK || result == Z_BUF_ERROR else { throw .local(.illegalState, "RFC 7692 7.2.1") }
             if stream.pointee.avail_out > 0, stream.pointee.avail_in == 0 { return }
         }

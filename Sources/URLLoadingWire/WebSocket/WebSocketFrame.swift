@@ -1,7 +1,12 @@
 /// The head of a frame (RFC 6455 5.2).
 struct WebSocketFrame: Sendable, Equatable {
     enum Opcode: UInt8, Sendable {
-        case continuation = 0, text = 1, binary = 2, close = 8, ping = 9, pong = 10
+        case continuation = 0
+        case text = 1
+        case binary = 2
+        case close = 8
+        case ping = 9
+        case pong = 10
         var isControl: Bool { rawValue >= 8 }
     }
 
@@ -23,10 +28,12 @@ struct WebSocketFrame: Sendable, Equatable {
         guard let first = bytes.first else { return nil }
         guard let opcode = Opcode(rawValue: first & 0x0F) else { throw malformed("RFC 6455 5.2, opcode") }
         guard first & 0x30 == 0 else { throw malformed("RFC 6455 5.2, RSV2 and RSV3") }
-        let isFinal = first & 0x80 != 0, isCompressed = first & 0x40 != 0
+        let isFinal = first & 0x80 != 0
+        let isCompressed = first & 0x40 != 0
         if opcode.isControl, !isFinal || isCompressed { throw malformed("RFC 6455 5.5") }
         guard bytes.count > 1 else { return nil }
-        let short = bytes[1] & 0x7F, isMasked = bytes[1] & 0x80 != 0
+        let short = bytes[1] & 0x7F
+        let isMasked = bytes[1] & 0x80 != 0
         if opcode.isControl, short > mostControlBytes { throw malformed("RFC 6455 5.5") }
         let lengthSize = short == 126 ? 2 : short == 127 ? 8 : 0
         let size = 2 + lengthSize + (isMasked ? 4 : 0)

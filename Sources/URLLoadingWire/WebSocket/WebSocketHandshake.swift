@@ -18,7 +18,9 @@ package struct WebSocketHandshake: Sendable, Hashable {
         for name in protocols where name.isEmpty || !name.utf8.allSatisfy({ ByteSet.token.contains($0) }) {
             throw .local(.malformedWebSocketHandshake, "RFC 6455 4.1, subprotocol")
         }
-        guard Set(protocols).count == protocols.count else { throw .local(.malformedWebSocketHandshake, "RFC 6455 4.1, subprotocol") }
+        guard Set(protocols).count == protocols.count else {
+            throw .local(.malformedWebSocketHandshake, "RFC 6455 4.1, subprotocol")
+        }
         key = Base64.encode(random)
         self.protocols = protocols
         self.offersDeflate = offersDeflate
@@ -53,7 +55,9 @@ package struct WebSocketHandshake: Sendable, Hashable {
         if !isHTTP2 {
             let upgrade = headers.values(of: .upgrade)
             guard upgrade.count == 1, upgrade[0].lowercasedASCII == "websocket" else { throw Self.malformed("Upgrade") }
-            guard headers.values(of: .connection).contains(where: Self.namesUpgrade) else { throw Self.malformed("Connection") }
+            guard headers.values(of: .connection).contains(where: Self.namesUpgrade) else {
+                throw Self.malformed("Connection")
+            }
             let accepts = headers.values(of: .secWebSocketAccept)
             guard accepts.count == 1, accepts[0] == Self.accept(key, sha1: sha1) else {
                 throw Self.malformed("Sec-WebSocket-Accept")

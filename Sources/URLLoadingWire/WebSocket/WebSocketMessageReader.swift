@@ -32,7 +32,8 @@ package struct WebSocketMessageReader: Sendable {
         self.isCompressed = isCompressed
         guard isCompressed, inflater == nil else { return }
         let agreed = agreed ?? MessageDeflate()
-        inflater = role == .client
+        inflater =
+            role == .client
             ? MessageInflater(windowBits: agreed.serverWindowBits, forgets: agreed.serverForgets)
             : MessageInflater(windowBits: agreed.clientWindowBits, forgets: agreed.clientForgets)
         guard inflater != nil else { throw .local(.illegalState, "RFC 7692 7.2.2") }

@@ -90,7 +90,8 @@ enum OptionCheck {
         if case .file = options.destination, options.urls.count > 1 {
             throw UsageError("-o takes one URL; use -O for \(options.urls.count)")
         }
-        let readers = options.payloads.count(where: { $0 == .file("-") }) + options.formFields.count(where: \.readsStandardInput)
+        let readers =
+            options.payloads.count(where: { $0 == .file("-") }) + options.formFields.count(where: \.readsStandardInput)
             + (options.upload == "-" ? 1 : 0)
         if readers > 1 || readers > 0 && options.urls.count > 1 { throw UsageError("standard input can be sent once") }
         let continuesUpload = options.upload != nil && options.urls.allSatisfy { $0.lowercased().hasPrefix("ftp") }
@@ -103,7 +104,9 @@ enum OptionCheck {
             let names = options.urls.compactMap { AddressText.url($0) }.map(FileName.make)
             if Set(names).count < names.count { throw UsageError("-C takes one URL for each file name") }
         }
-        if options.upload != nil, !options.formFields.isEmpty { throw UsageError("-F sends a form and -T sends a file: not both") }
+        if options.upload != nil, !options.formFields.isEmpty {
+            throw UsageError("-F sends a form and -T sends a file: not both")
+        }
         if !options.formFields.isEmpty, !options.payloads.isEmpty {
             throw UsageError("-F sends a form and -d sends data: not both")
         }
@@ -118,7 +121,9 @@ enum OptionCheck {
             throw UsageError("-T sends a file: not together with -d or -I")
         }
         if options.uploadState != nil {
-            guard let upload = options.upload, upload != "-" else { throw UsageError("--resumable needs -T with a file") }
+            guard let upload = options.upload, upload != "-" else {
+                throw UsageError("--resumable needs -T with a file")
+            }
             if options.urls.count > 1 { throw UsageError("--resumable takes one URL: STATEFILE remembers one upload") }
         }
         if options.trust.keyFile != nil, options.trust.certificateFile == nil { throw UsageError("--key needs --cert") }

@@ -52,7 +52,9 @@ struct FormField: Sendable, Hashable {
     }
 
     private static func parts(_ text: String, _ option: String) throws(UsageError) -> (String, Substring) {
-        guard let equals = text.firstIndex(of: "=") else { throw UsageError("\(option) takes name=value, and there is no = in it") }
+        guard let equals = text.firstIndex(of: "=") else {
+            throw UsageError("\(option) takes name=value, and there is no = in it")
+        }
         return (String(text[..<equals]), text[text.index(after: equals)...])
     }
 

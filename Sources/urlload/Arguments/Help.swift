@@ -3,7 +3,8 @@
 enum Help {
     static let versionNumber = "0.1"
     static let version = "urlload " + versionNumber
-    static let insecureWarning = "WARNING: --insecure: no certificate is checked. "
+    static let insecureWarning =
+        "WARNING: --insecure: no certificate is checked. "
         + "Any machine between this one and the server can read and change everything."
 
     static let text = """
@@ -30,30 +31,30 @@ enum Help {
 
         """ + options + """
 
-        Files (-o, -O) are written under a temporary name in the same folder and renamed when complete,
-        so FILE is either the old one or the whole new one. The mode follows the umask, or is that of
-        the file replaced. A device or a pipe is written to directly.
-        -d sends application/x-www-form-urlencoded unless -H says another Content-Type. A file is sent
-        as it is and never held in memory; standard input and pipes are read to their end first.
-        -F sends multipart/form-data. NAME=@FILE sends a file under its own name, NAME=<FILE its bytes as a
-        text; ;type=TYPE and ;filename=NAME may follow, and "quotes" hold a path with a semicolon.
-        --sse writes an event as lines (event:, id:, data:) and an empty one; with --json as an object on a
-        line: type, data, lastEventID. There is no time limit but --timeout, for silence, and --max-time.
-        --retry sends any method again, until a response has begun: what is lost of its body is an error.
-        Retry-After is waited in addition, up to 600 seconds; --max-time counts all tries together.
-        Proxies: what http_proxy, https_proxy, all_proxy and no_proxy say, unless an option does; this machine is then
-        reached directly. A proxy looks up the names of the servers behind it, whatever its kind.
-        Cookies: taken and sent for the length of a run, and remembered only with --cookies, -b or -c; cookies of -b a=1
-        go to the hosts of the URLs given, and to no other that a redirect leads to. The file is replaced in one step.
-        --json writes url, effectiveURL, status, version, headers, bytes, file, timings (seconds from
-        the start: resolve, connect, tls, firstByte, total), reused, redirects and error. The body is
-        counted and dropped unless -o or -O names a file for it.
-        --trace lines: "> " sent, "< " received, "* " notes. A line stands for its bytes and CR LF; with
-        "\\n" at its end for LF alone, with a lone "\\" for no line break. "\\xHH" is a byte, "\\\\" a backslash.
+            Files (-o, -O) are written under a temporary name in the same folder and renamed when complete,
+            so FILE is either the old one or the whole new one. The mode follows the umask, or is that of
+            the file replaced. A device or a pipe is written to directly.
+            -d sends application/x-www-form-urlencoded unless -H says another Content-Type. A file is sent
+            as it is and never held in memory; standard input and pipes are read to their end first.
+            -F sends multipart/form-data. NAME=@FILE sends a file under its own name, NAME=<FILE its bytes as a
+            text; ;type=TYPE and ;filename=NAME may follow, and "quotes" hold a path with a semicolon.
+            --sse writes an event as lines (event:, id:, data:) and an empty one; with --json as an object on a
+            line: type, data, lastEventID. There is no time limit but --timeout, for silence, and --max-time.
+            --retry sends any method again, until a response has begun: what is lost of its body is an error.
+            Retry-After is waited in addition, up to 600 seconds; --max-time counts all tries together.
+            Proxies: what http_proxy, https_proxy, all_proxy and no_proxy say, unless an option does; this machine is then
+            reached directly. A proxy looks up the names of the servers behind it, whatever its kind.
+            Cookies: taken and sent for the length of a run, and remembered only with --cookies, -b or -c; cookies of -b a=1
+            go to the hosts of the URLs given, and to no other that a redirect leads to. The file is replaced in one step.
+            --json writes url, effectiveURL, status, version, headers, bytes, file, timings (seconds from
+            the start: resolve, connect, tls, firstByte, total), reused, redirects and error. The body is
+            counted and dropped unless -o or -O names a file for it.
+            --trace lines: "> " sent, "< " received, "* " notes. A line stands for its bytes and CR LF; with
+            "\\n" at its end for LF alone, with a lone "\\" for no line break. "\\xHH" is a byte, "\\\\" a backslash.
 
-        Exit codes (those of curl where there is one). With several URLs: that of the first failure.
+            Exit codes (those of curl where there is one). With several URLs: that of the first failure.
 
-        """ + exitCodes
+            """ + exitCodes
 
     /// One group of options after the other, in two columns.
     private static var options: String {

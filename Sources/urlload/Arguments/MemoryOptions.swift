@@ -20,11 +20,16 @@ struct MemoryOptions: Sendable {
 
 extension OptionTable {
     static let memory: [OptionRule] = [
-        OptionRule(.memory, nil, "cookies", "FILE", "read cookies from FILE, if there is one, and write them back (Netscape format)") {
+        OptionRule(
+            .memory, nil, "cookies", "FILE",
+            "read cookies from FILE, if there is one, and write them back (Netscape format)"
+        ) {
             $0.memory.cookieInputs.append($1)
             $0.memory.cookieOutput = $1
         },
-        OptionRule(.memory, "b", "cookie", "DATA|FILE", "send these to the hosts named here (a=1; b=2), or read them from FILE") {
+        OptionRule(
+            .memory, "b", "cookie", "DATA|FILE", "send these to the hosts named here (a=1; b=2), or read them from FILE"
+        ) {
             $0.memory.addCookies($1)
         },
         OptionRule(.memory, "c", "cookie-jar", "FILE", "write all cookies to FILE at the end; - is standard output") {

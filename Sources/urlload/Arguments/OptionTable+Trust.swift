@@ -3,21 +3,36 @@ import URLLoading
 
 extension OptionTable {
     static let trust: [OptionRule] = [
-        OptionRule(.security, "E", "cert", "FILE", "who we are to servers that ask: PEM, with those that vouch for it, or PKCS#12") {
+        OptionRule(
+            .security, "E", "cert", "FILE",
+            "who we are to servers that ask: PEM, with those that vouch for it, or PKCS#12"
+        ) {
             $0.trust.certificateFile = $1
         },
-        OptionRule(.security, nil, "key", "FILE", "its private key in PEM, if FILE of --cert does not hold it") { $0.trust.keyFile = $1 },
-        OptionRule(.security, nil, "pass", "PASSPHRASE", "opens the key without a question; any user may see it while we run: @FILE reads it") { (options, text) throws(UsageError) in
+        OptionRule(.security, nil, "key", "FILE", "its private key in PEM, if FILE of --cert does not hold it") {
+            $0.trust.keyFile = $1
+        },
+        OptionRule(
+            .security, nil, "pass", "PASSPHRASE",
+            "opens the key without a question; any user may see it while we run: @FILE reads it"
+        ) { (options, text) throws(UsageError) in
             if text.hasPrefix("@") { try OptionValue.readable(String(text.dropFirst()), "--pass") }
             options.trust.passphrase = text
         },
-        OptionRule(.security, nil, "pin", "sha256//BASE64", "accept only servers whose chain has this public key; several, with ; or again") { (options, text) throws(UsageError) in
+        OptionRule(
+            .security, nil, "pin", "sha256//BASE64",
+            "accept only servers whose chain has this public key; several, with ; or again"
+        ) { (options, text) throws(UsageError) in
             for part in text.split(separator: ";") {
-                guard let pin = Configuration.TLS.Pin(String(part)) else { throw UsageError("--pin takes sha256// and a digest in Base64, not \(part)") }
+                guard let pin = Configuration.TLS.Pin(String(part)) else {
+                    throw UsageError("--pin takes sha256// and a digest in Base64, not \(part)")
+                }
                 options.trust.pins.append(pin)
             }
         },
-        OptionRule(.security, nil, flag: "cert-status", "the server must staple a good status to its certificate (OCSP)") {
+        OptionRule(
+            .security, nil, flag: "cert-status", "the server must staple a good status to its certificate (OCSP)"
+        ) {
             $0.trust.requiresStatus = true
         },
     ]
@@ -37,7 +52,9 @@ struct TrustOptions: Sendable {
         let (given, file) = (passphrase, keyFile ?? certificateFile)
         let words: @Sendable () async throws -> String = { try given.map(Self.read) ?? Self.ask(file) }
         do throws(LoadError) {
-            if keyFile == nil, Self.isPKCS12(certificateFile) { return try await .load(pkcs12File: certificateFile, passphrase: words) }
+            if keyFile == nil, Self.isPKCS12(certificateFile) {
+                return try await .load(pkcs12File: certificateFile, passphrase: words)
+            }
             return try await .load(certificateFile: certificateFile, keyFile: keyFile, passphrase: words)
         } catch {
             // Nobody is there to be asked.

@@ -2,40 +2,64 @@ import URLLoading
 
 extension OptionTable {
     static let way: [OptionRule] = [
-        OptionRule(.way, "x", "proxy", "PROXY", "through http://, https:// or socks4:// to socks5h://HOST:PORT; '' for no proxy") { (options, text) throws(UsageError) in
+        OptionRule(
+            .way, "x", "proxy", "PROXY",
+            "through http://, https:// or socks4:// to socks5h://HOST:PORT; '' for no proxy"
+        ) { (options, text) throws(UsageError) in
             options.way.forbidsProxies = text.isEmpty
             options.way.proxy = text.isEmpty ? nil : try WayOptions.proxy(text, "--proxy")
         },
-        OptionRule(.way, nil, "socks5", "HOST:PORT", "through this SOCKS 5 proxy; names are looked up here") { (options, text) throws(UsageError) in
+        OptionRule(.way, nil, "socks5", "HOST:PORT", "through this SOCKS 5 proxy; names are looked up here") {
+            (options, text) throws(UsageError) in
             options.way.proxy = try WayOptions.proxy(text, "--socks5", scheme: "socks5")
         },
-        OptionRule(.way, nil, "socks5-hostname", "HOST:PORT", "the same, but the proxy looks up the names") { (options, text) throws(UsageError) in
+        OptionRule(.way, nil, "socks5-hostname", "HOST:PORT", "the same, but the proxy looks up the names") {
+            (options, text) throws(UsageError) in
             options.way.proxy = try WayOptions.proxy(text, "--socks5-hostname", scheme: "socks5h")
         },
-        OptionRule(.way, nil, "socks4", "HOST:PORT", "through this SOCKS 4 proxy; names are looked up here") { (options, text) throws(UsageError) in
+        OptionRule(.way, nil, "socks4", "HOST:PORT", "through this SOCKS 4 proxy; names are looked up here") {
+            (options, text) throws(UsageError) in
             options.way.proxy = try WayOptions.proxy(text, "--socks4", scheme: "socks4")
         },
-        OptionRule(.way, nil, "socks4a", "HOST:PORT", "the same with SOCKS 4A: the proxy looks up the names") { (options, text) throws(UsageError) in
+        OptionRule(.way, nil, "socks4a", "HOST:PORT", "the same with SOCKS 4A: the proxy looks up the names") {
+            (options, text) throws(UsageError) in
             options.way.proxy = try WayOptions.proxy(text, "--socks4a", scheme: "socks4a")
         },
-        OptionRule(.way, nil, "preproxy", "PROXY", "another proxy before that one, or the environment's") { (options, text) throws(UsageError) in
+        OptionRule(.way, nil, "preproxy", "PROXY", "another proxy before that one, or the environment's") {
+            (options, text) throws(UsageError) in
             options.way.preproxy = try WayOptions.proxy(text, "--preproxy")
         },
-        OptionRule(.way, "U", "proxy-user", "USER[:PASSWORD]", "who asks the proxy, unless its address says so; a password left out is asked for") { $0.way.proxyUser = $1 },
-        OptionRule(.way, nil, "noproxy", "LIST", "hosts to reach without a proxy, in place of no_proxy; * for all") { $0.way.bypass = ProxyBypass($1) },
-        OptionRule(.way, nil, "unix-socket", "PATH", "connect to this Unix socket, whatever the host") { (options, text) throws(UsageError) in
-            do throws(LoadError) { options.way.overrides.append(try .unixSocket(text, for: nil)) } catch { throw UsageError("--unix-socket: no path of a socket: \(text)") }
+        OptionRule(
+            .way, "U", "proxy-user", "USER[:PASSWORD]",
+            "who asks the proxy, unless its address says so; a password left out is asked for"
+        ) { $0.way.proxyUser = $1 },
+        OptionRule(.way, nil, "noproxy", "LIST", "hosts to reach without a proxy, in place of no_proxy; * for all") {
+            $0.way.bypass = ProxyBypass($1)
         },
-        OptionRule(.way, nil, "abstract-unix-socket", "NAME", "the same, for a name of the abstract namespace") { (options, text) throws(UsageError) in
-            do throws(LoadError) { options.way.overrides.append(try .abstractUnixSocket(text, for: nil)) } catch { throw UsageError("--abstract-unix-socket: no name of a socket: \(text)") }
+        OptionRule(.way, nil, "unix-socket", "PATH", "connect to this Unix socket, whatever the host") {
+            (options, text) throws(UsageError) in
+            do throws(LoadError) { options.way.overrides.append(try .unixSocket(text, for: nil)) } catch {
+                throw UsageError("--unix-socket: no path of a socket: \(text)")
+            }
         },
-        OptionRule(.way, nil, "resolve", "HOST:PORT:ADDRESS", "take this address for that host, or these, with commas between") { (options, text) throws(UsageError) in
+        OptionRule(.way, nil, "abstract-unix-socket", "NAME", "the same, for a name of the abstract namespace") {
+            (options, text) throws(UsageError) in
+            do throws(LoadError) { options.way.overrides.append(try .abstractUnixSocket(text, for: nil)) } catch {
+                throw UsageError("--abstract-unix-socket: no name of a socket: \(text)")
+            }
+        },
+        OptionRule(
+            .way, nil, "resolve", "HOST:PORT:ADDRESS", "take this address for that host, or these, with commas between"
+        ) { (options, text) throws(UsageError) in
             options.way.overrides.append(try WayOptions.addresses(text))
         },
-        OptionRule(.way, nil, "connect-to", "A:PORT:B:PORT", "connect to the second in place of the first; parts may be empty") { (options, text) throws(UsageError) in
+        OptionRule(
+            .way, nil, "connect-to", "A:PORT:B:PORT", "connect to the second in place of the first; parts may be empty"
+        ) { (options, text) throws(UsageError) in
             options.way.overrides.append(try WayOptions.target(text))
         },
-        OptionRule(.way, nil, "interface", "NAME", "connect from this interface, or from this address of it") { (options, text) throws(UsageError) in
+        OptionRule(.way, nil, "interface", "NAME", "connect from this interface, or from this address of it") {
+            (options, text) throws(UsageError) in
             options.way.interface = try WayOptions.interface(text)
         },
     ]

@@ -24,7 +24,9 @@ struct WayOptions: Sendable {
             if let http = try? Proxy(.http, host: "localhost") { _ = try withUser(http) }
             return .environment(except: bypass) { [self] (way) throws(LoadError) in
                 guard var proxies = way?.proxies, let last = proxies.popLast() else { return preproxy.map { [$0] } }
-                do throws(UsageError) { proxies.append(try withUser(last)) } catch { throw LoadError(.badProxy, phase: .preparing, party: .local, detail: error.words) }
+                do throws(UsageError) { proxies.append(try withUser(last)) } catch {
+                    throw LoadError(.badProxy, phase: .preparing, party: .local, detail: error.words)
+                }
                 return ProxyChain([preproxy].compactMap(\.self) + proxies)
             }
         }
@@ -47,7 +49,8 @@ struct WayOptions: Sendable {
         if let scheme, let written, written != scheme {
             throw UsageError("\(option) is for \(scheme)://; --proxy takes \(written):// if it is a kind of proxy")
         }
-        do throws(LoadError) { return try Proxy((written == nil ? scheme.map { $0 + "://" } ?? "" : "") + text) } catch {
+        do throws(LoadError) { return try Proxy((written == nil ? scheme.map { $0 + "://" } ?? "" : "") + text) } catch
+        {
             // Its words hold no password, the text may.
             throw UsageError("\(option): \(error.detail ?? "no proxy")")
         }
@@ -59,7 +62,9 @@ struct WayOptions: Sendable {
         guard let (host, afterHost) = field(text.hasPrefix("+") ? text.dropFirst() : text[...]),
             let (portText, rest) = field(afterHost), let port = PortText.number(portText), !host.isEmpty
         else { throw wrong }
-        let all = rest.split(separator: ",").map { $0.first == "[" && $0.last == "]" ? String($0.dropFirst().dropLast()) : String($0) }
+        let all = rest.split(separator: ",").map {
+            $0.first == "[" && $0.last == "]" ? String($0.dropFirst().dropLast()) : String($0)
+        }
         do throws(LoadError) {
             return try .addresses(all, of: host == "*" ? nil : host, port: port)
         } catch { throw UsageError("--resolve: \(error.detail ?? "")") }
@@ -67,11 +72,13 @@ struct WayOptions: Sendable {
 
     /// `HOST1:PORT1:HOST2:PORT2`, each of which may be empty.
     static func target(_ text: String) throws(UsageError) -> AddressOverride {
-        guard let (host, afterHost) = field(text[...]), let (portText, afterPort) = field(afterHost), let (other, otherText) = field(afterPort),
+        guard let (host, afterHost) = field(text[...]), let (portText, afterPort) = field(afterHost),
+            let (other, otherText) = field(afterPort),
             let port = port(portText), let otherPort = Self.port(String(otherText))
         else { throw UsageError("--connect-to takes HOST1:PORT1:HOST2:PORT2, not \(text)") }
         do throws(LoadError) {
-            return try .connect(host.isEmpty ? nil : host, port: port, to: other.isEmpty ? nil : other, onPort: otherPort)
+            return try .connect(
+                host.isEmpty ? nil : host, port: port, to: other.isEmpty ? nil : other, onPort: otherPort)
         } catch { throw UsageError("--connect-to: \(error.detail ?? "")") }
     }
 
@@ -80,7 +87,9 @@ struct WayOptions: Sendable {
         if text.hasPrefix("if!") { return .named(String(text.dropFirst(3))) }
         let isHost = text.hasPrefix("host!")
         do throws(LoadError) { return try .address(isHost ? String(text.dropFirst(5)) : text) } catch {
-            guard !isHost else { throw UsageError("--interface takes the name of an interface or an address, not \(text)") }
+            guard !isHost else {
+                throw UsageError("--interface takes the name of an interface or an address, not \(text)")
+            }
             return .named(text)
         }
     }

@@ -43,7 +43,9 @@ enum CacheCommand {
     }
 
     /// Returns how many there were.
-    private static func perform(_ verb: CacheOptions.Verb, _ options: CacheOptions, _ cache: ResponseCache) throws(OutputError) -> Int {
+    private static func perform(_ verb: CacheOptions.Verb, _ options: CacheOptions, _ cache: ResponseCache)
+        throws(OutputError) -> Int
+    {
         switch verb {
         case .list: try list(options, cache)
         case .show: try show(options, cache)
@@ -65,8 +67,12 @@ enum CacheCommand {
     private static func list(_ options: CacheOptions, _ cache: ResponseCache) throws(OutputError) -> Int {
         let now = Date().timeIntervalSince1970
         let entries = found(options, cache)
-        let lines = options.printsJSON ? entries.map { $0.json(now, showsSecrets: options.showsSecrets).description } : CacheLines.make(
-            entries, now: now, columns: FileDescriptor.standardOutput.terminalSize?.columns, showsSecrets: options.showsSecrets)
+        let lines =
+            options.printsJSON
+            ? entries.map { $0.json(now, showsSecrets: options.showsSecrets).description }
+            : CacheLines.make(
+                entries, now: now, columns: FileDescriptor.standardOutput.terminalSize?.columns,
+                showsSecrets: options.showsSecrets)
         for line in lines { try FileDescriptor.standardOutput.write(line + "\n") }
         return entries.count
     }
@@ -91,7 +97,8 @@ enum CacheCommand {
         for text in options.urls {
             guard let url = URL(string: text), let plan = cache.plan(for: Request(url: url)) else { continue }
             count += 1
-            try FileDescriptor.standardOutput.write("\(options.showsSecrets ? text : AddressText.inMessage(text)): \(plan)\n")
+            try FileDescriptor.standardOutput.write(
+                "\(options.showsSecrets ? text : AddressText.inMessage(text)): \(plan)\n")
         }
         return count
     }

@@ -6,12 +6,18 @@ enum CacheLines {
     /// Numbers to the right, URLs to the left, those in the middle shortened to a width.
     static func make(_ entries: [ResponseCache.Entry], now: Double, columns: Int?, showsSecrets: Bool) -> [String] {
         let rows = entries.map { entry in
-            ["\(entry.status.code)", size(entry.length) + (entry.isWhole ? "" : "…"), age(now - entry.received), entry.file == nil ? "row" : "file"]
+            [
+                "\(entry.status.code)", size(entry.length) + (entry.isWhole ? "" : "…"), age(now - entry.received),
+                entry.file == nil ? "row" : "file",
+            ]
         }
         let widths = (0..<4).map { column in rows.map { $0[column].count }.max() ?? 0 }
         return zip(rows, entries).map { row, entry in
-            let start = zip(row, widths).map { String(repeating: " ", count: $1 - $0.count) + $0 }.joined(separator: "  ") + "  "
-            return start + shortened(showsSecrets ? entry.url : entry.shownURL, columns.map { max(16, $0 - start.count) })
+            let start =
+                zip(row, widths).map { String(repeating: " ", count: $1 - $0.count) + $0 }.joined(separator: "  ")
+                + "  "
+            return start
+                + shortened(showsSecrets ? entry.url : entry.shownURL, columns.map { max(16, $0 - start.count) })
         }
     }
 
@@ -23,7 +29,8 @@ enum CacheLines {
     }
 
     static func size(_ bytes: Int64) -> String {
-        var number = Double(bytes), units = ["B", "K", "M", "G", "T"][...]
+        var number = Double(bytes)
+        var units = ["B", "K", "M", "G", "T"][...]
         while number >= 1_000, units.count > 1 {
             number /= 1_024
             units.removeFirst()
@@ -52,7 +59,8 @@ enum CacheLines {
 extension ResponseCache.Entry {
     func json(_ now: Double, showsSecrets: Bool) -> JSONText {
         .object([
-            ("url", .text(showsSecrets ? url : shownURL)), ("status", .integer(Int64(status.code))), ("bytes", .integer(length)), ("whole", .bool(isWhole)),
+            ("url", .text(showsSecrets ? url : shownURL)), ("status", .integer(Int64(status.code))),
+            ("bytes", .integer(length)), ("whole", .bool(isWhole)),
             ("age", .seconds(max(0, now - received))), ("file", .optional(file)),
         ])
     }

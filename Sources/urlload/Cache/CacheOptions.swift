@@ -3,7 +3,9 @@ import URLLoading
 /// What `urlload cache` was asked.
 struct CacheOptions: Sendable {
     enum Verb: String, Sendable {
-        case list = "ls", show, why, remove = "rm"
+        case list = "ls"
+        case show, why
+        case remove = "rm"
         /// Not in the help: for tests.
         case exercise
     }
@@ -22,7 +24,9 @@ struct CacheOptions: Sendable {
         var words = arguments[...]
         if words.isEmpty || words.contains("--help") || words.contains("-h") { return }
         let word = words.removeFirst()
-        guard let verb = Verb(rawValue: word) else { throw UsageError("there is no cache \(word): ls, show, why or rm") }
+        guard let verb = Verb(rawValue: word) else {
+            throw UsageError("there is no cache \(word): ls, show, why or rm")
+        }
         self.verb = verb
         while let word = words.popFirst() { try take(word, &words) }
         guard !directory.isEmpty else { throw UsageError("cache \(verb.rawValue) needs --cache DIR") }
@@ -36,7 +40,9 @@ struct CacheOptions: Sendable {
         case "--show-secrets": showsSecrets = true
         case "--all": removesAll = true
         case "--older":
-            guard let seconds = Double(try Self.value(word, &words)), seconds >= 0 else { throw UsageError("--older takes seconds") }
+            guard let seconds = Double(try Self.value(word, &words)), seconds >= 0 else {
+                throw UsageError("--older takes seconds")
+            }
             olderThan = seconds
         case "--count": count = Int(try Self.value(word, &words)) ?? 0
         case _ where word.hasPrefix("--cache="): directory = String(word.dropFirst(8))
@@ -58,6 +64,7 @@ struct CacheOptions: Sendable {
     }
 
     func wants(_ url: String) -> Bool {
-        urls.isEmpty || urls.contains { $0.hasSuffix("*") ? url.hasPrefix($0.dropLast()) : url == $0 || url == $0 + "/" }
+        urls.isEmpty
+            || urls.contains { $0.hasSuffix("*") ? url.hasPrefix($0.dropLast()) : url == $0 || url == $0 + "/" }
     }
 }

@@ -2,8 +2,8 @@
 // and renamed at the end. The mode is what the umask leaves of 0666, as with curl or a shell's `>`;
 // a file that is replaced keeps its own. A link is followed, so that it keeps pointing to the file.
 
-import Synchronization
 import Glibc
+import Synchronization
 import URLLoadingIO
 
 /// Used by one task.

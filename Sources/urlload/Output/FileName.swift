@@ -23,7 +23,8 @@ enum FileName {
         var given: Set<String> = []
         return names.map { name in
             guard let name else { return nil }
-            var own = name, number = 0
+            var own = name
+            var number = 0
             while given.contains(own) || number > 0 && wanted.contains(own) {
                 number += 1
                 own = numbered(name, number)

@@ -34,10 +34,13 @@ enum HSTSFile {
 
     private static func date(_ text: String) -> Date? {
         let bytes = Array(text.utf8)
-        guard bytes.count == 17, bytes[..<8].allSatisfy({ (0x30...0x39).contains($0) }), let month = Int(text.dropFirst(4).prefix(2)),
+        guard bytes.count == 17, bytes[..<8].allSatisfy({ (0x30...0x39).contains($0) }),
+            let month = Int(text.dropFirst(4).prefix(2)),
             (1...12).contains(month)
         else { return nil }
         let (year, day, time) = (text.prefix(4), text.dropFirst(6).prefix(2), text.suffix(8))
-        return HTTPDate("Mon, \(day) \(months[month - 1]) \(year) \(time) GMT").map { Date(timeIntervalSince1970: Double($0.secondsSince1970)) }
+        return HTTPDate("Mon, \(day) \(months[month - 1]) \(year) \(time) GMT").map {
+            Date(timeIntervalSince1970: Double($0.secondsSince1970))
+        }
     }
 }

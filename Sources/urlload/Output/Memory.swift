@@ -23,7 +23,10 @@ struct Memory: Sendable {
         complaints = options.memory.cookies.flatMap { text in
             text.split(separator: ";").map(\.trimmed).filter { !$0.isEmpty && Self.cookie($0[...], "a") == nil }
                 // What comes after the equals sign is a secret, and so may be what has none.
-                .map { "-b: no cookie, and not sent: " + ($0.contains("=") ? "\($0.prefix { $0 != "=" })=…" : "what has no \"=\" in it") }
+                .map {
+                    "-b: no cookie, and not sent: "
+                        + ($0.contains("=") ? "\($0.prefix { $0 != "=" })=…" : "what has no \"=\" in it")
+                }
         }
         if let path = options.memory.hstsFile { for host in HSTSFile.read(try Self.text(path)) { hsts.set(host) } }
     }
@@ -46,10 +49,15 @@ struct Memory: Sendable {
         let number = open(path, O_RDONLY | O_CLOEXEC)
         guard number >= 0 else { throw OutputError(.read, "\(path): cannot be read") }
         defer { close(number) }
-        var bytes: [UInt8] = [], buffer = [UInt8](repeating: 0, count: 64 << 10)
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 64 << 10)
         while true {
             let count = read(number, &buffer, buffer.count)
-            if count > 0 { bytes += buffer[..<count] } else if count == 0 { break } else if errno != EINTR {
+            if count > 0 {
+                bytes += buffer[..<count]
+            } else if count == 0 {
+                break
+            } else if errno != EINTR {
                 throw OutputError(.read, "\(path): cannot be read")
             }
         }

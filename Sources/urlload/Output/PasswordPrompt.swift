@@ -22,7 +22,8 @@ enum PasswordPrompt {
     }
 
     private enum Ending {
-        case line(String), nothing
+        case line(String)
+        case nothing
         case signal(Int32)
     }
 
@@ -47,7 +48,8 @@ enum PasswordPrompt {
             case keys[Int(VINTR)] where byte != 0: return .signal(SIGINT)
             case keys[Int(VQUIT)] where byte != 0: return .signal(SIGQUIT)
             case keys[Int(VSUSP)] where byte != 0: return .signal(SIGTSTP)
-            case keys[Int(VEOF)] where byte != 0: return line.isEmpty ? .nothing : .line(String(decoding: line, as: UTF8.self))
+            case keys[Int(VEOF)] where byte != 0:
+                return line.isEmpty ? .nothing : .line(String(decoding: line, as: UTF8.self))
             case keys[Int(VKILL)] where byte != 0: line = []
             case 0x08, 0x7F:
                 // A character, which may be several bytes.

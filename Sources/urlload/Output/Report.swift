@@ -43,13 +43,19 @@ struct Report: Sendable {
             ("headers", head.map { Self.fields($0.headers) } ?? .null),
             ("bytes", .integer(bytes)),
             ("file", .optional(file)),
-            ("timings", .object([
-                ("resolve", .optional(timings.resolve)), ("connect", .optional(timings.connect)),
-                ("tls", .optional(timings.tls)), ("firstByte", .optional(timings.firstByte)),
-                ("total", .optional(timings.total)),
-            ])),
+            (
+                "timings",
+                .object([
+                    ("resolve", .optional(timings.resolve)), ("connect", .optional(timings.connect)),
+                    ("tls", .optional(timings.tls)), ("firstByte", .optional(timings.firstByte)),
+                    ("total", .optional(timings.total)),
+                ])
+            ),
             ("reused", .bool(timings.isReused)),
-            ("redirects", .list(redirects.map { .object([("status", .integer(Int64($0.status))), ("url", .text($0.url))]) })),
+            (
+                "redirects",
+                .list(redirects.map { .object([("status", .integer(Int64($0.status))), ("url", .text($0.url))]) })
+            ),
             ("error", failure?.json ?? .null),
         ])
     }
@@ -89,7 +95,8 @@ extension Report.Failure {
     var json: JSONText {
         .object([
             ("reason", .text(reason)), ("code", .integer(Int64(code))), ("phase", .optional(phase)),
-            ("party", .text(party)), ("detail", .optional(detail)), ("proxy", .optional(proxy)), ("exitCode", .integer(Int64(exit.rawValue))),
+            ("party", .text(party)), ("detail", .optional(detail)), ("proxy", .optional(proxy)),
+            ("exitCode", .integer(Int64(exit.rawValue))),
         ])
     }
 }

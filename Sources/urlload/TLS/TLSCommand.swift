@@ -17,7 +17,9 @@ enum TLSCommand {
         let options: Options
         do throws(UsageError) { options = try ArgumentParser.parse(arguments) } catch { return mistake(error.words) }
         if options.wantsHelp { return print(usage) }
-        guard options.urls.count == 1, let target = Target(options.urls[0]) else { return mistake("tls takes one HOST[:PORT]") }
+        guard options.urls.count == 1, let target = Target(options.urls[0]) else {
+            return mistake("tls takes one HOST[:PORT]")
+        }
         guard !options.isInsecure else { return mistake("tls tells what a check comes to: not with -k") }
         let screen = Screen(options)
         var configuration = Configuration(options, screen)
@@ -37,7 +39,8 @@ enum TLSCommand {
 
         init?(_ text: String) {
             let rest = text.hasPrefix("https://") ? String(text.dropFirst(8)) : text
-            guard !rest.contains("://"), let url = URL(string: "https://" + rest), let host = url.host(), !host.isEmpty else { return nil }
+            guard !rest.contains("://"), let url = URL(string: "https://" + rest), let host = url.host(), !host.isEmpty
+            else { return nil }
             self.host = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
             port = url.port ?? 443
         }

@@ -4,7 +4,9 @@ import FoundationEssentials
 import URLLoading
 
 enum TLSDrawing {
-    static func make(_ trust: ServerTrust, _ request: ClientCertificateRequest? = nil, _ failure: LoadError?, now: Date) -> String {
+    static func make(_ trust: ServerTrust, _ request: ClientCertificateRequest? = nil, _ failure: LoadError?, now: Date)
+        -> String
+    {
         var text = "\(trust.host)\n"
         let chain = trust.chain.isEmpty ? trust.certificates : trust.chain
         for (depth, certificate) in chain.enumerated() {
@@ -17,17 +19,27 @@ enum TLSDrawing {
             text += "   pin   sha256//\(certificate.publicKeySHA256.base64EncodedString())\n"
             for failure in own { text += "   ✗     \(failure.reason): \(failure.detail)\n" }
         }
-        if let last = chain.last, !last.isSelfIssued { text += "\(chain.count)  \(last.issuer)  (nowhere to be found)\n" }
-        for failure in trust.failures where failure.depth >= chain.count { text += "✗ \(failure.reason): \(failure.detail)\n" }
+        if let last = chain.last, !last.isSelfIssued {
+            text += "\(chain.count)  \(last.issuer)  (nowhere to be found)\n"
+        }
+        for failure in trust.failures where failure.depth >= chain.count {
+            text += "✗ \(failure.reason): \(failure.detail)\n"
+        }
         let unused = trust.certificates.filter { !chain.contains($0) }
-        if !unused.isEmpty { text += "   \(unused.count) more shown, of no use: \(unused.map(\.subject).joined(separator: "; "))\n" }
+        if !unused.isEmpty {
+            text += "   \(unused.count) more shown, of no use: \(unused.map(\.subject).joined(separator: "; "))\n"
+        }
         if let request { text += asked(request) }
         return text + verdict(trust, failure) + "\n"
     }
 
     private static func asked(_ request: ClientCertificateRequest) -> String {
-        let answer = request.proposed.map { "it is told \($0.certificates.first?.subject ?? "")" } ?? "nobody is named: --cert does"
-        let issuers = request.issuers.isEmpty ? "" : ", by \(request.issuers.count == 1 ? "one issuer" : "\(request.issuers.count) issuers")"
+        let answer =
+            request.proposed.map { "it is told \($0.certificates.first?.subject ?? "")" }
+            ?? "nobody is named: --cert does"
+        let issuers =
+            request.issuers.isEmpty
+            ? "" : ", by \(request.issuers.count == 1 ? "one issuer" : "\(request.issuers.count) issuers")"
         return "wants to know who we are\(issuers); \(answer)\n"
     }
 
@@ -39,7 +51,9 @@ enum TLSDrawing {
 
     private static func names(_ certificate: Certificate) -> String {
         let all = certificate.names.map(\.description)
-        guard !all.isEmpty else { return "nobody: it has no names" + (certificate.commonName.map { " (its common name \($0) is none)" } ?? "") }
+        guard !all.isEmpty else {
+            return "nobody: it has no names" + (certificate.commonName.map { " (its common name \($0) is none)" } ?? "")
+        }
         return all.prefix(6).joined(separator: ", ") + (all.count > 6 ? " and \(all.count - 6) more" : "")
     }
 

@@ -70,10 +70,13 @@ struct Tour {
     /// The whole text of a step, which has run.
     func show(_ step: TourStep, _ number: Int, of count: Int) async -> String {
         var text = "\n" + ink.title("\(number)/\(count)  \(step.title)") + "\n\n" + step.words + "\n\n"
-        text += step.code.split(separator: "\n", omittingEmptySubsequences: false).map { ink.code("    \($0)") + "\n" }.joined()
+        text += step.code.split(separator: "\n", omittingEmptySubsequences: false).map { ink.code("    \($0)") + "\n" }
+            .joined()
         do {
             let stage = try await TourStage.run(step)
-            if !stage.wire.isEmpty { text += "\n" + Self.shortened(stage.wire).map { ink.wire("  \($0)") + "\n" }.joined() }
+            if !stage.wire.isEmpty {
+                text += "\n" + Self.shortened(stage.wire).map { ink.wire("  \($0)") + "\n" }.joined()
+            }
             text += "\n" + stage.said.map { ink.outcome("  → \($0)") + "\n" }.joined()
         } catch {
             text += "\n  ! \(error)\n"
@@ -89,7 +92,7 @@ struct Tour {
     }
 
     private func goesOn() -> Bool {
-        _ = Self.print("\n" + ink.wire("Return: the next step · q: end ") )
+        _ = Self.print("\n" + ink.wire("Return: the next step · q: end "))
         return readLine().map { !$0.lowercased().hasPrefix("q") } ?? false
     }
 

@@ -230,12 +230,14 @@ struct TourStep: Sendable {
     ) { stage in
         let (session, url, say) = (Session(stage.configuration), stage.origin.url("/upload"), stage.say)
         var request = Request(url: url, method: .post)
-        request.body = .stream { AsyncStream { pieces in
-            for piece in ["a body ", "in ", "pieces"] {
-                pieces.yield(Array(piece.utf8))
+        request.body = .stream {
+            AsyncStream { pieces in
+                for piece in ["a body ", "in ", "pieces"] {
+                    pieces.yield(Array(piece.utf8))
+                }
+                pieces.finish()
             }
-            pieces.finish()
-        } }
+        }
         let task = session.dataTask(request)
         let events = task.events
         task.resume()
@@ -248,7 +250,8 @@ struct TourStep: Sendable {
     private struct Greeting: ProtocolHandler {
         func canHandle(_ request: Request) -> Bool { request.url.scheme == "greet" }
         func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
-            .response(Response(url: request.url, mediaType: MediaType("text/plain")), data: Data("Hello, anybody!".utf8))
+            .response(
+                Response(url: request.url, mediaType: MediaType("text/plain")), data: Data("Hello, anybody!".utf8))
         }
     }
 }

@@ -17,7 +17,8 @@ enum AddressText {
 
     private static func scheme(for text: String) -> String {
         let authority = text.prefix { !"/?#".contains($0) }
-        let name = (authority.hasPrefix("[") ? authority.prefix { $0 != "]" } + "]" : authority.prefix { $0 != ":" }).lowercased()
+        let name = (authority.hasPrefix("[") ? authority.prefix { $0 != "]" } + "]" : authority.prefix { $0 != ":" })
+            .lowercased()
         let isLocal = name == "localhost" || name.hasSuffix(".localhost") || name == "[::1]" || name.hasPrefix("127.")
         return isLocal ? "http" : "https"
     }

@@ -39,7 +39,9 @@ struct Continuation: Sendable {
 
     /// What another run has left; `nil` if there is nothing, or nothing that can be used.
     func token(for url: URL) -> ResumeToken? {
-        guard let data = try? Data(contentsOf: URL(filePath: notes)), let token = try? ResumeToken(data) else { return nil }
+        guard let data = try? Data(contentsOf: URL(filePath: notes)), let token = try? ResumeToken(data) else {
+            return nil
+        }
         guard token.isFor(url) else {
             // Nobody else knows of its file.
             token.discard()
@@ -74,21 +76,24 @@ struct Continuation: Sendable {
         let token = token(for: request.url)
         do throws(LoadError) {
             return try await run(request, token, session, decisions, hear)
-        } catch where error.reason == .resumeTokenRefused && token != nil {
+        } catch  where error.reason == .resumeTokenRefused && token != nil {
             return try await run(request, nil, session, decisions, hear)
         }
     }
 
     private func run(
-        _ request: Request, _ token: ResumeToken?, _ session: Session, _ decisions: Decisions, _ hear: (LoadEvent) -> Void
+        _ request: Request, _ token: ResumeToken?, _ session: Session, _ decisions: Decisions,
+        _ hear: (LoadEvent) -> Void
     ) async throws(LoadError) -> DownloadedFile {
         let options = DownloadOptions(destination: place)
-        let task = token.map { session.downloadTask(resuming: $0, request: request, options: options, decisions: decisions) }
+        let task =
+            token.map { session.downloadTask(resuming: $0, request: request, options: options, decisions: decisions) }
             ?? session.downloadTask(request, options: options, decisions: decisions)
         let events = task.events
         task.resume()
         // Once when there is something to go on with, and whenever more of it would survive a loss of power.
-        var stored: Int64?, canStore = true
+        var stored: Int64?
+        var canStore = true
         for await event in events {
             hear(event)
             guard canStore, case .received = event else { continue }

@@ -6,9 +6,13 @@ import URLLoading
 
 enum FTPUpload {
     static func prepare(_ request: inout Request, _ options: Options, _ session: Session) async throws {
-        guard let path = options.upload, path != "-", request.url.scheme?.lowercased().hasPrefix("ftp") == true else { return }
+        guard let path = options.upload, path != "-", request.url.scheme?.lowercased().hasPrefix("ftp") == true else {
+            return
+        }
         let file = URL(filePath: path)
-        if request.url.path(percentEncoded: true).hasSuffix("/") { request.url = request.url.appending(path: file.lastPathComponent) }
+        if request.url.path(percentEncoded: true).hasSuffix("/") {
+            request.url = request.url.appending(path: file.lastPathComponent)
+        }
         guard options.continues, let there = try await size(request.url, session), there > 0 else { return }
         var status = stat()
         guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
@@ -19,7 +23,9 @@ enum FTPUpload {
 
     /// `nil` if it is not there yet.
     private static func size(_ url: URL, _ session: Session) async throws -> Int64? {
-        do throws(LoadError) { return try await session.data(for: Request(url: url, method: .head)).1.expectedLength } catch {
+        do throws(LoadError) {
+            return try await session.data(for: Request(url: url, method: .head)).1.expectedLength
+        } catch {
             guard error.reason == .fileNotFound || error.reason == .commandRefused else { throw error }
             return nil
         }

@@ -35,7 +35,8 @@ final class PipedInput: AsyncSequence, Sendable {
         mutating func next() async throws -> Data? {
             if !hasBegun {
                 guard !input.isBegun.exchange(true, ordering: .relaxed) else {
-                    throw OutputError(.read, "\(input.name): the server wants it once more, and it can be read only once")
+                    throw OutputError(
+                        .read, "\(input.name): the server wants it once more, and it can be read only once")
                 }
                 hasBegun = true
             }
@@ -44,7 +45,8 @@ final class PipedInput: AsyncSequence, Sendable {
     }
 
     private func read() async throws -> Data? {
-        let token = StopToken(), file = file
+        let token = StopToken()
+        let file = file
         let piece = await withTaskCancellationHandler {
             await BlockingThreads.files.call(token) { Result { () throws(OutputError) in try file.next() } }
         } onCancel: {

@@ -46,7 +46,9 @@ extension Request {
         let upload = try options.upload.map { (path) throws(OutputError) in try UploadBody.upload(path) }
         let body = try form ?? upload?.body ?? UploadBody.make(options.payloads)
         self.init(
-            url: url, method: options.method ?? (options.asksForHead ? .head : options.upload != nil ? .put : body == nil ? .get : .post),
+            url: url,
+            method: options.method
+                ?? (options.asksForHead ? .head : options.upload != nil ? .put : body == nil ? .get : .post),
             headers: options.fields, body: body)
         contentDecoding = options.acceptsCompressed == true ? .always : options.decodes ? .ifOffered : .never
         if form == nil, body != nil, options.upload == nil, !headers.contains(.contentType) {

@@ -49,10 +49,12 @@ enum Signals {
 
     private static func startThread() -> Bool {
         var thread = pthread_t()
-        return pthread_create(&thread, nil, { _ in
-            Signals.wait()
-            return nil
-        }, nil) == 0
+        return pthread_create(
+            &thread, nil,
+            { _ in
+                Signals.wait()
+                return nil
+            }, nil) == 0
     }
 
     private static func wait() {
@@ -70,6 +72,7 @@ enum Signals {
     private static func isIgnored(_ number: Int32) -> Bool {
         var action = sigaction()
         guard sigaction(number, nil, &action) == 0 else { return false }
-        return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
+        return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
+            == unsafeBitCast(SIG_IGN, to: Int.self)
     }
 }

@@ -24,7 +24,9 @@ struct Transfer: Sendable {
             var request = try Request(options, url)
             try await FTPUpload.prepare(&request, options, session)
             try await Watch.$current.withValue(watch) {
-                if let continuation = continuation(url) { return try await carryOn(continuation, request, watch, attempt) }
+                if let continuation = continuation(url) {
+                    return try await carryOn(continuation, request, watch, attempt)
+                }
                 guard options.uploadState == nil else { return try await uploadResumably(request, url, watch, attempt) }
                 guard !options.printsEvents else { return try await receiveEvents(request, decisions(watch), attempt) }
                 try await session.load(request, decisions: decisions(watch)) { response, body in
@@ -33,7 +35,8 @@ struct Transfer: Sendable {
             }
         } catch let error as LoadError {
             // A file that could not be read is named by what our own sequence threw.
-            report.failure = attempt.failure ?? (error.ownCause as? OutputError).map { Report.Failure($0) } ?? Report.Failure(error)
+            report.failure =
+                attempt.failure ?? (error.ownCause as? OutputError).map { Report.Failure($0) } ?? Report.Failure(error)
             if report.effectiveURL == nil { report.effectiveURL = error.url.map(AddressText.shown) }
         } catch let error as OutputError {
             report.failure = Report.Failure(error)
@@ -112,7 +115,8 @@ struct Transfer: Sendable {
             case .responded(let response):
                 attempt.response = response
                 watch.progress.answers(response.expectedLength)
-            case .resumed(let offset, _) where offset > 0: screen.message("\(continuation.path): goes on at byte \(offset)")
+            case .resumed(let offset, _) where offset > 0:
+                screen.message("\(continuation.path): goes on at byte \(offset)")
             case .received(let bytes):
                 attempt.bytes += Int64(bytes.count)
                 watch.progress.add(bytes.count)
@@ -124,7 +128,9 @@ struct Transfer: Sendable {
 
     private func open(_ response: Response, _ url: URL) throws(OutputError) -> BodyOutput {
         let output = try BodyOutput(options, url)
-        if options.includesHead || options.asksForHead, !options.printsJSON || output.fileName != nil, let head = response.http {
+        if options.includesHead || options.asksForHead, !options.printsJSON || output.fileName != nil,
+            let head = response.http
+        {
             try output.write(HeadText.make(head))
         }
         // What ftp has in a head's place, as fields of the same meaning.
@@ -145,7 +151,9 @@ struct Transfer: Sendable {
             guard options.followsRedirects else { return .deliver }
             watch.note(redirect)
             if options.trace != .off {
-                screen.note("redirect \(redirect.count + 1): \(redirect.response.http?.status.code ?? 0) to \(AddressText.inMessage(redirect.request.url.absoluteString))")
+                screen.note(
+                    "redirect \(redirect.count + 1): \(redirect.response.http?.status.code ?? 0) to \(AddressText.inMessage(redirect.request.url.absoluteString))"
+                )
             }
             return .follow
         }

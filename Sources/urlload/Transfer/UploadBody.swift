@@ -29,7 +29,8 @@ enum UploadBody {
         }
         var status = stat()
         let offset = lseek(STDIN_FILENO, 0, SEEK_CUR)
-        guard fstat(STDIN_FILENO, &status) == 0, status.st_mode & S_IFMT == S_IFREG, offset >= 0, offset <= status.st_size
+        guard fstat(STDIN_FILENO, &status) == 0, status.st_mode & S_IFMT == S_IFREG, offset >= 0,
+            offset <= status.st_size
         else { return (try PipedInput.body(path), true) }
         // `<FILE`: as good as its name.
         var body = RequestBody.file(URL(filePath: "/dev/stdin"), range: Int64(offset)..<Int64(status.st_size))

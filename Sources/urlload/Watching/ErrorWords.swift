@@ -19,7 +19,9 @@ enum ErrorWords {
     /// What the origin did not do. The detail's first words say which proxy it was.
     private static func atProxy(_ proxy: String, _ failure: Report.Failure, _ name: String) -> String {
         let words = proxySentences[failure.reason] ?? sentences[failure.reason]
-        let detail = failure.detail.flatMap { $0.firstRange(of: ": ").map { range in String(failure.detail?[range.upperBound...] ?? "") } }
+        let detail = failure.detail.flatMap {
+            $0.firstRange(of: ": ").map { range in String(failure.detail?[range.upperBound...] ?? "") }
+        }
         let rest = isTold.contains(failure.reason) ? nil : detail
         return "at the proxy \(proxy): " + (words.map { "\($0) (\(name))" } ?? name) + (rest.map { ": \($0)" } ?? "")
     }
@@ -47,7 +49,8 @@ enum ErrorWords {
     static func savedPage(_ report: Report) -> String? {
         guard let file = report.file, isRegular(file), let status = report.head?.status, status.code >= 400
         else { return nil }
-        return "\(report.effectiveURL ?? report.url): the server answered \(status), and \(file) holds that page; -f saves none"
+        return
+            "\(report.effectiveURL ?? report.url): the server answered \(status), and \(file) holds that page; -f saves none"
     }
 
     private static func isRegular(_ path: String) -> Bool {
@@ -59,7 +62,8 @@ enum ErrorWords {
 
     /// Reasons whose detail adds nothing for people.
     private static let isTold: Set<String> = [
-        "connectionRefused", "truncated", "hostNotFound", "proxyNotFound", "notHTTP", "unsupportedScheme", "tooManyRedirects",
+        "connectionRefused", "truncated", "hostNotFound", "proxyNotFound", "notHTTP", "unsupportedScheme",
+        "tooManyRedirects",
         "contentDecodingFailed",
     ]
 

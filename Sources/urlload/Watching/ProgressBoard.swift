@@ -38,7 +38,9 @@ struct ProgressBoard: Sendable {
         _ count: Int, of id: Int, now: Double, size: () -> (width: Int, height: Int)
     ) -> [String]? {
         change(id) { $0.meter.add(count) }
-        guard now - lastDrawn >= Self.interval, rows.contains(where: { now - $0.meter.start >= Self.quiet }) else { return nil }
+        guard now - lastDrawn >= Self.interval, rows.contains(where: { now - $0.meter.start >= Self.quiet }) else {
+            return nil
+        }
         lastDrawn = now
         let (width, height) = size()
         var lines: [String] = []

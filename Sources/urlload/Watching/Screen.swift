@@ -22,12 +22,15 @@ final class Screen: Sendable {
     init(_ options: Options) {
         isSilent = options.isSilent
         // On a terminal the body itself shows how far it has come.
-        bodyIsSeen = options.destination == .standardOutput && !options.printsJSON
+        bodyIsSeen =
+            options.destination == .standardOutput && !options.printsJSON
             && FileDescriptor.standardOutput.isTerminal
-        showsProgress = !options.isSilent && options.trace == .off && (!bodyIsSeen || options.sendsBody) && output.isTerminal
-        state = Lock(State(
-            transcript: Transcript(showsBodies: options.trace == .everything, showsSecrets: options.showsSecrets),
-            board: showsProgress ? ProgressBoard(areNamed: options.urls.count > 1) : nil))
+        showsProgress =
+            !options.isSilent && options.trace == .off && (!bodyIsSeen || options.sendsBody) && output.isTerminal
+        state = Lock(
+            State(
+                transcript: Transcript(showsBodies: options.trace == .everything, showsSecrets: options.showsSecrets),
+                board: showsProgress ? ProgressBoard(areNamed: options.urls.count > 1) : nil))
     }
 
     private static var now: Double { Double(Poller.now()) / 1e9 }
@@ -67,7 +70,8 @@ final class Screen: Sendable {
                 }
                 guard let lines else { return }
                 // What is left of lines that are not drawn any more goes, too.
-                try? screen.output.write(Screen.home(state.drawn) + lines.joined(separator: "\u{1B}[K\n") + "\u{1B}[K\u{1B}[J")
+                try? screen.output.write(
+                    Screen.home(state.drawn) + lines.joined(separator: "\u{1B}[K\n") + "\u{1B}[K\u{1B}[J")
                 state.drawn = lines.count
             }
         }
@@ -96,8 +100,10 @@ final class Screen: Sendable {
 
     /// Words that came from a peer must not command a terminal.
     private static func printable(_ text: String) -> String {
-        String(String.UnicodeScalarView(text.unicodeScalars.map {
-            $0.value < 0x20 || (0x7F...0x9F).contains($0.value) ? "\u{FFFD}" : $0
-        }))
+        String(
+            String.UnicodeScalarView(
+                text.unicodeScalars.map {
+                    $0.value < 0x20 || (0x7F...0x9F).contains($0.value) ? "\u{FFFD}" : $0
+                }))
     }
 }

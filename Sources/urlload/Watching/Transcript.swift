@@ -42,7 +42,8 @@ struct Transcript: Sendable {
         case .head(let line, let headers, let isSent, let connection):
             return turn(to: connection) + rules.head(line, headers).map { (isSent ? "> " : "< ") + $0 }
         case .sent(let bytes, let connection):
-            return turn(to: connection) + rules.sent(bytes, connection, &conversations[connection, default: Conversation()])
+            return turn(to: connection)
+                + rules.sent(bytes, connection, &conversations[connection, default: Conversation()])
         case .received(let bytes, let connection):
             return turn(to: connection) + rules.received(bytes, &conversations[connection, default: Conversation()])
         }
@@ -141,7 +142,9 @@ extension Transcript.Rules {
     /// A head that never ended is shown as far as it came.
     func leftOver(_ conversation: Transcript.Conversation) -> [String] {
         [("> ", conversation.sent), ("< ", conversation.received)].flatMap { mark, direction in
-            TranscriptText.lines(showsSecrets ? direction.pending : Self.hidingSecret(direction.pending)).map { mark + $0 }
+            TranscriptText.lines(showsSecrets ? direction.pending : Self.hidingSecret(direction.pending)).map {
+                mark + $0
+            }
         }
     }
 }

@@ -57,10 +57,12 @@ final class StandardInput: Sendable {
     private func start() -> Bool {
         var thread = pthread_t()
         let context = Unmanaged.passRetained(self)
-        let failure = pthread_create(&thread, nil, { context in
-            if let context { Unmanaged<StandardInput>.fromOpaque(context).takeRetainedValue().run() }
-            return nil
-        }, context.toOpaque())
+        let failure = pthread_create(
+            &thread, nil,
+            { context in
+                if let context { Unmanaged<StandardInput>.fromOpaque(context).takeRetainedValue().run() }
+                return nil
+            }, context.toOpaque())
         guard failure == 0 else {
             context.release()
             return false
@@ -71,7 +73,8 @@ final class StandardInput: Sendable {
     }
 
     private func run() {
-        var held: [UInt8] = [], hasEnded = false
+        var held: [UInt8] = []
+        var hasEnded = false
         while true {
             while sem_wait(wanted) != 0 {}
             while !hasEnded, lines ? !held.contains(0x0A) : held.isEmpty { hasEnded = !Self.read(into: &held) }

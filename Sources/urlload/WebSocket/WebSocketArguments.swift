@@ -12,7 +12,8 @@ struct WebSocketArguments {
 
     /// Takes out its own; what is left is for the others.
     mutating func take(_ arguments: [String]) throws(UsageError) -> [String] {
-        var rest: [String] = [], words = arguments[...]
+        var rest: [String] = []
+        var words = arguments[...]
         while let word = words.popFirst() {
             switch word {
             case "--": return rest + [word] + words
@@ -43,7 +44,9 @@ struct WebSocketArguments {
     /// A URL without a scheme gets wss; one of this machine ws.
     static func url(_ text: String) -> URL? {
         guard let url = AddressText.url(text) else { return nil }
-        guard text.lowercased().hasPrefix("ws:") || text.lowercased().hasPrefix("wss:") || url.scheme == "http" || url.scheme == "https"
+        guard
+            text.lowercased().hasPrefix("ws:") || text.lowercased().hasPrefix("wss:") || url.scheme == "http"
+                || url.scheme == "https"
         else { return nil }
         return url
     }

@@ -31,7 +31,9 @@ enum WebSocketCommand {
             options = try ArgumentParser.parse(try own.take(arguments))
         } catch { return mistake(error.words) }
         if options.wantsHelp { return print(usage) }
-        guard options.urls.count == 1, let url = WebSocketArguments.url(options.urls[0]) else { return mistake("ws takes one URL") }
+        guard options.urls.count == 1, let url = WebSocketArguments.url(options.urls[0]) else {
+            return mistake("ws takes one URL")
+        }
         let screen = Screen(options)
         if options.isInsecure {
             screen.message(Help.insecureWarning)
@@ -74,7 +76,8 @@ enum WebSocketCommand {
     private static func say(_ socket: WebSocketTask, _ own: WebSocketArguments) async {
         let input = StandardInput(lines: !own.isBinary)
         while let bytes = await input.next() {
-            let message: WebSocketMessage = own.isBinary ? .data(Data(bytes)) : .text(String(decoding: bytes, as: UTF8.self))
+            let message: WebSocketMessage =
+                own.isBinary ? .data(Data(bytes)) : .text(String(decoding: bytes, as: UTF8.self))
             do throws(LoadError) { try await socket.send(message) } catch { return }
         }
         // A socket that is not open yet cannot be closed, only cancelled.

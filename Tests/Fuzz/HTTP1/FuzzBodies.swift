@@ -3,10 +3,12 @@
 import URLLoadingWire
 
 func fuzzBodies(_ bytes: [UInt8], rule: UInt8) {
-    let whole = parts(bytes, pieces: max(1, bytes.count)), cut = parts(bytes, pieces: Int(rule % 16) + 1)
+    let whole = parts(bytes, pieces: max(1, bytes.count))
+    let cut = parts(bytes, pieces: Int(rule % 16) + 1)
     promise(whole.violation == cut.violation, "any cut of parts ends the same")
     promise(whole.violation != nil || whole.told == cut.told, "any cut of parts gives the same")
-    let all = events(in: bytes, pieces: max(1, bytes.count)), others = events(in: bytes, pieces: Int(rule / 16) + 1)
+    let all = events(in: bytes, pieces: max(1, bytes.count))
+    let others = events(in: bytes, pieces: Int(rule / 16) + 1)
     promise(all == others, "any cut of a stream of events gives the same")
     fuzzFields(String(decoding: bytes, as: UTF8.self))
     fuzzSOCKS(bytes, rule: rule)
@@ -21,7 +23,8 @@ private func parts(_ bytes: [UInt8], pieces: Int) -> Parts {
     var outcome = Parts()
     guard let boundary = try? MultipartBoundary("b") else { return outcome }
     var reader = MultipartReader(boundary: boundary)
-    var input: [UInt8] = [], rest = bytes[...]
+    var input: [UInt8] = []
+    var rest = bytes[...]
     do throws(WireViolation) {
         while !rest.isEmpty {
             let piece = rest.prefix(pieces)
@@ -54,7 +57,9 @@ private func parts(_ bytes: [UInt8], pieces: Int) -> Parts {
 }
 
 private func events(in bytes: [UInt8], pieces: Int) -> [String] {
-    var parser = EventStreamParser(), told: [String] = [], rest = bytes[...]
+    var parser = EventStreamParser()
+    var told: [String] = []
+    var rest = bytes[...]
     do throws(WireViolation) {
         while !rest.isEmpty {
             var piece = Array(rest.prefix(pieces))
@@ -83,16 +88,23 @@ private func fuzzFields(_ text: String) {
         promise(!range.isEmpty && range.lowerBound >= 0 && range.upperBound <= total ?? .max, "a range of the whole")
     }
     if let after = RetryAfter(text) { _ = after.seconds(after: HTTPDate(secondsSince1970: .min)) }
-    if let number = StructuredField.integer(text) { promise(abs(number) <= StructuredField.largestInteger, "an integer of 15 digits") }
+    if let number = StructuredField.integer(text) {
+        promise(abs(number) <= StructuredField.largestInteger, "an integer of 15 digits")
+    }
     _ = StructuredField.integers(text)
-    if let boundary = try? MultipartBoundary(contentType: text) { promise(!boundary.description.isEmpty, "a boundary draws itself") }
+    if let boundary = try? MultipartBoundary(contentType: text) {
+        promise(!boundary.description.isEmpty, "a boundary draws itself")
+    }
 }
 
 private func fuzzSOCKS(_ bytes: [UInt8], rule: UInt8) {
-    guard var handshake = try? SOCKSHandshake(
-        rule & 1 == 0 ? .socks5 : .socks4a, to: SOCKSAddress(.name(Array("a.example".utf8)), port: 80), user: rule & 2 == 0 ? nil : "u")
+    guard
+        var handshake = try? SOCKSHandshake(
+            rule & 1 == 0 ? .socks5 : .socks4a, to: SOCKSAddress(.name(Array("a.example".utf8)), port: 80),
+            user: rule & 2 == 0 ? nil : "u")
     else { return }
-    var rest = bytes[...], output: [UInt8] = []
+    var rest = bytes[...]
+    var output: [UInt8] = []
     do throws(WireViolation) {
         while case .needsBytes(let count) = handshake.next() {
             promise(count > 0 && count <= 512, "a few bytes, and some")

@@ -12,7 +12,8 @@ private struct Outcome: Equatable {
 func fuzzCodec(_ role: HTTP1Codec.Role, method: Method, _ bytes: [UInt8], rule: UInt8) {
     let whole = run(role, method, bytes, sizes: [bytes.count])
     promise(run(role, method, bytes, sizes: [1]) == whole, "byte by byte gives the same")
-    promise(run(role, method, bytes, sizes: [Int(rule % 16) + 1, Int(rule / 16) + 1]) == whole, "any cut gives the same")
+    promise(
+        run(role, method, bytes, sizes: [Int(rule % 16) + 1, Int(rule / 16) + 1]) == whole, "any cut gives the same")
 }
 
 private func run(_ role: HTTP1Codec.Role, _ method: Method, _ bytes: [UInt8], sizes: [Int]) -> Outcome {
@@ -35,7 +36,9 @@ private func run(_ role: HTTP1Codec.Role, _ method: Method, _ bytes: [UInt8], si
             buffer += bytes[sent..<sent + size]
             sent += size
             while try step(&codec, &buffer, &outcome) {}
-            promise(buffer.count <= 1024 || codec.isReceiveComplete || codec.reuse == .never || size > 512, "memory is bounded")
+            promise(
+                buffer.count <= 1024 || codec.isReceiveComplete || codec.reuse == .never || size > 512,
+                "memory is bounded")
         }
     } catch {
         outcome.violation = error.code

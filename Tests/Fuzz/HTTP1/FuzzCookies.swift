@@ -1,7 +1,9 @@
 import URLLoadingWire
 
 func fuzzCookies(_ bytes: [UInt8]) {
-    if let date = CookieDate.parse(bytes) { promise((-11_644_473_600...253_402_300_799).contains(date), "a date has four digits of a year") }
+    if let date = CookieDate.parse(bytes) {
+        promise((-11_644_473_600...253_402_300_799).contains(date), "a date has four digits of a year")
+    }
     let now: Int64 = 1_700_000_000
     if let set = SetCookie(bytes, now: now) {
         promise(!bytes.contains { ($0 < 0x20 && $0 != 0x09) || $0 == 0x7F }, "no control character gets in")
@@ -19,6 +21,8 @@ func fuzzCookies(_ bytes: [UInt8]) {
     // What goes into a request line is ASCII (RFC 3986 §2).
     let target = bytes.map { $0 & 0x7F }
     let path = CookieScope.defaultPath(of: target)
-    promise(CookieScope.matches(path: path, requestPath: CookieScope.path(of: target)) || target.first != UInt8(ascii: "/"), "a default path is one of its own")
+    promise(
+        CookieScope.matches(path: path, requestPath: CookieScope.path(of: target)) || target.first != UInt8(ascii: "/"),
+        "a default path is one of its own")
     promise(String(validating: path.utf8, as: UTF8.self) != nil, "a path is text")
 }

@@ -3,11 +3,16 @@
 import URLLoadingWire
 
 func fuzzFTP(_ bytes: [UInt8], rule: UInt8) {
-    let whole = replies(bytes, pieces: max(1, bytes.count)), cut = replies(bytes, pieces: Int(rule % 16) + 1)
+    let whole = replies(bytes, pieces: max(1, bytes.count))
+    let cut = replies(bytes, pieces: Int(rule % 16) + 1)
     promise(whole == cut, "any cut of replies gives the same")
-    for reply in whole.replies { promise((100...599).contains(reply.code) && !reply.lines.isEmpty, "a reply has a code and a line") }
+    for reply in whole.replies {
+        promise((100...599).contains(reply.code) && !reply.lines.isEmpty, "a reply has a code and a line")
+    }
     let text = String(decoding: bytes, as: UTF8.self)
-    if let path = try? FTPPath(text) { promise(!path.bytes.contains { $0 == 0 || $0 == 10 || $0 == 13 }, "no line break in a path") }
+    if let path = try? FTPPath(text) {
+        promise(!path.bytes.contains { $0 == 0 || $0 == 10 || $0 == 13 }, "no line break in a path")
+    }
     _ = try? FTPTarget("ftp://" + text)
     converse(whole.replies, rule)
 }
@@ -18,7 +23,9 @@ private struct Outcome: Equatable {
 }
 
 private func replies(_ bytes: [UInt8], pieces: Int) -> Outcome {
-    var outcome = Outcome(), parser = FTPReplyParser(limit: 512), rest = bytes[...]
+    var outcome = Outcome()
+    var parser = FTPReplyParser(limit: 512)
+    var rest = bytes[...]
     do throws(WireViolation) {
         while !rest.isEmpty {
             let piece = Array(rest.prefix(pieces))
@@ -41,7 +48,8 @@ private func converse(_ replies: [FTPReply], _ rule: UInt8) {
     var conversation = FTPConversation(security: rule & 1 == 0 ? .none : .explicit)
     guard let path = try? FTPPath("/a") else { return }
     do {
-        try conversation.begin(.init(operations[Int(rule >> 1) % 4], path, offset: rule & 16 == 0 ? 0 : 5, mayBeginAnew: rule & 32 == 0))
+        try conversation.begin(
+            .init(operations[Int(rule >> 1) % 4], path, offset: rule & 16 == 0 ? 0 : 5, mayBeginAnew: rule & 32 == 0))
         var rest = replies[...]
         while true {
             switch conversation.step {

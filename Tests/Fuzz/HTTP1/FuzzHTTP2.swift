@@ -58,7 +58,8 @@ private func run(_ wire: [UInt8], sizes: [Int]) -> Outcome {
     codec.takeOutput(into: &output, upTo: .max)
     note(codec, [], &outcome)
     var buffer: [UInt8] = []
-    var sent = 0, turn = 0
+    var sent = 0
+    var turn = 0
     while sent < wire.count, outcome.violation == nil {
         let size = max(1, min(sizes[turn % sizes.count], wire.count - sent))
         turn += 1
@@ -91,7 +92,8 @@ private func note(_ codec: HTTP2Codec, _ input: [UInt8], _ outcome: inout Outcom
     for event in codec.takeEvents() {
         switch event {
         case .data(let stream, let range):
-            promise(!range.isEmpty && range.lowerBound >= 0 && range.upperBound <= input.count, "a range lies in the input")
+            promise(
+                !range.isEmpty && range.lowerBound >= 0 && range.upperBound <= input.count, "a range lies in the input")
             promise(hasHead(stream, outcome), "a head comes before its body")
             outcome.bodies[stream, default: []] += input[range]
             codec.arrived(range.count)

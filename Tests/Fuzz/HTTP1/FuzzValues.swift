@@ -49,7 +49,9 @@ private func fuzzSending(_ bytes: [UInt8]) {
         .map { String(decoding: $0, as: UTF8.self) }
     guard parts.count >= 4 else { return }
     var headers = Headers()
-    for index in stride(from: 2, to: parts.count - 1, by: 2) { headers.append(FieldName(parts[index]), parts[index + 1]) }
+    for index in stride(from: 2, to: parts.count - 1, by: 2) {
+        headers.append(FieldName(parts[index]), parts[index + 1])
+    }
     var codec = HTTP1Codec(role: .client)
     var output: [UInt8] = []
     do throws(WireViolation) {
@@ -64,7 +66,9 @@ private func fuzzSending(_ bytes: [UInt8]) {
     var server = HTTP1Codec(role: .server)
     var consumed = 0
     let event = output.withUnsafeBytes { try? server.next($0, consumed: &consumed) }
-    guard let event, case .request(let head) = event else { return promise(output.count > 64 * 1024 || headers.count > 250, "our own server reads it") }
+    guard let event, case .request(let head) = event else {
+        return promise(output.count > 64 * 1024 || headers.count > 250, "our own server reads it")
+    }
     promise(consumed == output.count, "one request is one request")
     promise(head.method.rawValue == parts[0] && head.target == parts[1], "the request line arrives")
     for field in headers where field.name != .host && field.name != .contentLength {

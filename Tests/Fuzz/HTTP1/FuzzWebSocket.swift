@@ -23,10 +23,12 @@ private struct Conversation {
 private let limit = 64 * 1024
 
 private func conversation(_ role: WebSocketCodec.Role, _ bytes: [UInt8], pieces: Int) -> Conversation {
-    var outcome = Conversation(), message: [UInt8] = []
+    var outcome = Conversation()
+    var message: [UInt8] = []
     var codec = WebSocketCodec(role: role, allowsCompression: true, frameFlood: 50)
     var reader = WebSocketMessageReader(role: role, limit: limit, deflate: MessageDeflate())
-    var input: [UInt8] = [], rest = bytes[...]
+    var input: [UInt8] = []
+    var rest = bytes[...]
     do throws(WireViolation) {
         while !rest.isEmpty {
             let piece = rest.prefix(pieces)
@@ -46,7 +48,9 @@ private func conversation(_ role: WebSocketCodec.Role, _ bytes: [UInt8], pieces:
                 case .data(let range)?:
                     promise(!range.isEmpty && range.upperBound <= consumed, "a range of what was consumed")
                     try input.withUnsafeBufferPointer { (all) throws(WireViolation) in
-                        try reader.take(UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: all[range]))) { message += $0 }
+                        try reader.take(UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: all[range]))) {
+                            message += $0
+                        }
                     }
                 case .end?:
                     try reader.end { message += $0 }

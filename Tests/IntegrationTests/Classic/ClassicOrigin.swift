@@ -84,7 +84,8 @@ struct ClassicOrigin: Sendable {
         let start = range.split(separator: "-").first.flatMap { Int($0) } ?? 0
         guard start == 0 else {
             return .status(
-                .partialContent, headers: ["ETag": "\"f\"", "Content-Range": "bytes \(start)-\(bytes.count - 1)/\(bytes.count)"],
+                .partialContent,
+                headers: ["ETag": "\"f\"", "Content-Range": "bytes \(start)-\(bytes.count - 1)/\(bytes.count)"],
                 body: .bytes(Array(bytes[min(start, bytes.count)...])))
         }
         let head = "HTTP/1.1 200 OK\r\nContent-Length: \(bytes.count)\r\nETag: \"f\"\r\nAccept-Ranges: bytes\r\n\r\n"
@@ -96,8 +97,11 @@ struct ClassicOrigin: Sendable {
 
     private static func digest(_ request: TestOrigin.RecordedRequest) -> TestOrigin.Answer {
         func md5(_ text: String) -> String { DigestHash.md5.hex(Array(text.utf8)) ?? "" }
-        if let field = request.headers[.authorization], let given = AuthenticationChallenge.parse([field]).first, given.isOf("Digest") {
-            let proof = md5("user:door:pass") + ":n1:\(given["nc"] ?? ""):\(given["cnonce"] ?? ""):auth:" + md5("GET:/digest")
+        if let field = request.headers[.authorization], let given = AuthenticationChallenge.parse([field]).first,
+            given.isOf("Digest")
+        {
+            let proof =
+                md5("user:door:pass") + ":n1:\(given["nc"] ?? ""):\(given["cnonce"] ?? ""):auth:" + md5("GET:/digest")
             if given["response"] == md5(proof) { return .ok("welcome") }
         }
         return .status(.unauthorized, headers: [.wwwAuthenticate: "Digest realm=\"door\", nonce=\"n1\", qop=\"auth\""])

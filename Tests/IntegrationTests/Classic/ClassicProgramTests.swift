@@ -49,7 +49,8 @@ struct ClassicProgramTests {
         guard Servers.variable("COMPARE") != nil else { return }
         for name in Self.names {
             let origin = try ClassicOrigin()
-            let result = try await Running.command("/usr/bin/timeout", ["60", program, name, origin.origin.url("").absoluteString])
+            let result = try await Running.command(
+                "/usr/bin/timeout", ["60", program, name, origin.origin.url("").absoluteString])
             await origin.stop()
             print("FoundationNetworking \(name): \(result.code)\n\(result.text)\(result.errors.prefix(2000))")
         }
@@ -59,7 +60,9 @@ struct ClassicProgramTests {
     func jar() async throws {
         let folder = try TemporaryFolder()
         let program = try await Compiled.againstIncumbent(folder)
-        let home = ["HOME=\(folder.path)", "XDG_DATA_HOME=\(folder.path)/data", "XDG_CONFIG_HOME=\(folder.path)/config"]
+        let home = [
+            "HOME=\(folder.path)", "XDG_DATA_HOME=\(folder.path)/data", "XDG_CONFIG_HOME=\(folder.path)/config",
+        ]
         let result = try await Running.command("/usr/bin/env", home + [program, "jar", "http://127.0.0.1/"])
         #expect(result.code == 0, "\(result.text)\(result.errors)")
         let names = FileManager.default.enumerator(atPath: folder.path + "/data")?.compactMap { $0 as? String } ?? []

@@ -22,31 +22,47 @@ enum Compiled {
     }
 
     static func throughShim(_ folder: TemporaryFolder) async throws -> String {
-        let shim = [root + "/Sources/FoundationNetworkingShim/Shim.swift", "-emit-module", "-emit-object", "-parse-as-library"]
-        try await run(shim + ["-module-name", "FoundationNetworking", "-emit-module-path", folder.path + "/FoundationNetworking.swiftmodule"]
-            + layer() + ["-o", folder.path + "/shim.o"])
-        return try await compile(try unchanged(in: folder) + ["-I", folder.path, folder.path + "/shim.o"] + layer() + linking(), to: folder.path + "/shimmed")
+        let shim = [
+            root + "/Sources/FoundationNetworkingShim/Shim.swift", "-emit-module", "-emit-object", "-parse-as-library",
+        ]
+        try await run(
+            shim + [
+                "-module-name", "FoundationNetworking", "-emit-module-path",
+                folder.path + "/FoundationNetworking.swiftmodule",
+            ]
+                + layer() + ["-o", folder.path + "/shim.o"])
+        return try await compile(
+            try unchanged(in: folder) + ["-I", folder.path, folder.path + "/shim.o"] + layer() + linking(),
+            to: folder.path + "/shimmed")
     }
 
     /// Two targets of one program (Tests/MixedTargets): one loads by the toolchain's module, the other by the layer.
     static func targetByTarget(_ folder: TemporaryFolder) async throws -> String {
         let library = ["-swift-version", "6", "-parse-as-library", "-emit-module", "-emit-object"]
         for (name, flags) in [("Older", []), ("Newer", layer())] {
-            let module = ["-module-name", name, "-emit-module-path", "\(folder.path)/\(name).swiftmodule", "-o", "\(folder.path)/\(name).o"]
+            let module = [
+                "-module-name", name, "-emit-module-path", "\(folder.path)/\(name).swiftmodule", "-o",
+                "\(folder.path)/\(name).o",
+            ]
             try await run(library + module + flags + ["\(root)/Tests/MixedTargets/\(name).swift"])
         }
-        let main = ["\(root)/Tests/MixedTargets/main.swift", "-I", folder.path, folder.path + "/Older.o", folder.path + "/Newer.o"]
+        let main = [
+            "\(root)/Tests/MixedTargets/main.swift", "-I", folder.path, folder.path + "/Older.o",
+            folder.path + "/Newer.o",
+        ]
         return try await compile(main + layer() + linking(), to: folder.path + "/mixed")
     }
 
     /// The sources as they were before they moved: with the old import alone.
     private static func unchanged(in folder: TemporaryFolder) throws -> [String] {
         let programs = root + "/Tests/ClassicPrograms"
-        let names = try FileManager.default.contentsOfDirectory(atPath: programs).filter { $0.hasSuffix(".swift") }.sorted()
+        let names = try FileManager.default.contentsOfDirectory(atPath: programs).filter { $0.hasSuffix(".swift") }
+            .sorted()
         let new = "#if CLASSIC_LAYER\nimport URLLoadingCompatibility\n#else\nimport FoundationNetworking\n#endif\n"
         for name in names {
             let text = try String(contentsOfFile: "\(programs)/\(name)", encoding: .utf8)
-            try Data(text.replacing(new, with: "import FoundationNetworking\n").utf8).write(to: URL(fileURLWithPath: "\(folder.path)/\(name)"))
+            try Data(text.replacing(new, with: "import FoundationNetworking\n").utf8).write(
+                to: URL(fileURLWithPath: "\(folder.path)/\(name)"))
         }
         return ["-swift-version", "5"] + names.map { "\(folder.path)/\($0)" }
     }
@@ -60,7 +76,10 @@ enum Compiled {
         }
         let made = "\(built)/URLLoadingCSystem.build/module.modulemap"
         let sanitizer = Servers.isSanitized ? ["-sanitize=thread"] : []
-        return sanitizer + ["-I", built + "/Modules"] + (maps + [made]).filter(FileManager.default.fileExists(atPath:)).flatMap { ["-Xcc", "-fmodule-map-file=\($0)"] }
+        return sanitizer + ["-I", built + "/Modules"]
+            + (maps + [made]).filter(FileManager.default.fileExists(atPath:)).flatMap {
+                ["-Xcc", "-fmodule-map-file=\($0)"]
+            }
     }
 
     private static func linking() throws -> [String] {

@@ -79,7 +79,9 @@ struct AsyncFormRows {
             task.earliestBeginDate = Date()
             task.resume()
             await delegate.done.reaches(1)
-            let words = ["delayed", "body", "redirect", "body", "challenge", "body", "response"].map { "\($0) true true" }
+            let words = ["delayed", "body", "redirect", "body", "challenge", "body", "response"].map {
+                "\($0) true true"
+            }
             #expect(delegate.words.all == words + ["got 5", "complete 0"])
             session.finishTasksAndInvalidate()
         }
@@ -114,7 +116,8 @@ struct AsyncFormRows {
     func fallback() async throws {
         try await withTestOrigin { origin in
             Self.routes(origin)
-            let delegate = Waiter(), own = Partial()
+            let delegate = Waiter()
+            let own = Partial()
             let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
             for _ in 0..<2 {
                 let task = session.dataTask(with: origin.url("/from"))
@@ -134,13 +137,15 @@ struct AsyncFormRows {
         let session = URLSession(configuration: .ephemeral)
         let task = session.dataTask(with: try url("http://a.example/"))
         let request = URLRequest(url: try url("http://b.example/"))
-        let response = try #require(HTTPURLResponse(url: request.url!, statusCode: 302, httpVersion: nil, headerFields: nil))
+        let response = try #require(
+            HTTPURLResponse(url: request.url!, statusCode: 302, httpVersion: nil, headerFields: nil))
         let recorder = Recorder()
         let kept = await (recorder as any URLSessionTaskDelegate).urlSession(
             session, task: task, willPerformHTTPRedirection: response, newRequest: request)
         #expect(kept == request)
         let neither: any URLSessionTaskDelegate = Waiterless()
-        let followed = await neither.urlSession(session, task: task, willPerformHTTPRedirection: response, newRequest: request)
+        let followed = await neither.urlSession(
+            session, task: task, willPerformHTTPRedirection: response, newRequest: request)
         #expect(followed == request)
         session.invalidateAndCancel()
     }
@@ -156,7 +161,9 @@ struct AsyncFormRows {
             words.add("response \(OperationQueue.current === session.delegateQueue)")
             return .allow
         }
-        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { done.add() }
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+            done.add()
+        }
     }
 
     @Test("a method that is concurrent is called on the delegate queue all the same")

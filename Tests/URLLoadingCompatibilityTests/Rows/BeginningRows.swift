@@ -10,7 +10,9 @@ struct BeginningRows {
     /// Writes down what it hears before the load, and answers as the test says.
     final class Beginner: NSObject, URLSessionDataDelegate, @unchecked Sendable {
         let words = Box<String>(), done = Counter(), asked = Counter()
-        var onDelayed: @Sendable (URLRequest) -> (URLSession.DelayedRequestDisposition, URLRequest?) = { _ in (.continueLoading, nil) }
+        var onDelayed: @Sendable (URLRequest) -> (URLSession.DelayedRequestDisposition, URLRequest?) = { _ in
+            (.continueLoading, nil)
+        }
 
         func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask) {
             words.add("created \(task.state == .suspended) \(OperationQueue.current === session.delegateQueue)")
@@ -61,7 +63,8 @@ struct BeginningRows {
     func createdByVerb() async throws {
         try await withTestOrigin { origin in
             Self.routes(origin)
-            let ofSession = Beginner(), ofTask = Beginner()
+            let ofSession = Beginner()
+            let ofTask = Beginner()
             let session = URLSession(configuration: .ephemeral, delegate: ofSession, delegateQueue: nil)
             let (data, _) = try await session.data(from: origin.url(), delegate: ofTask)
             #expect(data == Data("at / 0".utf8))
@@ -70,7 +73,8 @@ struct BeginningRows {
         }
     }
 
-    @Test("earliestBeginDate: nothing is sent before, the delegate is asked on its queue, and its answer obeyed",
+    @Test(
+        "earliestBeginDate: nothing is sent before, the delegate is asked on its queue, and its answer obeyed",
         arguments: ["continue", "new", "cancel", "upload"])
     func delayed(_ answer: String) async throws {
         try await withTestOrigin { origin in
@@ -90,29 +94,34 @@ struct BeginningRows {
             let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
             var request = URLRequest(url: origin.url())
             if answer == "upload" { request.httpMethod = "PUT" }
-            let task = answer == "upload"
+            let task =
+                answer == "upload"
                 ? session.uploadTask(with: request, from: Data("12345".utf8)) : session.dataTask(with: request)
             task.earliestBeginDate = Date(timeIntervalSinceNow: 0.05)
             task.resume()
             #expect(task.state == .running && origin.counts.accepted == 0)
             await delegate.done.reaches(1)
-            let words = switch answer {
-            case "new": ["at /other 0 GET", "0"]
-            case "upload": ["at /other 5 PUT", "0"]
-            case "cancel": ["-999"]
-            default: ["at / 0", "0"]
-            }
+            let words =
+                switch answer {
+                case "new": ["at /other 0 GET", "0"]
+                case "upload": ["at /other 5 PUT", "0"]
+                case "cancel": ["-999"]
+                default: ["at / 0", "0"]
+                }
             #expect(delegate.words.all == ["created true false", "delayed true"] + words)
             #expect(task.currentRequest?.url?.path == (["new", "upload"].contains(answer) ? "/other" : "/"))
             session.finishTasksAndInvalidate()
         }
     }
 
-    @Test("a suspension that comes while a task begins is not lost, nor the resumption after it", arguments: [false, true])
+    @Test(
+        "a suspension that comes while a task begins is not lost, nor the resumption after it",
+        arguments: [false, true])
     func concurrentSuspension(_ isDelayed: Bool) async throws {
         try await withTestOrigin { origin in
             Self.routes(origin)
-            let delegate = Beginner(), other = origin.url("/other")
+            let delegate = Beginner()
+            let other = origin.url("/other")
             delegate.onDelayed = { _ in (.useNewRequest, URLRequest(url: other)) }
             let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
             // Held up at once, so that none is over before.
@@ -146,13 +155,15 @@ struct BeginningRows {
     func delayedControls() async throws {
         try await withTestOrigin { origin in
             Self.routes(origin)
-            let delegate = Beginner(), mayAnswer = DispatchSemaphore(value: 0)
+            let delegate = Beginner()
+            let mayAnswer = DispatchSemaphore(value: 0)
             delegate.onDelayed = { _ in
                 mayAnswer.wait()
                 return (.continueLoading, nil)
             }
             let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
-            let far = session.dataTask(with: origin.url()), near = session.dataTask(with: origin.url())
+            let far = session.dataTask(with: origin.url())
+            let near = session.dataTask(with: origin.url())
             far.earliestBeginDate = .distantFuture
             far.resume()
             far.cancel()
@@ -209,12 +220,14 @@ struct BeginningRows {
             let progress = task.progress
             let all = Progress(totalUnitCount: 10)
             all.addChild(progress, withPendingUnitCount: 10)
-            #expect(progress === task.progress && progress.totalUnitCount == 6_000_000 && progress.completedUnitCount == 0)
+            #expect(
+                progress === task.progress && progress.totalUnitCount == 6_000_000 && progress.completedUnitCount == 0)
             let seen = Box<Int64>()
             recorder.onData = { task, _ in seen.add(task.progress.completedUnitCount) }
             task.resume()
             await recorder.completed.reaches(1)
-            #expect(progress.completedUnitCount == 4_000_000 && progress.totalUnitCount == 4_000_000 && progress.isFinished)
+            #expect(
+                progress.completedUnitCount == 4_000_000 && progress.totalUnitCount == 4_000_000 && progress.isFinished)
             #expect(all.isFinished && seen.all == seen.all.sorted() && (seen.all.first ?? 0) >= 1_000_000)
             await recorder.expectOrder(session)
         }

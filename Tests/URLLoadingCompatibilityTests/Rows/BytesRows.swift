@@ -39,7 +39,9 @@ struct BytesRows {
         #expect(scalars == Array(text.unicodeScalars))
         let characters = try await Self.collect(Scattered(bytes: Array(text.utf8)).characters)
         #expect(characters == Array(text))
-        for wrong: [UInt8] in [[0xFF, 0x61], [0xE2, 0x82, 0x61], [0xC0, 0x80], [0xED, 0xA0, 0x80], [0xF4, 0x90, 0x80, 0x80], [0xE2, 0x82]] {
+        for wrong: [UInt8] in [
+            [0xFF, 0x61], [0xE2, 0x82, 0x61], [0xC0, 0x80], [0xED, 0xA0, 0x80], [0xF4, 0x90, 0x80, 0x80], [0xE2, 0x82],
+        ] {
             let repaired = try await Self.collect(Scattered(bytes: wrong).unicodeScalars)
             #expect(repaired == Array(String(decoding: wrong, as: UTF8.self).unicodeScalars), "\(wrong)")
         }
@@ -70,7 +72,9 @@ struct BytesRows {
         }
     }
 
-    @Test("a slow reader holds the server up; letting go of the bytes, or cancelling the reader, ends the load", arguments: [false, true])
+    @Test(
+        "a slow reader holds the server up; letting go of the bytes, or cancelling the reader, ends the load",
+        arguments: [false, true])
     func abandoned(_ cancels: Bool) async throws {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok(.repeated(count: .max, chunked: true)) }

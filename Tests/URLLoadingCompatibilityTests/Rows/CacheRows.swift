@@ -29,7 +29,9 @@ struct CacheRows {
         URLRequest(url: url, cachePolicy: policy)
     }
 
-    @Test("checklist 90 to 97: what is fresh answers, what is stale is asked about; all policies, of requests and of sessions")
+    @Test(
+        "checklist 90 to 97: what is fresh answers, what is stale is asked about; all policies, of requests and of sessions"
+    )
     func policies() async throws {
         try await withTestOrigin { origin in
             let asked = Counter()
@@ -55,7 +57,8 @@ struct CacheRows {
 
             configuration.requestCachePolicy = .returnCacheDataDontLoad
             let offline = URLSession(configuration: configuration)
-            let kept = await offline.result(request(url)), none = await offline.result(request(origin.url("/none")))
+            let kept = await offline.result(request(url))
+            let none = await offline.result(request(origin.url("/none")))
             #expect(text(kept) == "body 3" && none.error?.code == .resourceUnavailable)
             offline.invalidateAndCancel()
         }
@@ -92,11 +95,13 @@ struct CacheRows {
         ) { completionHandler(.performDefaultHandling, nil) }
     }
 
-    @Test("what is stored of a server that a delegate could refuse is given out when it has let it pass; one without the method is not waited for",
+    @Test(
+        "what is stored of a server that a delegate could refuse is given out when it has let it pass; one without the method is not waited for",
         arguments: [true, false])
     func judged(_ judges: Bool) async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
-        let identity = try authority.issue(), roots = String(decoding: authority.pem, as: UTF8.self)
+        let identity = try authority.issue()
+        let roots = String(decoding: authority.pem, as: UTF8.self)
         let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
         func session(_ delegate: (any URLSessionDelegate)?) -> URLSession {
             let configuration = URLSessionConfiguration.ephemeral
@@ -106,7 +111,8 @@ struct CacheRows {
         }
         try await withTestOrigin(.init(tls: .init(identity))) { first in
             try await withTestOrigin(.init(tls: .init(identity))) { second in
-                let plain = session(nil), other = session(judges ? Judging() : Silent())
+                let plain = session(nil)
+                let other = session(judges ? Judging() : Silent())
                 for origin in [first, second] {
                     origin.route("/") { _ in .ok("kept", headers: ["Cache-Control": "max-age=60"]) }
                     for _ in 0..<2 { #expect(await plain.result(request(origin.url())).data == Data("kept".utf8)) }
@@ -126,16 +132,20 @@ struct CacheRows {
     @Test("checklist 100, 101, 103: stored, found and removed by request, by task, by moment; with userInfo")
     func byRequest() async throws {
         let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
-        let url = try URLLoadingCompatibilityTests.url("http://a.example/x"), other = try URLLoadingCompatibilityTests.url("http://a.example/y")
-        let response = try #require(HTTPURLResponse(url: url, statusCode: 203, httpVersion: nil, headerFields: ["X-A": "b"]))
+        let url = try URLLoadingCompatibilityTests.url("http://a.example/x")
+        let other = try URLLoadingCompatibilityTests.url("http://a.example/y")
+        let response = try #require(
+            HTTPURLResponse(url: url, statusCode: 203, httpVersion: nil, headerFields: ["X-A": "b"]))
         let entry = CachedURLResponse(
-            response: response, data: Data("kept".utf8), userInfo: ["note": "seen", "number": 3], storagePolicy: .allowedInMemoryOnly)
+            response: response, data: Data("kept".utf8), userInfo: ["note": "seen", "number": 3],
+            storagePolicy: .allowedInMemoryOnly)
         cache.storeCachedResponse(entry, for: request(url))
         let found = try #require(cache.cachedResponse(for: request(url)))
         #expect(found.data == Data("kept".utf8) && (found.response as? HTTPURLResponse)?.statusCode == 203)
         #expect((found.response as? HTTPURLResponse)?.value(forHTTPHeaderField: "x-a") == "b")
         #expect(found.userInfo?["note"] as? String == "seen" && found.userInfo?["number"] as? Int == 3)
-        #expect(found.storagePolicy == .allowedInMemoryOnly && cache.currentMemoryUsage > 0 && cache.currentDiskUsage == 0)
+        #expect(
+            found.storagePolicy == .allowedInMemoryOnly && cache.currentMemoryUsage > 0 && cache.currentDiskUsage == 0)
         // What is none of HTTP comes back as it was.
         let plain = URLResponse(url: other, mimeType: "image/png", expectedContentLength: 3, textEncodingName: nil)
         cache.storeCachedResponse(CachedURLResponse(response: plain, data: Data([1, 2, 3])), for: request(other))
@@ -143,7 +153,8 @@ struct CacheRows {
         #expect(image.response == plain && !(image.response is HTTPURLResponse) && image.data.count == 3)
 
         let session = URLSession(configuration: .ephemeral)
-        let task = session.dataTask(with: url), got = Box<Data?>()
+        let task = session.dataTask(with: url)
+        let got = Box<Data?>()
         cache.getCachedResponse(for: task) { got.add($0?.data) }
         #expect(got.all == [Data("kept".utf8)])
         cache.removeCachedResponse(for: task)
@@ -155,7 +166,9 @@ struct CacheRows {
         #expect(cache.cachedResponse(for: request(url)) == nil && cache.cachedResponse(for: request(other)) != nil)
         cache.removeCachedResponses(since: .distantPast)
         #expect(cache.cachedResponse(for: request(other)) == nil)
-        cache.storeCachedResponse(CachedURLResponse(response: response, data: Data(), userInfo: nil, storagePolicy: .notAllowed), for: request(url))
+        cache.storeCachedResponse(
+            CachedURLResponse(response: response, data: Data(), userInfo: nil, storagePolicy: .notAllowed),
+            for: request(url))
         #expect(cache.cachedResponse(for: request(url)) == nil)
         cache.storeCachedResponse(entry, for: request(url))
         cache.memoryCapacity = 0
@@ -174,7 +187,8 @@ struct CacheRows {
             #expect(cache.diskCapacity == 1 << 20)
             cache.storeCachedResponse(CachedURLResponse(response: response, data: Data([1])), for: request(url))
             cache.storeCachedResponse(
-                CachedURLResponse(response: response, data: Data([2]), userInfo: nil, storagePolicy: .allowedInMemoryOnly),
+                CachedURLResponse(
+                    response: response, data: Data([2]), userInfo: nil, storagePolicy: .allowedInMemoryOnly),
                 for: request(try URLLoadingCompatibilityTests.url("http://a.example/y")))
         }
         let cache = URLCache(memoryCapacity: 0, diskCapacity: 1 << 20, diskPath: folder.path)
@@ -184,28 +198,34 @@ struct CacheRows {
 
     @Test("an entry in an archive")
     func archived() throws {
-        let response = try #require(HTTPURLResponse(url: url("http://a.example/"), statusCode: 200, httpVersion: nil, headerFields: [:]))
-        let entry = CachedURLResponse(response: response, data: Data("x".utf8), userInfo: ["a": "b"], storagePolicy: .allowedInMemoryOnly)
+        let response = try #require(
+            HTTPURLResponse(url: url("http://a.example/"), statusCode: 200, httpVersion: nil, headerFields: [:]))
+        let entry = CachedURLResponse(
+            response: response, data: Data("x".utf8), userInfo: ["a": "b"], storagePolicy: .allowedInMemoryOnly)
         let data = try NSKeyedArchiver.archivedData(withRootObject: entry, requiringSecureCoding: true)
         let again = try NSKeyedUnarchiver.unarchivedObject(ofClass: CachedURLResponse.self, from: data)
         #expect(again == entry && again?.userInfo?["a"] as? String == "b")
         #expect(entry.copy() as? CachedURLResponse === entry)
     }
 
-    @Test("checklist 98, 99, 102: willCacheResponse, after the last piece: the proposed entry, an altered one, or none",
+    @Test(
+        "checklist 98, 99, 102: willCacheResponse, after the last piece: the proposed entry, an altered one, or none",
         arguments: [0, 1, 2])
     func asked(_ answer: Int) async throws {
         try await withTestOrigin { origin in
             let asked = Counter()
             serve(origin, asked)
-            let recorder = Recorder(), proposals = Box<CachedURLResponse>()
+            let recorder = Recorder()
+            let proposals = Box<CachedURLResponse>()
             recorder.onCache = { _, proposed, give in
                 proposals.add(proposed)
                 switch answer {
                 case 0: give(proposed)
                 case 1:
-                    give(CachedURLResponse(
-                        response: proposed.response, data: Data("altered".utf8), userInfo: ["by": "us"], storagePolicy: .allowedInMemoryOnly))
+                    give(
+                        CachedURLResponse(
+                            response: proposed.response, data: Data("altered".utf8), userInfo: ["by": "us"],
+                            storagePolicy: .allowedInMemoryOnly))
                 default: give(nil)
                 }
             }
@@ -215,7 +235,8 @@ struct CacheRows {
             task.resume()
             await recorder.completed.reaches(1)
             #expect(recorder.words(task) == "response data cache complete")
-            #expect(proposals.all.map(\.data) == [Data("body 1".utf8)] && proposals.all.first?.response.url == origin.url())
+            #expect(
+                proposals.all.map(\.data) == [Data("body 1".utf8)] && proposals.all.first?.response.url == origin.url())
             let kept = cache.cachedResponse(for: request(origin.url()))
             #expect(kept?.data == [Data("body 1".utf8), Data("altered".utf8), nil][answer])
             #expect(kept?.userInfo?["by"] as? String == (answer == 1 ? "us" : nil))
@@ -239,7 +260,8 @@ struct CacheRows {
             let recorder = Recorder()
             recorder.onCache = { _, _, _ in }
             let session = recorder.session()
-            let task = session.dataTask(with: origin.url()), reports = MisuseReports(task)
+            let task = session.dataTask(with: origin.url())
+            let reports = MisuseReports(task)
             task.resume()
             await recorder.completed.reaches(1)
             #expect(recorder.record(task).errors.first??.code == .cancelled)
@@ -259,7 +281,8 @@ struct CacheRows {
             let session = URLSession(configuration: configuration)
             var asking = request(origin.url())
             asking.setValue("yes", forHTTPHeaderField: "X-Mine")
-            let first = await session.result(asking), second = await session.result(asking)
+            let first = await session.result(asking)
+            let second = await session.result(asking)
             #expect(text(first) == "body 1" && text(second) == "body 1" && asked.value == 1)
             #expect(cache.notes.all == ["look yes", "store body 1", "look yes"])
             let old = origin.url("/old")
@@ -292,7 +315,8 @@ struct CacheRows {
             let configuration = URLSessionConfiguration.ephemeral
             configuration.urlCache = cache
             let session = URLSession(configuration: configuration)
-            let done = Box<Result3>(), ended = Counter()
+            let done = Box<Result3>()
+            let ended = Counter()
             session.dataTask(with: request(origin.url("/other"))) {
                 done.add(Result3(data: $0, response: $1, error: $2 as? URLError))
                 ended.add()
@@ -313,13 +337,16 @@ struct CacheRows {
             origin.route("/set") { _ in .ok("", headers: [.setCookie: "a=b"]) }
             let configuration = URLSessionConfiguration.ephemeral
             let space = URLProtectionSpace(
-                host: "a.example", port: 80, protocol: "http", realm: "r", authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
-            configuration.urlCredentialStorage?.set(URLCredential(user: "u", password: "p", persistence: .forSession), for: space)
+                host: "a.example", port: 80, protocol: "http", realm: "r",
+                authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
+            configuration.urlCredentialStorage?.set(
+                URLCredential(user: "u", password: "p", persistence: .forSession), for: space)
             let session = URLSession(configuration: configuration)
             _ = await session.result(request(origin.url()))
             _ = await session.result(request(origin.url("/set")))
             #expect(configuration.httpCookieStorage?.cookies?.count == 1)
-            let done = Counter(), queues = Box<Bool>()
+            let done = Counter()
+            let queues = Box<Bool>()
             session.flush { [session] in
                 queues.add(OperationQueue.current === session.delegateQueue)
                 done.add()
@@ -351,7 +378,9 @@ private final class Noting: URLCache, @unchecked Sendable {
     /// Handlers that are kept for ever.
     final class Kept: Sendable {
         private let handlers = Lock<[@Sendable (CachedURLResponse?) -> Void]>([])
-        func add(_ handler: @escaping @Sendable (CachedURLResponse?) -> Void) { handlers.withLock { $0.append(handler) } }
+        func add(_ handler: @escaping @Sendable (CachedURLResponse?) -> Void) {
+            handlers.withLock { $0.append(handler) }
+        }
         func removeAll() {
             let all = handlers.withLock { handlers in
                 defer { handlers = [] }
@@ -364,7 +393,9 @@ private final class Noting: URLCache, @unchecked Sendable {
     override func getCachedResponse(
         for dataTask: URLSessionDataTask, completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void
     ) {
-        guard hangs.load(ordering: .relaxed) else { return super.getCachedResponse(for: dataTask, completionHandler: completionHandler) }
+        guard hangs.load(ordering: .relaxed) else {
+            return super.getCachedResponse(for: dataTask, completionHandler: completionHandler)
+        }
         kept.add(completionHandler)
         hanging.add()
     }

@@ -23,7 +23,8 @@ struct ChallengeRows {
     func basic() async throws {
         try await withTestOrigin { origin in
             guarded(origin)
-            let recorder = Recorder(), seen = Box<URLAuthenticationChallenge>()
+            let recorder = Recorder()
+            let seen = Box<URLAuthenticationChallenge>()
             recorder.onChallenge = { challenge, answer in
                 seen.add(challenge)
                 let password = challenge.previousFailureCount == 0 ? "wrong" : "secret"
@@ -33,12 +34,16 @@ struct ChallengeRows {
             let task = session.dataTask(with: origin.url())
             task.resume()
             await recorder.completed.reaches(1)
-            #expect(recorder.words(task) == "challenge response data complete" && recorder.record(task).data == Data("in".utf8))
+            #expect(
+                recorder.words(task) == "challenge response data complete"
+                    && recorder.record(task).data == Data("in".utf8))
             let challenges = seen.all
             #expect(challenges.map(\.previousFailureCount) == [0, 1])
             let space = try #require(challenges.first).protectionSpace
             #expect(space.authenticationMethod == NSURLAuthenticationMethodHTTPBasic && space.realm == "staff")
-            #expect(space.host == "127.0.0.1" && space.protocol == "http" && !space.isProxy() && !space.receivesCredentialSecurely)
+            #expect(
+                space.host == "127.0.0.1" && space.protocol == "http" && !space.isProxy()
+                    && !space.receivesCredentialSecurely)
             #expect(challenges[0].proposedCredential == nil)
             #expect((challenges[0].failureResponse as? HTTPURLResponse)?.statusCode == 401)
             await recorder.expectOrder(session)
@@ -51,7 +56,8 @@ struct ChallengeRows {
             guarded(origin)
             let recorder = Recorder()
             recorder.onChallenge = { challenge, answer in
-                challenge.sender?.use(URLCredential(user: "ada", password: "secret", persistence: .none), for: challenge)
+                challenge.sender?.use(
+                    URLCredential(user: "ada", password: "secret", persistence: .none), for: challenge)
             }
             let session = recorder.session()
             let task = session.dataTask(with: origin.url())
@@ -62,7 +68,9 @@ struct ChallengeRows {
         }
     }
 
-    @Test("checklist 75, 77, 83: default handling and no credential take the 401; cancelling ends the task", arguments: [0, 1, 2])
+    @Test(
+        "checklist 75, 77, 83: default handling and no credential take the 401; cancelling ends the task",
+        arguments: [0, 1, 2])
     func otherAnswers(_ which: Int) async throws {
         try await withTestOrigin { origin in
             guarded(origin)
@@ -81,7 +89,9 @@ struct ChallengeRows {
             if which == 2 {
                 #expect(recorder.record(task).errors.first??.code == .cancelled)
             } else {
-                #expect((task.response as? HTTPURLResponse)?.statusCode == 401 && recorder.record(task).data == Data("who?".utf8))
+                #expect(
+                    (task.response as? HTTPURLResponse)?.statusCode == 401
+                        && recorder.record(task).data == Data("who?".utf8))
             }
             await recorder.expectOrder(session)
         }
@@ -91,7 +101,8 @@ struct ChallengeRows {
     func rejected() async throws {
         try await withTestOrigin { origin in
             guarded(origin, offers: ["Digest realm=\"staff\", nonce=\"n\", qop=\"auth\"", "Basic realm=\"staff\""])
-            let recorder = Recorder(), methods = Box<String>()
+            let recorder = Recorder()
+            let methods = Box<String>()
             recorder.onChallenge = { challenge, answer in
                 methods.add(challenge.protectionSpace.authenticationMethod)
                 guard challenge.protectionSpace.authenticationMethod == NSURLAuthenticationMethodHTTPBasic else {
@@ -116,7 +127,8 @@ struct ChallengeRows {
             let recorder = Recorder()
             recorder.onChallenge = { _, _ in }
             let session = recorder.session()
-            let task = session.dataTask(with: origin.url()), reports = MisuseReports(task)
+            let task = session.dataTask(with: origin.url())
+            let reports = MisuseReports(task)
             task.resume()
             await recorder.completed.reaches(1)
             #expect(recorder.record(task).errors.first??.code != nil)
@@ -145,11 +157,15 @@ struct ChallengeRows {
             _ challenge: URLAuthenticationChallenge,
             _ completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
         ) {
-            guard trusts, let trust = challenge.protectionSpace.serverTrust else { return completionHandler(.cancelAuthenticationChallenge, nil) }
+            guard trusts, let trust = challenge.protectionSpace.serverTrust else {
+                return completionHandler(.cancelAuthenticationChallenge, nil)
+            }
             completionHandler(.useCredential, URLCredential(trust: trust))
         }
 
-        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { ended.add() }
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+            ended.add()
+        }
     }
 
     /// Answers for tasks.
@@ -161,11 +177,15 @@ struct ChallengeRows {
             completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
         ) {
             asked.add("task \(challenge.protectionSpace.authenticationMethod)")
-            guard let trust = challenge.protectionSpace.serverTrust else { return completionHandler(.performDefaultHandling, nil) }
+            guard let trust = challenge.protectionSpace.serverTrust else {
+                return completionHandler(.performDefaultHandling, nil)
+            }
             completionHandler(.useCredential, URLCredential(trust: trust))
         }
 
-        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { ended.add() }
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+            ended.add()
+        }
     }
 
     private func withSecureOrigin(_ use: (TestOrigin) async throws -> Void) async throws {
@@ -176,7 +196,9 @@ struct ChallengeRows {
         }
     }
 
-    @Test("checklist 66, 81, 82: whether a server is trusted is the session's to say, once for a connection", arguments: [true, false])
+    @Test(
+        "checklist 66, 81, 82: whether a server is trusted is the session's to say, once for a connection",
+        arguments: [true, false])
     func trust(_ trusts: Bool) async throws {
         try await withSecureOrigin { origin in
             let delegate = Trusting(trusts: trusts)
@@ -200,10 +222,13 @@ struct ChallengeRows {
             let delegate = TaskTrusting()
             let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
             let result = await session.result(URLRequest(url: origin.url()))
-            #expect(result.data == Data("in".utf8) && delegate.asked.all == ["task \(NSURLAuthenticationMethodServerTrust)"])
+            #expect(
+                result.data == Data("in".utf8) && delegate.asked.all == ["task \(NSURLAuthenticationMethodServerTrust)"]
+            )
             session.invalidateAndCancel()
             // A task's own, in a session without one.
-            let own = TaskTrusting(), plain = URLSession(configuration: .ephemeral)
+            let own = TaskTrusting()
+            let plain = URLSession(configuration: .ephemeral)
             let (data, _) = try await plain.data(from: origin.url(), delegate: own)
             #expect(data == Data("in".utf8) && own.asked.all.count == 1)
             plain.invalidateAndCancel()
@@ -213,7 +238,8 @@ struct ChallengeRows {
     @Test("whom one task's delegate trusts is not trusted for the others of a session without one")
     func trustOfOneTask() async throws {
         try await withSecureOrigin { origin in
-            let plain = URLSession(configuration: .ephemeral), own = TaskTrusting()
+            let plain = URLSession(configuration: .ephemeral)
+            let own = TaskTrusting()
             let (data, _) = try await plain.data(from: origin.url(), delegate: own)
             #expect(data == Data("in".utf8))
             let result = await plain.result(URLRequest(url: origin.url()))
@@ -221,7 +247,8 @@ struct ChallengeRows {
             let (again, _) = try await plain.data(from: origin.url(), delegate: own)
             #expect(again == Data("in".utf8) && own.asked.all.count == 1)
             // One that is given later.
-            let other = TaskTrusting(), box = Counter()
+            let other = TaskTrusting()
+            let box = Counter()
             let task = plain.dataTask(with: origin.url()) { data, _, error in
                 #expect(data == Data("in".utf8), "\(String(describing: error))")
                 box.add()
@@ -245,13 +272,17 @@ struct ChallengeRows {
             origin.route("/", faults: [.init(.responseBody(after: 300_000), .cut)]) { _ in
                 .ok(.bytes([UInt8](content)), headers: [.etag: "\"one\""])
             }
-            let plain = URLSession(configuration: .ephemeral), own = TaskTrusting()
-            let error = await #expect(throws: URLError.self) { _ = try await plain.download(from: origin.url(), delegate: own) }
+            let plain = URLSession(configuration: .ephemeral)
+            let own = TaskTrusting()
+            let error = await #expect(throws: URLError.self) {
+                _ = try await plain.download(from: origin.url(), delegate: own)
+            }
             let data = try #require(error?.downloadTaskResumeData)
             origin.route("/") { _ in .ok(.bytes([UInt8](content))) }
             // Somebody else's connection is there, and trusted by him alone.
             await #expect(throws: URLError.self) { _ = try await plain.download(resumeFrom: data) }
-            let asked = own.asked.all.count, other = TaskTrusting()
+            let asked = own.asked.all.count
+            let other = TaskTrusting()
             let (file, _) = try await plain.download(resumeFrom: data, delegate: other)
             try FileManager.default.removeItem(at: file)
             #expect(other.asked.all.count == 1 && own.asked.all.count == asked)
@@ -270,7 +301,9 @@ struct ChallengeRows {
                 } catch { return false }
             }
             let third = TaskTrusting()
-            let first = await echoes(third), none = await echoes(nil), again = await echoes(third)
+            let first = await echoes(third)
+            let none = await echoes(nil)
+            let again = await echoes(third)
             #expect(first && !none && again && third.asked.all.count >= 1)
             plain.invalidateAndCancel()
         }
@@ -281,7 +314,9 @@ struct ChallengeRows {
         try await withSecureOrigin { origin in
             let session = URLSession(configuration: .ephemeral)
             let result = await session.result(URLRequest(url: origin.url()))
-            #expect(result.error?.code == .serverCertificateUntrusted || result.error?.code == .serverCertificateHasUnknownRoot)
+            #expect(
+                result.error?.code == .serverCertificateUntrusted
+                    || result.error?.code == .serverCertificateHasUnknownRoot)
             session.invalidateAndCancel()
         }
     }
@@ -294,9 +329,11 @@ struct ChallengeRows {
             guarded(origin)
             let port = try #require(origin.url().port)
             let space = URLProtectionSpace(
-                host: "127.0.0.1", port: port, protocol: "http", realm: "staff", authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
+                host: "127.0.0.1", port: port, protocol: "http", realm: "staff",
+                authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
             let storage = URLCredentialStorage()
-            storage.setDefaultCredential(URLCredential(user: "ada", password: "secret", persistence: .forSession), for: space)
+            storage.setDefaultCredential(
+                URLCredential(user: "ada", password: "secret", persistence: .forSession), for: space)
             storage.set(URLCredential(user: "bob", password: "other", persistence: .forSession), for: space)
             #expect(storage.defaultCredential(for: space)?.user == "ada")
             #expect(Set((storage.credentials(for: space) ?? [:]).keys) == ["ada", "bob"])

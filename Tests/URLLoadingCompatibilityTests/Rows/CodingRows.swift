@@ -76,10 +76,11 @@ struct CodingRows {
         case .downloadHandler:
             return try await withCheckedThrowingContinuation { continuation in
                 session.downloadTask(with: request) { file, _, error in
-                    continuation.resume(with: Result {
-                        if let error { throw error }
-                        return try Data(contentsOf: file!)
-                    })
+                    continuation.resume(
+                        with: Result {
+                            if let error { throw error }
+                            return try Data(contentsOf: file!)
+                        })
                 }.resume()
             }
         case .delegate:
@@ -91,7 +92,8 @@ struct CodingRows {
             await recorder.expectOrder(own)
             return recorder.record(task).data
         case .turned:
-            let recorder = Recorder(), content = Box<Data>()
+            let recorder = Recorder()
+            let content = Box<Data>()
             recorder.onResponse = { $2(.becomeDownload) }
             recorder.onFile = { content.add((try? Data(contentsOf: $1)) ?? Data()) }
             let own = recorder.session { $0.httpAdditionalHeaders = configuration.httpAdditionalHeaders }
@@ -123,7 +125,8 @@ struct CodingRows {
         }
     }
 
-    @Test("a coded body is decoded, also if the program names Accept-Encoding", arguments: Way.allCases, Asking.allCases)
+    @Test(
+        "a coded body is decoded, also if the program names Accept-Encoding", arguments: Way.allCases, Asking.allCases)
     func decoded(_ way: Way, _ asking: Asking) async throws {
         try await withTestOrigin { origin in
             Self.serve(origin)
@@ -132,9 +135,11 @@ struct CodingRows {
         }
     }
 
-    @Test("a part that answers a Range stays as it is, and a whole that comes in its place is decoded", arguments: [
-        Way.data, .bytes, .delegate, .download,
-    ])
+    @Test(
+        "a part that answers a Range stays as it is, and a whole that comes in its place is decoded",
+        arguments: [
+            Way.data, .bytes, .delegate, .download,
+        ])
     func ranges(_ way: Way) async throws {
         try await withTestOrigin { origin in
             Self.serve(origin)

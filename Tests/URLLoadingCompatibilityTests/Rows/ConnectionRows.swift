@@ -33,7 +33,9 @@ struct ConnectionRows {
             answers(challenge)
             asked.add()
         }
-        func connection(_ connection: NSURLConnection, didCancel challenge: URLAuthenticationChallenge) { note("cancelled") }
+        func connection(_ connection: NSURLConnection, didCancel challenge: URLAuthenticationChallenge) {
+            note("cancelled")
+        }
     }
 
     final class Reader: Base, NSURLConnectionDataDelegate, @unchecked Sendable {
@@ -60,9 +62,12 @@ struct ConnectionRows {
             return InputStream(data: Data("12345".utf8))
         }
         func connection(
-            _ connection: NSURLConnection, didSendBodyData bytesWritten: Int, totalBytesWritten: Int, totalBytesExpectedToWrite: Int
+            _ connection: NSURLConnection, didSendBodyData bytesWritten: Int, totalBytesWritten: Int,
+            totalBytesExpectedToWrite: Int
         ) { note("sent") }
-        func connection(_ connection: NSURLConnection, willCacheResponse cachedResponse: CachedURLResponse) -> CachedURLResponse? {
+        func connection(_ connection: NSURLConnection, willCacheResponse cachedResponse: CachedURLResponse)
+            -> CachedURLResponse?
+        {
             if cachesNothing { note("cache") }
             return cachesNothing ? nil : cachedResponse
         }
@@ -75,7 +80,8 @@ struct ConnectionRows {
     final class Saver: Base, NSURLConnectionDownloadDelegate, @unchecked Sendable {
         let content = Box<Data>()
         func connection(
-            _ connection: NSURLConnection, didWriteData bytesWritten: Int64, totalBytesWritten: Int64, expectedTotalBytes: Int64
+            _ connection: NSURLConnection, didWriteData bytesWritten: Int64, totalBytesWritten: Int64,
+            expectedTotalBytes: Int64
         ) { note("written") }
         func connectionDidFinishDownloading(_ connection: NSURLConnection, destinationURL: URL) {
             note("file")
@@ -88,11 +94,14 @@ struct ConnectionRows {
         origin.route("/from") { _ in .redirect("/", status: .temporaryRedirect) }
         origin.route("/") { .ok("hello \($0.method) \($0.bodyCount)") }
         origin.route("/large") { _ in .ok(.repeated(count: 20_000_000)) }
-        origin.route("/file") { _ in .ok(.repeated(count: 300_000), headers: ["Content-Disposition": "attachment; filename=\"a.bin\""]) }
+        origin.route("/file") { _ in
+            .ok(.repeated(count: 300_000), headers: ["Content-Disposition": "attachment; filename=\"a.bin\""])
+        }
         origin.route("/locked") { request in
             guard request.headers["Authorization"] == "Basic YWRhOnNlY3JldA==" else {
                 return .status(
-                    .unauthorized, headers: ["WWW-Authenticate": "Digest realm=\"r\", nonce=\"n\", qop=\"auth\", Basic realm=\"r\""],
+                    .unauthorized,
+                    headers: ["WWW-Authenticate": "Digest realm=\"r\", nonce=\"n\", qop=\"auth\", Basic realm=\"r\""],
                     body: .bytes(Array("no".utf8)))
             }
             return .ok("in")
@@ -108,14 +117,16 @@ struct ConnectionRows {
             var request = URLRequest(url: origin.url("/from"))
             request.httpMethod = "PUT"
             request.httpBodyStream = InputStream(data: Data("12345".utf8))
-            let connection = try #require(NSURLConnection(request: request, delegate: delegate, startImmediately: false))
+            let connection = try #require(
+                NSURLConnection(request: request, delegate: delegate, startImmediately: false))
             connection.setDelegateQueue(delegate.queue)
             try await Task.sleep(for: .milliseconds(5))
             #expect(delegate.words.all.isEmpty && origin.counts.accepted == 0)
             connection.start()
             connection.start()
             await delegate.done.reaches(1)
-            #expect(delegate.words.all == ["first", "sent", "redirect", "body", "sent", "response 200", "data", "finish"])
+            #expect(
+                delegate.words.all == ["first", "sent", "redirect", "body", "sent", "response 200", "data", "finish"])
             #expect(delegate.body.all.reduce(Data(), +) == Data("hello PUT 5".utf8))
             #expect(connection.originalRequest.url?.path == "/from" && connection.currentRequest.url?.path == "/")
         }
@@ -134,23 +145,27 @@ struct ConnectionRows {
                     guard response == nil else { return nil }
                     return [request, other, nil][answer]
                 }
-                let connection = try #require(NSURLConnection(request: URLRequest(url: bare), delegate: delegate, startImmediately: false))
+                let connection = try #require(
+                    NSURLConnection(request: URLRequest(url: bare), delegate: delegate, startImmediately: false))
                 connection.setDelegateQueue(delegate.queue)
                 connection.start()
                 await delegate.done.reaches(1)
                 #expect(delegate.requests.all.first?.url == origin.url("/"))
-                let words = switch answer {
-                case 0: ["first", "response 200", "data", "finish"]
-                // A redirect that is answered with nil is the result (checklist 60).
-                case 1: ["first", "redirect", "response 307", "finish"]
-                default: ["first", "fail -999"]
-                }
+                let words =
+                    switch answer {
+                    case 0: ["first", "response 200", "data", "finish"]
+                    // A redirect that is answered with nil is the result (checklist 60).
+                    case 1: ["first", "redirect", "response 307", "finish"]
+                    default: ["first", "fail -999"]
+                    }
                 #expect(delegate.words.all == words)
             }
         }
     }
 
-    @Test("checklist 153, 154, 155: who may be asked, the sender's answers, cancel and going on without", arguments: ["use", "without", "cancel", "reject"])
+    @Test(
+        "checklist 153, 154, 155: who may be asked, the sender's answers, cancel and going on without",
+        arguments: ["use", "without", "cancel", "reject"])
     func challenges(_ answer: String) async throws {
         try await withTestOrigin { origin in
             Self.routes(origin)
@@ -161,24 +176,27 @@ struct ConnectionRows {
                 case "use" where challenge.protectionSpace.authenticationMethod == NSURLAuthenticationMethodHTTPDigest:
                     challenge.sender?.rejectProtectionSpaceAndContinue(with: challenge)
                 case "use":
-                    challenge.sender?.use(URLCredential(user: "ada", password: "secret", persistence: .none), for: challenge)
+                    challenge.sender?.use(
+                        URLCredential(user: "ada", password: "secret", persistence: .none), for: challenge)
                 case "without": challenge.sender?.continueWithoutCredential(for: challenge)
                 case "cancel": challenge.sender?.cancel(challenge)
                 default: challenge.sender?.rejectProtectionSpaceAndContinue(with: challenge)
                 }
             }
             let connection = try #require(
-                NSURLConnection(request: URLRequest(url: origin.url("/locked")), delegate: delegate, startImmediately: false))
+                NSURLConnection(
+                    request: URLRequest(url: origin.url("/locked")), delegate: delegate, startImmediately: false))
             connection.setDelegateQueue(delegate.queue)
             connection.start()
             await delegate.done.reaches(1)
             let asked = ["can", "challenge"]
-            let words = switch answer {
-            case "use": asked + asked + ["response 200", "data", "finish"]
-            case "without": asked + ["response 401", "data", "finish"]
-            case "cancel": asked + ["cancelled", "fail -999"]
-            default: asked + asked + ["response 401", "data", "finish"]
-            }
+            let words =
+                switch answer {
+                case "use": asked + asked + ["response 200", "data", "finish"]
+                case "without": asked + ["response 401", "data", "finish"]
+                case "cancel": asked + ["cancelled", "fail -999"]
+                default: asked + asked + ["response 401", "data", "finish"]
+                }
             #expect(delegate.words.all == ["first"] + words)
         }
     }
@@ -192,11 +210,14 @@ struct ConnectionRows {
                 delegate.queue = OperationQueue()
                 delegate.cachesNothing = round == 1
                 let connection = try #require(
-                    NSURLConnection(request: URLRequest(url: origin.url("/kept")), delegate: delegate, startImmediately: false))
+                    NSURLConnection(
+                        request: URLRequest(url: origin.url("/kept")), delegate: delegate, startImmediately: false))
                 connection.setDelegateQueue(delegate.queue)
                 connection.start()
                 await delegate.done.reaches(1)
-                #expect(delegate.words.all == ["first", "response 200", "data"] + (round == 1 ? ["cache"] : []) + ["finish"])
+                #expect(
+                    delegate.words.all == ["first", "response 200", "data"] + (round == 1 ? ["cache"] : []) + ["finish"]
+                )
             }
             #expect(origin.requests.count == 2)
             URLCache.shared.removeCachedResponse(for: URLRequest(url: origin.url("/kept")))
@@ -236,7 +257,8 @@ struct ConnectionRows {
             Self.routes(origin)
             let delegate = Single()
             let connection = try #require(
-                NSURLConnection(request: URLRequest(url: origin.url("/locked")), delegate: delegate, startImmediately: false))
+                NSURLConnection(
+                    request: URLRequest(url: origin.url("/locked")), delegate: delegate, startImmediately: false))
             connection.setDelegateQueue(OperationQueue())
             connection.start()
             await delegate.done.reaches(1)
@@ -254,7 +276,8 @@ struct ConnectionRows {
             do {
                 let delegate = Reader()
                 (held, words) = (delegate, delegate.words)
-                connection = NSURLConnection(request: URLRequest(url: origin.url("/large")), delegate: delegate, startImmediately: false)
+                connection = NSURLConnection(
+                    request: URLRequest(url: origin.url("/large")), delegate: delegate, startImmediately: false)
                 connection?.setDelegateQueue(OperationQueue())
                 connection?.start()
                 await delegate.first.reaches(1)
@@ -269,17 +292,21 @@ struct ConnectionRows {
         }
     }
 
-    @Test("by default the delegate is called on the run loop of the thread that made the connection; also where it is scheduled")
+    @Test(
+        "by default the delegate is called on the run loop of the thread that made the connection; also where it is scheduled"
+    )
     func runLoop() async throws {
         try await withTestOrigin { origin in
             Self.routes(origin)
             let request = URLRequest(url: origin.url("/"))
-            let results = Box<[String]>(), ended = Counter()
+            let results = Box<[String]>()
+            let ended = Counter()
             for isScheduled in [false, true] {
                 Thread.detachNewThread {
                     let thread = ObjectIdentifier(Thread.current)
                     let delegate = Reader()
-                    let connection = NSURLConnection(request: request, delegate: delegate, startImmediately: !isScheduled)
+                    let connection = NSURLConnection(
+                        request: request, delegate: delegate, startImmediately: !isScheduled)
                     if isScheduled {
                         connection?.schedule(in: .current, forMode: RunLoop.Mode("mine"))
                         connection?.start()
@@ -304,11 +331,13 @@ struct ConnectionRows {
     func simple() async throws {
         try await withTestOrigin { origin in
             Self.routes(origin)
-            let request = URLRequest(url: origin.url("/")), locked = URLRequest(url: origin.url("/locked"))
+            let request = URLRequest(url: origin.url("/"))
+            let locked = URLRequest(url: origin.url("/locked"))
             let wrong = URLRequest(url: try url("gopher://a.example/"))
             #expect(NSURLConnection.canHandle(request) && !NSURLConnection.canHandle(wrong))
             #expect(NSURLConnection(request: wrong, delegate: nil) == nil)
-            let words = Box<String>(), ended = Counter()
+            let words = Box<String>()
+            let ended = Counter()
             for _ in 0..<8 {
                 Thread.detachNewThread {
                     var response: URLResponse?
@@ -343,11 +372,14 @@ struct ConnectionRows {
             let delegate = Saver()
             delegate.queue = OperationQueue()
             let connection = try #require(
-                NSURLConnection(request: URLRequest(url: origin.url("/file")), delegate: delegate, startImmediately: false))
+                NSURLConnection(
+                    request: URLRequest(url: origin.url("/file")), delegate: delegate, startImmediately: false))
             connection.setDelegateQueue(delegate.queue)
             connection.start()
             await delegate.done.reaches(1)
-            #expect(delegate.words.all == ["written", "file"] && delegate.content.all == [Data(repeating: 0x61, count: 300_000)])
+            #expect(
+                delegate.words.all == ["written", "file"]
+                    && delegate.content.all == [Data(repeating: 0x61, count: 300_000)])
         }
     }
 
@@ -360,7 +392,9 @@ struct ConnectionRows {
         init(_ folder: URL) { self.folder = folder }
         func note(_ word: String) { if words.all.last != word { words.add(word) } }
         func downloadDidBegin(_ download: NSURLDownload) { note("begin") }
-        func download(_ download: NSURLDownload, willSend request: URLRequest, redirectResponse: URLResponse?) -> URLRequest? {
+        func download(_ download: NSURLDownload, willSend request: URLRequest, redirectResponse: URLResponse?)
+            -> URLRequest?
+        {
             note(redirectResponse == nil ? "first" : "redirect")
             return request
         }
@@ -405,7 +439,9 @@ struct ConnectionRows {
     /// A run loop with nothing in it returns at once.
     private static func run(_ mode: RunLoop.Mode, until: Counter) {
         while until.value == 0 {
-            if !RunLoop.current.run(mode: mode, before: Date(timeIntervalSinceNow: 0.01)) { Thread.sleep(forTimeInterval: 0.001) }
+            if !RunLoop.current.run(mode: mode, before: Date(timeIntervalSinceNow: 0.01)) {
+                Thread.sleep(forTimeInterval: 0.001)
+            }
         }
     }
 
@@ -423,9 +459,11 @@ struct ConnectionRows {
                 delegate.overwrites = number == 3
                 Self.onRunLoop(delegate.done) { _ = NSURLDownload(request: request, delegate: delegate) }
                 await delegate.done.reaches(1)
-                #expect(delegate.words.all == [
-                    "begin", "first", "redirect", "response", "destination a.bin", "data", "created \(name)", "finish",
-                ])
+                #expect(
+                    delegate.words.all == [
+                        "begin", "first", "redirect", "response", "destination a.bin", "data", "created \(name)",
+                        "finish",
+                    ])
                 let content = try Data(contentsOf: folder.appendingPathComponent(name))
                 #expect(content.count == 300_000)
             }
@@ -449,7 +487,9 @@ struct ConnectionRows {
             origin.route("/") { request in
                 guard let range = request.headers["Range"] else {
                     isFirst.add()
-                    return .ok(.chunks([.bytes([UInt8](repeating: 0x61, count: 1000)), .pause(.seconds(30)), "b"]), headers: ["ETag": "\"one\""])
+                    return .ok(
+                        .chunks([.bytes([UInt8](repeating: 0x61, count: 1000)), .pause(.seconds(30)), "b"]),
+                        headers: ["ETag": "\"one\""])
                 }
                 let start = Int(range.dropFirst(6).dropLast()) ?? 0
                 return .status(
@@ -457,7 +497,9 @@ struct ConnectionRows {
                     body: .bytes([UInt8](repeating: 0x61, count: 2000 - start)))
             }
             let request = URLRequest(url: origin.url("/"))
-            let delegate = Downloader(folder), made = Box<NSURLDownload>(), stop = Counter()
+            let delegate = Downloader(folder)
+            let made = Box<NSURLDownload>()
+            let stop = Counter()
             Self.onRunLoop(stop) {
                 let download = NSURLDownload(request: request, delegate: delegate)
                 download.deletesFileUponFailure = false
@@ -471,7 +513,8 @@ struct ConnectionRows {
             stop.add()
             #expect(delegate.words.all.last == "data" && delegate.done.value == 0)
             let data = try #require(download.resumeData)
-            let again = Downloader(folder), path = folder.appendingPathComponent("whole").path
+            let again = Downloader(folder)
+            let path = folder.appendingPathComponent("whole").path
             Self.onRunLoop(again.done) { _ = NSURLDownload(resumeData: data, delegate: again, path: path) }
             await again.done.reaches(1)
             #expect(again.words.all == ["begin", "resume true", "data", "created whole", "finish"])

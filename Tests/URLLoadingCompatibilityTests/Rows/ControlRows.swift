@@ -69,16 +69,21 @@ struct ControlRows {
         try await withTestOrigin { origin in
             let recorder = Recorder()
             let session = recorder.session()
-            let calls = Box<URLError.Code?>(), ended = Counter()
-            let task = !hasHandler ? session.dataTask(with: origin.url()) : session.dataTask(with: origin.url()) { data, response, error in
-                if data == nil, response == nil { calls.add((error as? URLError)?.code) }
-                ended.add()
-            }
+            let calls = Box<URLError.Code?>()
+            let ended = Counter()
+            let task =
+                !hasHandler
+                ? session.dataTask(with: origin.url())
+                : session.dataTask(with: origin.url()) { data, response, error in
+                    if data == nil, response == nil { calls.add((error as? URLError)?.code) }
+                    ended.add()
+                }
             task.cancel()
             task.cancel()
             if hasHandler { await ended.reaches(1) } else { await recorder.completed.reaches(1) }
             task.resume()
-            #expect(hasHandler ? calls.all == [.cancelled] : recorder.record(task).errors.map { $0?.code } == [.cancelled])
+            #expect(
+                hasHandler ? calls.all == [.cancelled] : recorder.record(task).errors.map { $0?.code } == [.cancelled])
             await recorder.expectOrder(session)
             #expect(origin.counts.accepted == 0)
         }
@@ -139,7 +144,9 @@ struct ControlRows {
         let task = StandIn()
         task.resume()
         task.cancel()
-        #expect(task.resumed.value == 1 && task.state == .suspended && task.originalRequest == nil && task.countOfBytesReceived == 0)
+        #expect(
+            task.resumed.value == 1 && task.state == .suspended && task.originalRequest == nil
+                && task.countOfBytesReceived == 0)
     }
 }
 
@@ -232,10 +239,12 @@ struct ClassicStressTests {
             origin.setSchedule(.init(seed: 3, probability: 0.3))
             let session = URLSession(configuration: .ephemeral)
             let count = Self.isLong ? 10_000 : 1_000
-            let done = Counter(), wrong = Box<String>()
+            let done = Counter()
+            let wrong = Box<String>()
             for number in 0..<count {
                 var random = SeededGenerator(seed: UInt64(number))
-                let task = session.dataTask(with: origin.url(number % 3 == 0 ? "/from" : "/")) { data, response, error in
+                let task = session.dataTask(with: origin.url(number % 3 == 0 ? "/from" : "/")) {
+                    data, response, error in
                     if (data == nil) == (error == nil) { wrong.add("\(String(describing: error))") }
                     done.add()
                 }

@@ -9,7 +9,9 @@ import URLLoadingWire
 /// Checklist 104 to 110 in the classic shape.
 @Suite(.timeLimit(.minutes(4)))
 struct CookieRows {
-    private func cookie(_ name: String, _ domain: String = "example.org", _ more: [HTTPCookiePropertyKey: Any] = [:]) throws -> HTTPCookie {
+    private func cookie(_ name: String, _ domain: String = "example.org", _ more: [HTTPCookiePropertyKey: Any] = [:])
+        throws -> HTTPCookie
+    {
         let properties: [HTTPCookiePropertyKey: Any] = [.name: name, .value: "v", .domain: domain, .path: "/"]
         return try #require(HTTPCookie(properties: properties.merging(more) { $1 }))
     }
@@ -69,7 +71,9 @@ struct CookieRows {
         }
     }
 
-    @Test("checklist 105, 108: the storage's policy holds at once for every session; a configuration's own goes before it")
+    @Test(
+        "checklist 105, 108: the storage's policy holds at once for every session; a configuration's own goes before it"
+    )
     func policies() async throws {
         try await withTestOrigin { origin in
             serve(origin)
@@ -105,8 +109,10 @@ struct CookieRows {
     func properties() throws {
         let date = Date(timeIntervalSince1970: 4_000_000_000)
         let all: [HTTPCookiePropertyKey: Any] = [
-            .name: "n", .value: "v", .domain: ".Example.org", .path: "/a", .version: "1", .secure: "TRUE", .expires: date,
-            .comment: "why", .commentURL: "https://example.org/why", .port: "80,443", .sameSitePolicy: HTTPCookieStringPolicy.sameSiteLax,
+            .name: "n", .value: "v", .domain: ".Example.org", .path: "/a", .version: "1", .secure: "TRUE",
+            .expires: date,
+            .comment: "why", .commentURL: "https://example.org/why", .port: "80,443",
+            .sameSitePolicy: HTTPCookieStringPolicy.sameSiteLax,
         ]
         let cookie = try #require(HTTPCookie(properties: all))
         #expect(cookie.name == "n" && cookie.value == "v" && cookie.domain == ".example.org" && cookie.path == "/a")
@@ -143,12 +149,14 @@ struct CookieRows {
     @Test("checklist 106: out of fields, several in one among them, and into a field")
     func fields() throws {
         let url = try url("http://www.example.com/a/b")
-        let text = "a=1; Expires=Wed, 09 Jun 2038 10:18:14 GMT; Path=/; Secure, b=x,y; Domain=.example.com,c=3; HttpOnly"
+        let text =
+            "a=1; Expires=Wed, 09 Jun 2038 10:18:14 GMT; Path=/; Secure, b=x,y; Domain=.example.com,c=3; HttpOnly"
         let cookies = HTTPCookie.cookies(withResponseHeaderFields: ["set-cookie": text, "Other": "d=4"], for: url)
         #expect(cookies.map(\.name) == ["a", "b", "c"] && cookies.map(\.value) == ["1", "x,y", "3"])
         #expect(cookies.map(\.domain) == ["www.example.com", ".example.com", "www.example.com"])
         #expect(cookies.map(\.path) == ["/", "/a", "/a"] && cookies[0].isSecure && cookies[2].isHTTPOnly)
-        #expect(HTTPCookie.cookies(withResponseHeaderFields: ["Set-Cookie": "a=1; domain=other.example"], for: url) == [])
+        #expect(
+            HTTPCookie.cookies(withResponseHeaderFields: ["Set-Cookie": "a=1; domain=other.example"], for: url) == [])
         #expect(HTTPCookie.requestHeaderFields(with: cookies) == ["Cookie": "a=1; b=x,y; c=3"])
         #expect(HTTPCookie.requestHeaderFields(with: []) == [:])
     }
@@ -156,17 +164,21 @@ struct CookieRows {
     @Test("checklist 107: storing for a URL takes what belongs there; sorted, removed since, for a task")
     func storage() async throws {
         let storage = HTTPCookieStorage()
-        let (own, below, other) = (try cookie("own", "www.example.org"), try cookie("below", ".example.org"), try cookie("other", "b.example"))
+        let (own, below, other) = (
+            try cookie("own", "www.example.org"), try cookie("below", ".example.org"), try cookie("other", "b.example")
+        )
         let secure = try cookie("secure", "www.example.org", [.secure: "TRUE"])
         let url = try url("http://www.example.org/")
         storage.setCookies([own, below, other, secure], for: url, mainDocumentURL: nil)
         #expect(Set((storage.cookies(for: url) ?? []).map(\.name)) == ["own", "below"])
-        storage.setCookies([try cookie("third", "www.example.org")], for: url, mainDocumentURL: URL(string: "http://x.example/"))
+        storage.setCookies(
+            [try cookie("third", "www.example.org")], for: url, mainDocumentURL: URL(string: "http://x.example/"))
         #expect(storage.cookies?.count == 2)
         let sorted = storage.sortedCookies(using: [NSSortDescriptor(keyPath: \HTTPCookie.name, ascending: false)])
         #expect(sorted.map(\.name) == ["own", "below"])
         let session = URLSession(configuration: .ephemeral)
-        let task = session.dataTask(with: url), got = Box<[String]>()
+        let task = session.dataTask(with: url)
+        let got = Box<[String]>()
         storage.getCookiesFor(task) { got.add(($0 ?? []).map(\.name).sorted()) }
         #expect(got.all == [["below", "own"]])
         storage.storeCookies([try cookie("task", "www.example.org")], for: task)
@@ -182,12 +194,16 @@ struct CookieRows {
     func notifications() async throws {
         try await withTestOrigin { origin in
             serve(origin)
-            let storage = HTTPCookieStorage(), cookies = Counter(), policies = Counter()
+            let storage = HTTPCookieStorage()
+            let cookies = Counter()
+            let policies = Counter()
             let tokens = [
                 NotificationCenter.default.addObserver(
-                    forName: .NSHTTPCookieManagerCookiesChanged, object: storage, queue: nil) { _ in cookies.add() },
+                    forName: .NSHTTPCookieManagerCookiesChanged, object: storage, queue: nil
+                ) { _ in cookies.add() },
                 NotificationCenter.default.addObserver(
-                    forName: .NSHTTPCookieManagerAcceptPolicyChanged, object: storage, queue: nil) { _ in policies.add() },
+                    forName: .NSHTTPCookieManagerAcceptPolicyChanged, object: storage, queue: nil
+                ) { _ in policies.add() },
             ]
             storage.setCookie(try cookie("a"))
             await cookies.reaches(1)

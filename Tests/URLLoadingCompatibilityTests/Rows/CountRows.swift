@@ -16,13 +16,16 @@ struct CountRows {
             totalBytesExpectedToSend: Int64
         ) { sent.add([bytesSent, totalBytesSent, totalBytesExpectedToSend]) }
         func urlSession(
-            _ session: URLSession, task: URLSessionTask, needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
+            _ session: URLSession, task: URLSessionTask,
+            needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
         ) { completionHandler(InputStream(data: Data(count: 30_000_000))) }
         func urlSession(
             _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64,
             totalBytesWritten: Int64, totalBytesExpectedToWrite: Int64
         ) { written.add([bytesWritten, totalBytesWritten, totalBytesExpectedToWrite]) }
-        func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {
+        func urlSession(
+            _ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL
+        ) {
             let size = try? location.resourceValues(forKeys: [.fileSizeKey]).fileSize
             onDisk.add(Int64(size ?? -1))
         }
@@ -46,7 +49,8 @@ struct CountRows {
         URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
     }
 
-    @Test("checklist 52: whatever the body is, its bytes are counted while it goes out, each once, and the last count is its length",
+    @Test(
+        "checklist 52: whatever the body is, its bytes are counted while it goes out, each once, and the last count is its length",
         arguments: ["data", "file", "stream", "handler"])
     func sent(_ kind: String) async throws {
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("counted-\(UUID().uuidString)")
@@ -54,16 +58,18 @@ struct CountRows {
         defer { try? FileManager.default.removeItem(at: file) }
         try await withTestOrigin { origin in
             origin.route("/") { .ok("\($0.bodyCount)") }
-            let delegate = Counting(), session = session(delegate)
+            let delegate = Counting()
+            let session = session(delegate)
             var request = URLRequest(url: origin.url())
             request.httpMethod = "PUT"
             let ended = Counter()
-            let task = switch kind {
-            case "data": session.uploadTask(with: request, from: Data(count: 30_000_000))
-            case "file": session.uploadTask(with: request, fromFile: file)
-            case "stream": session.uploadTask(withStreamedRequest: request)
-            default: session.uploadTask(with: request, from: Data(count: 30_000_000)) { _, _, _ in ended.add() }
-            }
+            let task =
+                switch kind {
+                case "data": session.uploadTask(with: request, from: Data(count: 30_000_000))
+                case "file": session.uploadTask(with: request, fromFile: file)
+                case "stream": session.uploadTask(withStreamedRequest: request)
+                default: session.uploadTask(with: request, from: Data(count: 30_000_000)) { _, _, _ in ended.add() }
+                }
             task.resume()
             await (kind == "handler" ? ended : delegate.done).reaches(1)
             #expect(delegate.sent.all.count > 1 && task.countOfBytesSent == 30_000_000)
@@ -72,23 +78,33 @@ struct CountRows {
         }
     }
 
-    @Test("checklist 53, 128: a download counts what is in its file; it may send a body, from memory or a stream", arguments: [false, true])
+    @Test(
+        "checklist 53, 128: a download counts what is in its file; it may send a body, from memory or a stream",
+        arguments: [false, true])
     func written(_ streams: Bool) async throws {
         try await withTestOrigin { origin in
             origin.route("/") { .ok(.repeated(count: Int64($0.bodyCount) * 10_000_000)) }
-            let delegate = Counting(), session = session(delegate)
+            let delegate = Counting()
+            let session = session(delegate)
             var request = URLRequest(url: origin.url())
             request.httpMethod = "POST"
-            if streams { request.httpBodyStream = InputStream(data: Data(count: 3)) } else { request.httpBody = Data(count: 3) }
+            if streams {
+                request.httpBodyStream = InputStream(data: Data(count: 3))
+            } else {
+                request.httpBody = Data(count: 3)
+            }
             session.downloadTask(with: request).resume()
             await delegate.done.reaches(1)
-            #expect(delegate.written.all.count > 1 && Counting.isSum(delegate.written.all, to: 30_000_000, expected: 30_000_000))
+            #expect(
+                delegate.written.all.count > 1
+                    && Counting.isSum(delegate.written.all, to: 30_000_000, expected: 30_000_000))
             #expect(delegate.onDisk.all == [30_000_000] && delegate.errors.all == [nil])
             session.invalidateAndCancel()
         }
     }
 
-    @Test("checklist 133, 134: a download that fails has resume data among its error's words, if its server lets it go on",
+    @Test(
+        "checklist 133, 134: a download that fails has resume data among its error's words, if its server lets it go on",
         arguments: [false, true])
     func failed(_ hasTag: Bool) async throws {
         try await withTestOrigin { origin in
@@ -102,7 +118,8 @@ struct CountRows {
                     .partialContent, headers: [.etag: "\"one\"", .contentRange: "bytes \(first)-199999/200000"],
                     body: .bytes(Array(content[first...])))
             }
-            let delegate = Counting(), session = session(delegate)
+            let delegate = Counting()
+            let session = session(delegate)
             session.downloadTask(with: origin.url()).resume()
             await delegate.done.reaches(1)
             let error = try #require(delegate.errors.all.first ?? nil)

@@ -17,9 +17,13 @@ struct CredentialRows {
 
         var methods: [String] { asked.all.map(\.authenticationMethod) }
 
-        private func reply(_ challenge: URLAuthenticationChallenge) -> (URLSession.AuthChallengeDisposition, URLCredential?) {
+        private func reply(_ challenge: URLAuthenticationChallenge) -> (
+            URLSession.AuthChallengeDisposition, URLCredential?
+        ) {
             asked.add(challenge.protectionSpace)
-            if let trust = challenge.protectionSpace.serverTrust { return (.useCredential, URLCredential(trust: trust)) }
+            if let trust = challenge.protectionSpace.serverTrust {
+                return (.useCredential, URLCredential(trust: trust))
+            }
             let credential = answer(challenge)
             return (credential == nil ? .performDefaultHandling : .useCredential, credential)
         }
@@ -33,10 +37,14 @@ struct CredentialRows {
     ) async -> (String, Int) {
         let configuration = URLSessionConfiguration.ephemeral
         change(configuration)
-        let session = URLLoadingCompatibility.URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
+        let session = URLLoadingCompatibility.URLSession(
+            configuration: configuration, delegate: delegate, delegateQueue: nil)
         defer { session.invalidateAndCancel() }
         let result = await session.result(URLRequest(url: url))
-        return (String(decoding: result.data ?? Data(), as: UTF8.self), (result.response as? HTTPURLResponse)?.statusCode ?? 0)
+        return (
+            String(decoding: result.data ?? Data(), as: UTF8.self),
+            (result.response as? HTTPURLResponse)?.statusCode ?? 0
+        )
     }
 
     @Test("checklist 80: a delegate shows who we are to a server that asks, or nothing", arguments: [true, false])
@@ -52,13 +60,19 @@ struct CredentialRows {
             let delegate = Answering { _ in shows ? URLCredential(identity: identity) : nil }
             let found = await text(origin.url(), delegate)
             #expect(found == (shows ? "CN=ada" : "nobody", 200))
-            #expect(delegate.methods.sorted() == [NSURLAuthenticationMethodClientCertificate, NSURLAuthenticationMethodServerTrust].sorted())
-            let space = delegate.asked.all.first { $0.authenticationMethod == NSURLAuthenticationMethodClientCertificate }
+            #expect(
+                delegate.methods.sorted()
+                    == [NSURLAuthenticationMethodClientCertificate, NSURLAuthenticationMethodServerTrust].sorted())
+            let space = delegate.asked.all.first {
+                $0.authenticationMethod == NSURLAuthenticationMethodClientCertificate
+            }
             #expect(space?.distinguishedNames?.isEmpty == false && space?.host == origin.url().host)
         }
     }
 
-    @Test("checklist 88, 71: a proxy that asks has a space of its own; for a request, and for a tunnel", arguments: [false, true])
+    @Test(
+        "checklist 88, 71: a proxy that asks has a space of its own; for a request, and for a tunnel",
+        arguments: [false, true])
     func proxy(_ tunnels: Bool) async throws {
         let identity = try TestCertificateAuthority(commonName: "Nobody's root").issue(.init(names: ["origin.test"]))
         try await withTestOrigin(tunnels ? .init(tls: .init(identity)) : .init()) { origin in
@@ -73,7 +87,9 @@ struct CredentialRows {
                 let found = await text(target, delegate) { $0.connectionProxyDictionary = way }
                 #expect(found == ("here", 200))
                 let space = try #require(delegate.asked.all.first { $0.isProxy() })
-                #expect(space.host == "127.0.0.1" && space.port == Int(proxy.port) && space.authenticationMethod == NSURLAuthenticationMethodHTTPBasic)
+                #expect(
+                    space.host == "127.0.0.1" && space.port == Int(proxy.port)
+                        && space.authenticationMethod == NSURLAuthenticationMethodHTTPBasic)
                 #expect(delegate.asked.all.count == (tunnels ? 2 : 1))
             }
         }
@@ -82,11 +98,16 @@ struct CredentialRows {
     private static func digest(_ origin: TestOrigin) {
         @Sendable func md5(_ text: String) -> String { DigestHash.md5.hex(Array(text.utf8)) ?? "" }
         origin.route("/digest") { request in
-            if let field = request.headers[.authorization], let given = AuthenticationChallenge.parse([field]).first, given.isOf("Digest") {
-                let proof = md5("ada:door:secret") + ":n1:\(given["nc"] ?? ""):\(given["cnonce"] ?? ""):auth:" + md5("GET:/digest")
+            if let field = request.headers[.authorization], let given = AuthenticationChallenge.parse([field]).first,
+                given.isOf("Digest")
+            {
+                let proof =
+                    md5("ada:door:secret") + ":n1:\(given["nc"] ?? ""):\(given["cnonce"] ?? ""):auth:"
+                    + md5("GET:/digest")
                 if given["response"] == md5(proof) { return .ok("in") }
             }
-            return .status(.unauthorized, headers: [.wwwAuthenticate: "Digest realm=\"door\", nonce=\"n1\", qop=\"auth\""])
+            return .status(
+                .unauthorized, headers: [.wwwAuthenticate: "Digest realm=\"door\", nonce=\"n1\", qop=\"auth\""])
         }
     }
 
@@ -100,7 +121,8 @@ struct CredentialRows {
         }
     }
 
-    @Test("checklist 86, 73: none is kept nowhere, for the session in memory, permanent in the user's file",
+    @Test(
+        "checklist 86, 73: none is kept nowhere, for the session in memory, permanent in the user's file",
         arguments: [URLCredential.Persistence.none, .forSession, .permanent])
     func persistence(_ persistence: URLCredential.Persistence) async throws {
         try await withTestOrigin { origin in
@@ -141,15 +163,18 @@ struct CredentialRows {
         defer { try? FileManager.default.removeItem(at: file) }
         try await withFTPTestServer { server in
             server.put("file.txt", Data("content".utf8))
-            let url = switch scheme {
-            case "file": file
-            case "data": try url("data:text/plain,content")
-            default: server.url("/file.txt")
-            }
-            let recorder = Recorder(), contents = Box<Data>()
+            let url =
+                switch scheme {
+                case "file": file
+                case "data": try url("data:text/plain,content")
+                default: server.url("/file.txt")
+                }
+            let recorder = Recorder()
+            let contents = Box<Data>()
             recorder.onFile = { _, url in if let data = try? Data(contentsOf: url) { contents.add(data) } }
             let session = recorder.session()
-            let data = session.dataTask(with: url), download = session.downloadTask(with: url)
+            let data = session.dataTask(with: url)
+            let download = session.downloadTask(with: url)
             for (number, task) in [data, download].enumerated() {
                 task.resume()
                 await recorder.completed.reaches(number + 1)
@@ -172,11 +197,12 @@ struct CredentialRows {
             let delegate = Answering { _ in nil }
             let old = await text(origin.url(), delegate) { $0.tlsMaximumSupportedProtocolVersion = .TLSv12 }
             #expect(old == ("TLSv1.2", 200))
-            let session = URLLoadingCompatibility.URLSession(configuration: {
-                let configuration = URLSessionConfiguration.ephemeral
-                configuration.tlsMinimumSupportedProtocolVersion = .TLSv13
-                return configuration
-            }(), delegate: delegate, delegateQueue: nil)
+            let session = URLLoadingCompatibility.URLSession(
+                configuration: {
+                    let configuration = URLSessionConfiguration.ephemeral
+                    configuration.tlsMinimumSupportedProtocolVersion = .TLSv13
+                    return configuration
+                }(), delegate: delegate, delegateQueue: nil)
             let result = await session.result(URLRequest(url: origin.url()))
             #expect(result.error?.code == .secureConnectionFailed)
             session.invalidateAndCancel()

@@ -7,7 +7,8 @@ import URLLoadingWire
 /// Delegates: what they hear, in which order, on which queue.
 @Suite(.timeLimit(.minutes(4)))
 struct DelegateRows {
-    @Test("checklist 45, 47, 54, 170: response, data, complete, in order and on the session's queue",
+    @Test(
+        "checklist 45, 47, 54, 170: response, data, complete, in order and on the session's queue",
         arguments: [0, 1, 1000, 5_000_000], [false, true])
     func order(_ count: Int, _ isChunked: Bool) async throws {
         try await withTestOrigin { origin in
@@ -28,7 +29,9 @@ struct DelegateRows {
         }
     }
 
-    @Test("checklist 170: calls come on the queue given, in order, also if it runs several at a time", arguments: [1, 4, -1])
+    @Test(
+        "checklist 170: calls come on the queue given, in order, also if it runs several at a time",
+        arguments: [1, 4, -1])
     func queues(_ width: Int) async throws {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok(.repeated(count: 300_000)) }
@@ -105,7 +108,8 @@ struct DelegateRows {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok(.repeated(count: 20_000_000)) }
             let recorder = Recorder()
-            let answers = Box<@Sendable (URLSession.ResponseDisposition) -> Void>(), asked = Counter()
+            let answers = Box<@Sendable (URLSession.ResponseDisposition) -> Void>()
+            let asked = Counter()
             recorder.onResponse = { _, _, answer in
                 answers.add(answer)
                 asked.add()
@@ -124,7 +128,8 @@ struct DelegateRows {
         }
     }
 
-    @Test("checklist 50: refused, a response ends its task as cancelled, however much has come",
+    @Test(
+        "checklist 50: refused, a response ends its task as cancelled, however much has come",
         arguments: [5, 5_000_000], [false, true])
     func refused(_ count: Int, _ isLate: Bool) async throws {
         try await withTestOrigin { origin in
@@ -149,7 +154,8 @@ struct DelegateRows {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok(.repeated(count: 30_000_000)) }
             let recorder = Recorder()
-            let largest = Box<Int>(), behind = Box<Int64>()
+            let largest = Box<Int>()
+            let behind = Box<Int64>()
             recorder.onData = { task, data in
                 largest.add(data.count)
                 if largest.all.count < 20 { Thread.sleep(forTimeInterval: 0.005) }
@@ -180,7 +186,9 @@ struct DelegateRows {
             task.resume()
             await recorder.completed.reaches(1)
             #expect(recorder.words(task) == "sent response data complete")
-            #expect(String(decoding: recorder.record(task).data, as: UTF8.self) == "POST 2000000 application/x-www-form-urlencoded")
+            #expect(
+                String(decoding: recorder.record(task).data, as: UTF8.self)
+                    == "POST 2000000 application/x-www-form-urlencoded")
             #expect(task.countOfBytesSent == 2_000_000)
             await recorder.expectOrder(session)
         }
@@ -189,7 +197,9 @@ struct DelegateRows {
     /// A delegate of one task, which hears of the end and leaves the rest to the session's.
     final class Own: NSObject, URLSessionTaskDelegate, @unchecked Sendable {
         let ended = Counter()
-        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { ended.add() }
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+            ended.add()
+        }
     }
 
     @Test("a task's own delegate goes before the session's, and is let go of at the end")

@@ -1,10 +1,11 @@
 import Foundation
 import Testing
 import URLLoading
-@testable import URLLoadingCompatibility
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoadingCompatibility
 
 /// Every method of every delegate of sessions, called where it was promised, in the order of checklist 45.
 @Suite(.timeLimit(.minutes(4)))
@@ -17,7 +18,8 @@ struct DelegateTableRows {
         "created": "URLSessionTaskDelegate.urlSession(_:didCreateTask:)",
         "delayed": "URLSessionTaskDelegate.urlSession(_:task:willBeginDelayedRequest:completionHandler:)",
         "async delayed": "URLSessionTaskDelegate.urlSession(_:task:willBeginDelayedRequest:)",
-        "redirect": "URLSessionTaskDelegate.urlSession(_:task:willPerformHTTPRedirection:newRequest:completionHandler:)",
+        "redirect":
+            "URLSessionTaskDelegate.urlSession(_:task:willPerformHTTPRedirection:newRequest:completionHandler:)",
         "async redirect": "URLSessionTaskDelegate.urlSession(_:task:willPerformHTTPRedirection:newRequest:)",
         "challenge": "URLSessionTaskDelegate.urlSession(_:task:didReceive:completionHandler:)",
         "async challenge": "URLSessionTaskDelegate.urlSession(_:task:didReceive:)",
@@ -57,25 +59,31 @@ struct DelegateTableRows {
         #expect(Self.methods.values.sorted() == declared)
     }
 
-    @Test("checklist 45, 170: each of them is called, on its queue, in its place; whatever thread an answer comes from (169)",
+    @Test(
+        "checklist 45, 170: each of them is called, on its queue, in its place; whatever thread an answer comes from (169)",
         arguments: Form.allCases)
     func everyMethod(_ form: Form) async throws {
         let isAsync = form == .async
         var heard: Set<String> = []
-        func expect(_ words: [String], _ delegate: any EveryDelegate, sourceLocation: SourceLocation = #_sourceLocation) {
+        func expect(_ words: [String], _ delegate: any EveryDelegate, sourceLocation: SourceLocation = #_sourceLocation)
+        {
             // Before anybody can resume the task, and so where the task is made.
             let words = ["created elsewhere"] + words + ["invalid"]
             #expect(delegate.heard.all == words, sourceLocation: sourceLocation)
             heard.formUnion(delegate.heard.all)
         }
-        func delegate() -> any EveryDelegate { isAsync ? EveryAsyncQuestion() : EveryQuestion(answersElsewhere: form == .handlerElsewhere) }
+        func delegate() -> any EveryDelegate {
+            isAsync ? EveryAsyncQuestion() : EveryQuestion(answersElsewhere: form == .handlerElsewhere)
+        }
         let a = isAsync ? "async " : ""
 
         try await Self.upload(delegate()) {
-            expect([
-                a + "delayed", a + "session challenge", a + "body", "sent", a + "redirect", a + "body", "sent", a + "challenge",
-                a + "body", "sent", "informational", a + "response", "data", "metrics", "complete",
-            ], $0)
+            expect(
+                [
+                    a + "delayed", a + "session challenge", a + "body", "sent", a + "redirect", a + "body", "sent",
+                    a + "challenge",
+                    a + "body", "sent", "informational", a + "response", "data", "metrics", "complete",
+                ], $0)
         }
         try await Self.waiting(delegate()) {
             expect(["waiting", a + "response", "data", a + "cache", "metrics", "complete"], $0)
@@ -84,9 +92,11 @@ struct DelegateTableRows {
             expect([a + "response", "became download", "written", "file", "metrics", "complete"], $0)
         }
         try await Self.resuming(delegate()) {
-            expect([
-                "written", "metrics", "complete -999", "created elsewhere", "resumed", "written", "file", "metrics", "complete",
-            ], $0)
+            expect(
+                [
+                    "written", "metrics", "complete -999", "created elsewhere", "resumed", "written", "file", "metrics",
+                    "complete",
+                ], $0)
         }
         try await Self.resumingUpload(delegate()) {
             expect([a + "rest", "sent", a + "response", "data", "metrics", "complete"], $0)
@@ -95,7 +105,9 @@ struct DelegateTableRows {
             expect([a + "response", "created elsewhere", "became stream", "metrics", "complete -999"], $0)
         }
         try await Self.webSocket(delegate()) { expect(["opened", "closed", "metrics", "complete"], $0) }
-        try await Self.stream(delegate()) { expect(["write closed", "better route", "read closed", "metrics", "complete"], $0) }
+        try await Self.stream(delegate()) {
+            expect(["write closed", "better route", "read closed", "metrics", "complete"], $0)
+        }
         try await Self.capturing(delegate()) { expect(["streams"], $0) }
 
         let heardWords = Set(heard.map { $0.replacing(" elsewhere", with: "") })
@@ -164,9 +176,12 @@ extension DelegateTableRows {
     private static func resuming(_ delegate: any EveryDelegate, _ check: (any EveryDelegate) -> Void) async throws {
         try await withTestOrigin { origin in
             origin.route("/", faults: [.init(.responseBody(after: 1000), .stall)]) { request in
-                guard request.headers[.range] != nil else { return .ok(.repeated(count: 2000), headers: [.etag: "\"one\""]) }
+                guard request.headers[.range] != nil else {
+                    return .ok(.repeated(count: 2000), headers: [.etag: "\"one\""])
+                }
                 return .status(
-                    .partialContent, headers: [.etag: "\"one\"", .contentRange: "bytes 1000-1999/2000"], body: .repeated(count: 1000))
+                    .partialContent, headers: [.etag: "\"one\"", .contentRange: "bytes 1000-1999/2000"],
+                    body: .repeated(count: 1000))
             }
             let session = session(delegate)
             let first = session.downloadTask(with: origin.url())
@@ -182,12 +197,14 @@ extension DelegateTableRows {
     }
 
     /// An upload of a stream that was cut, in another session, and gone on with.
-    private static func resumingUpload(_ delegate: any EveryDelegate, _ check: (any EveryDelegate) -> Void) async throws {
+    private static func resumingUpload(_ delegate: any EveryDelegate, _ check: (any EveryDelegate) -> Void) async throws
+    {
         let server = ResumableUploadServer(.init())
         try await withTestOrigin { origin in
             server.serve("/files", on: origin)
             server.inject(.init(.received(70_000), .reset))
-            let recorder = Recorder(), first = recorder.session()
+            let recorder = Recorder()
+            let first = recorder.session()
             recorder.onBody = { _, answer in answer(Answers.rest(from: 0)) }
             var request = URLRequest(url: origin.url("/files"))
             request.httpMethod = "POST"
@@ -253,7 +270,9 @@ extension DelegateTableRows {
         networks.reach(by: .ipv4((10, 0, 0, 7), port: 0))
         let link = RouteBytes.link(2, "eth0")
         networks.change(telling: [link]) {
-            $0 = .init(links: [link], addresses: [RouteBytes.address(2, [192, 0, 2, 1])], routes: [RouteBytes.defaultRoute(through: [2])])
+            $0 = .init(
+                links: [link], addresses: [RouteBytes.address(2, [192, 0, 2, 1])],
+                routes: [RouteBytes.defaultRoute(through: [2])])
         }
         try await eventually { delegate.heard.all.contains("better route") }
         peer.finish()
@@ -282,7 +301,9 @@ extension DelegateTableRows {
     }
 
     /// To the end, and the session's.
-    private static func run(_ task: URLSessionTask, _ delegate: any EveryDelegate, _ session: URLSession, ends: Int = 1) async {
+    private static func run(_ task: URLSessionTask, _ delegate: any EveryDelegate, _ session: URLSession, ends: Int = 1)
+        async
+    {
         task.resume()
         session.finishTasksAndInvalidate()
         await delegate.heard.done.reaches(ends)

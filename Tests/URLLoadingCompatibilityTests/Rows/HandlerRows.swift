@@ -22,7 +22,9 @@ struct HandlerRows {
             #expect(response.mimeType == "text/plain" && response.textEncodingName == "utf-8")
             #expect(response.expectedContentLength == 5 && response.suggestedFilename == "a b.txt")
             #expect(response.value(forHTTPHeaderField: "CONTENT-TYPE") == "Text/Plain; charset=UTF-8")
-            #expect(response.allHeaderFields["X-Two"] as? String == "1, 2" && response.value(forHTTPHeaderField: "none") == nil)
+            #expect(
+                response.allHeaderFields["X-Two"] as? String == "1, 2"
+                    && response.value(forHTTPHeaderField: "none") == nil)
             session.invalidateAndCancel()
         }
     }
@@ -32,7 +34,8 @@ struct HandlerRows {
         try await withTestOrigin { origin in
             origin.route("/*") { .ok("\($0.path)") }
             let session = URLSession(configuration: .default)
-            let calls = Box<String>(), done = Counter()
+            let calls = Box<String>()
+            let done = Counter()
             for number in 0..<200 {
                 session.dataTask(with: origin.url("/\(number)")) { data, _, _ in
                     if OperationQueue.current !== session.delegateQueue { Issue.record("another queue") }
@@ -67,7 +70,8 @@ struct HandlerRows {
         try await withTestOrigin { origin in
             let session = URLSession(configuration: .default)
             let result = await session.result(URLRequest(url: origin.url("/nowhere")))
-            #expect((result.response as? HTTPURLResponse)?.statusCode == 404 && result.error == nil && result.data != nil)
+            #expect(
+                (result.response as? HTTPURLResponse)?.statusCode == 404 && result.error == nil && result.data != nil)
             session.invalidateAndCancel()
         }
     }
@@ -107,7 +111,11 @@ struct HandlerRows {
             origin.route("/stall", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
             for isIdle in [true, false] {
                 let configuration = URLSessionConfiguration.default
-                if isIdle { configuration.timeoutIntervalForRequest = 0.05 } else { configuration.timeoutIntervalForResource = 0.05 }
+                if isIdle {
+                    configuration.timeoutIntervalForRequest = 0.05
+                } else {
+                    configuration.timeoutIntervalForResource = 0.05
+                }
                 let session = URLSession(configuration: configuration)
                 let late = await session.result(URLRequest(url: origin.url("/stall")))
                 #expect(late.error?.code == .timedOut)

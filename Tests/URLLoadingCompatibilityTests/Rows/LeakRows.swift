@@ -8,7 +8,9 @@ import URLLoadingWire
 /// Nothing of a session is left when it is over, whatever its tasks were and however they ended.
 @Suite(.timeLimit(.minutes(3)))
 struct LeakRows {
-    enum Kind: String, CaseIterable, Sendable { case data, upload, download, turned, socket, stream, delayed, bytes, asked }
+    enum Kind: String, CaseIterable, Sendable {
+        case data, upload, download, turned, socket, stream, delayed, bytes, asked
+    }
     enum Ending: String, CaseIterable, Sendable { case whole, cancelled, never, invalidated }
 
     /// Hears everything, answers some of it async.
@@ -16,7 +18,9 @@ struct LeakRows {
         URLSessionStreamDelegate, @unchecked Sendable
     {
         let done: Counter, begun: Counter, turns: Bool
-        init(_ done: Counter, _ begun: Counter, turns: Bool) { (self.done, self.begun, self.turns) = (done, begun, turns) }
+        init(_ done: Counter, _ begun: Counter, turns: Bool) {
+            (self.done, self.begun, self.turns) = (done, begun, turns)
+        }
         func urlSession(
             _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse
         ) async -> URLSession.ResponseDisposition {
@@ -27,18 +31,27 @@ struct LeakRows {
             _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
             newRequest request: URLRequest
         ) async -> URLRequest? { request }
-        func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {}
-        func urlSession(_ session: URLSession, webSocketTask: URLSessionWebSocketTask, didOpenWithProtocol protocol: String?) {
+        func urlSession(
+            _ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL
+        ) {}
+        func urlSession(
+            _ session: URLSession, webSocketTask: URLSessionWebSocketTask, didOpenWithProtocol protocol: String?
+        ) {
             begun.add()
         }
         func urlSession(
             _ session: URLSession, webSocketTask: URLSessionWebSocketTask,
-            didCloseWith closeCode: URLSessionWebSocketTask.CloseCode, reason: Data?) {}
-        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { done.add() }
+            didCloseWith closeCode: URLSessionWebSocketTask.CloseCode, reason: Data?
+        ) {}
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+            done.add()
+        }
         func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) { done.add() }
     }
 
-    fileprivate static func make(_ kind: Kind, _ session: URLSession, _ origin: TestOrigin, _ path: String) -> URLSessionTask {
+    fileprivate static func make(_ kind: Kind, _ session: URLSession, _ origin: TestOrigin, _ path: String)
+        -> URLSessionTask
+    {
         let url = origin.url(path)
         switch kind {
         case .data, .turned, .bytes, .asked: return session.dataTask(with: url)
@@ -60,7 +73,9 @@ struct LeakRows {
         origin.webSocket("/socket", .echo)
     }
 
-    @Test("session, task and delegate go, whatever the task is and however it ends", arguments: Kind.allCases, Ending.allCases)
+    @Test(
+        "session, task and delegate go, whatever the task is and however it ends", arguments: Kind.allCases,
+        Ending.allCases)
     func gone(_ kind: Kind, _ ending: Ending) async throws {
         try await withTestOrigin { origin in
             Self.routes(origin)
@@ -120,11 +135,15 @@ struct ClassicKindsStressTests {
     func storm() async throws {
         try await withTestOrigin { origin in
             LeakRows.routes(origin)
-            let over = Counter(), sessions = 16, rounds = 4
-            let done = Counter(), begun = Counter()
+            let over = Counter()
+            let sessions = 16
+            let rounds = 4
+            let done = Counter()
+            let begun = Counter()
             for number in 0..<sessions {
                 let session = URLSession(
-                    configuration: .ephemeral, delegate: LeakRows.Delegate(done, begun, turns: number % 2 == 0), delegateQueue: nil)
+                    configuration: .ephemeral, delegate: LeakRows.Delegate(done, begun, turns: number % 2 == 0),
+                    delegateQueue: nil)
                 for thread in 0..<4 {
                     Thread.detachNewThread {
                         var random = SeededGenerator(seed: UInt64(number * 4 + thread))
@@ -147,7 +166,10 @@ struct ClassicKindsStressTests {
                                 }
                                 if Bool.random(using: &random) { task.progress.cancel() }
                                 if Bool.random(using: &random) { task.cancel() }
-                                _ = (task.state, task.countOfBytesReceived, task.response, task.error, task.currentRequest)
+                                _ = (
+                                    task.state, task.countOfBytesReceived, task.response, task.error,
+                                    task.currentRequest
+                                )
                             }
                         }
                         session.getAllTasks { _ in }

@@ -12,12 +12,15 @@ struct LegacyCredentialRows {
     }
 
     private let space = URLProtectionSpace(
-        host: "a.example", port: 80, protocol: "http", realm: "r", authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
+        host: "a.example", port: 80, protocol: "http", realm: "r",
+        authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
 
     /// Counts the notifications of one storage.
     private func counting(_ storage: URLCredentialStorage, _ use: (Counter) -> Void) {
         let posted = Counter()
-        let observer = NotificationCenter.default.addObserver(forName: .NSURLCredentialStorageChanged, object: storage, queue: nil) { _ in posted.add() }
+        let observer = NotificationCenter.default.addObserver(
+            forName: .NSURLCredentialStorageChanged, object: storage, queue: nil
+        ) { _ in posted.add() }
         defer { NotificationCenter.default.removeObserver(observer) }
         use(posted)
     }
@@ -32,8 +35,12 @@ struct LegacyCredentialRows {
                 #expect(posted.value - before == count, "\(what)")
             }
             expect(0, "nothing to remove") { storage.remove(credential("ada"), for: space) }
-            expect(0, "not kept") { storage.set(URLCredential(user: "ada", password: "p", persistence: .none), for: space) }
-            expect(0, "not kept as a default") { storage.setDefaultCredential(URLCredential(user: "ada", password: "p", persistence: .none), for: space) }
+            expect(0, "not kept") {
+                storage.set(URLCredential(user: "ada", password: "p", persistence: .none), for: space)
+            }
+            expect(0, "not kept as a default") {
+                storage.setDefaultCredential(URLCredential(user: "ada", password: "p", persistence: .none), for: space)
+            }
             expect(1, "new") { storage.set(credential("ada"), for: space) }
             expect(0, "the same") { storage.set(credential("ada"), for: space) }
             expect(1, "another password") { storage.set(credential("ada", "q"), for: space) }
@@ -42,7 +49,8 @@ struct LegacyCredentialRows {
             expect(1, "another user") { storage.set(credential("bob"), for: space) }
             expect(1, "removed") { storage.remove(credential("ada", "q"), for: space) }
             expect(0, "removed before") { storage.remove(credential("ada", "q"), for: space) }
-            let session = URLSession(configuration: .ephemeral), task = session.dataTask(with: URLRequest(url: URL(filePath: "/")))
+            let session = URLSession(configuration: .ephemeral)
+            let task = session.dataTask(with: URLRequest(url: URL(filePath: "/")))
             expect(0, "the same, for a task") { storage.set(credential("bob"), for: space, task: task) }
         }
     }
@@ -56,16 +64,20 @@ struct LegacyCredentialRows {
         storage.set(credential("eve"), for: space)
         #expect(storage.defaultCredential(for: space)?.user == "ada")
         storage.remove(credential("ada"), for: space)
-        #expect(storage.defaultCredential(for: space) == nil && storage.credentials(for: space)?.keys.sorted() == ["bob", "eve"])
+        #expect(
+            storage.defaultCredential(for: space) == nil
+                && storage.credentials(for: space)?.keys.sorted() == ["bob", "eve"])
         storage.remove(credential("eve"), for: space)
         #expect(storage.defaultCredential(for: space) == nil)
         storage.setDefaultCredential(credential("bob"), for: space)
         #expect(storage.defaultCredential(for: space)?.user == "bob")
     }
 
-    @Test("a Basic challenge without a realm finds what is stored for the host without one", arguments: [
-        NSURLAuthenticationMethodHTTPBasic, NSURLAuthenticationMethodDefault,
-    ])
+    @Test(
+        "a Basic challenge without a realm finds what is stored for the host without one",
+        arguments: [
+            NSURLAuthenticationMethodHTTPBasic, NSURLAuthenticationMethodDefault,
+        ])
     func noRealm(_ method: String) async throws {
         try await withTestOrigin { origin in
             origin.route("/") { request in
@@ -75,7 +87,8 @@ struct LegacyCredentialRows {
                 return .ok("in")
             }
             let configuration = URLSessionConfiguration.ephemeral
-            let host = URLProtectionSpace(host: "127.0.0.1", port: Int(origin.port), protocol: "http", realm: nil, authenticationMethod: method)
+            let host = URLProtectionSpace(
+                host: "127.0.0.1", port: Int(origin.port), protocol: "http", realm: nil, authenticationMethod: method)
             configuration.urlCredentialStorage?.set(credential("ada", "secret"), for: host)
             let session = URLSession(configuration: configuration)
             let result = await session.result(URLRequest(url: origin.url()))
@@ -88,7 +101,8 @@ struct LegacyCredentialRows {
     func realm() async throws {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .status(.unauthorized, headers: [.wwwAuthenticate: "Basic"]) }
-            let recorder = Recorder(), realms = Box<String?>()
+            let recorder = Recorder()
+            let realms = Box<String?>()
             recorder.onChallenge = { challenge, answer in
                 realms.add(challenge.protectionSpace.realm)
                 answer(.performDefaultHandling, nil)

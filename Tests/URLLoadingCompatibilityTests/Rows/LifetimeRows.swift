@@ -42,7 +42,8 @@ struct LifetimeRows {
             Self.stalling(origin)
             let recorder = Recorder()
             let session = recorder.session()
-            let running = session.dataTask(with: origin.url()), suspended = session.dataTask(with: origin.url())
+            let running = session.dataTask(with: origin.url())
+            let suspended = session.dataTask(with: origin.url())
             running.resume()
             session.finishTasksAndInvalidate()
             await recorder.completed.reaches(1)
@@ -50,7 +51,9 @@ struct LifetimeRows {
             #expect(recorder.invalidated.value == 0)
             suspended.resume()
             await recorder.invalidated.reaches(1)
-            #expect(recorder.words(running) == "response data complete" && recorder.words(suspended) == "response data complete")
+            #expect(
+                recorder.words(running) == "response data complete"
+                    && recorder.words(suspended) == "response data complete")
             #expect(recorder.broken == [])
         }
     }
@@ -77,7 +80,8 @@ struct LifetimeRows {
             Self.stalling(origin)
             weak var delegate: Recorder?
             let session: URLSession
-            let completed: Counter, invalidated: Counter
+            let completed: Counter
+            let invalidated: Counter
             do {
                 let recorder = Recorder()
                 (delegate, completed, invalidated) = (recorder, recorder.completed, recorder.invalidated)
@@ -143,7 +147,9 @@ struct LifetimeRows {
         }
     }
 
-    @Test("invalidate and cancel inside every kind of call", arguments: ["response", "data", "redirect", "complete"], [false, true])
+    @Test(
+        "invalidate and cancel inside every kind of call", arguments: ["response", "data", "redirect", "complete"],
+        [false, true])
     func inside(_ word: String, _ invalidates: Bool) async throws {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .redirect("/to") }
@@ -193,7 +199,8 @@ struct LifetimeRows {
         try await withTestOrigin { origin in
             Self.stalling(origin)
             let session = URLSession(configuration: .default)
-            let first = session.dataTask(with: origin.url("/stall")), second = session.dataTask(with: origin.url())
+            let first = session.dataTask(with: origin.url("/stall"))
+            let second = session.dataTask(with: origin.url())
             first.resume()
             let given: [URLSessionTask] = await withCheckedContinuation { continuation in
                 session.getAllTasks { tasks in

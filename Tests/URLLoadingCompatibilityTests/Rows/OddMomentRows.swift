@@ -19,7 +19,8 @@ struct OddMomentRows {
 
     @Test("a verb whose task is over before it waits does not wait for ever")
     func overBeforeAwaited() async throws {
-        let session = URLSession(configuration: .ephemeral), url = try url("http://127.0.0.1:1/")
+        let session = URLSession(configuration: .ephemeral)
+        let url = try url("http://127.0.0.1:1/")
         await #expect(throws: URLError.self) { _ = try await session.data(from: url, delegate: Hasty()) }
         await #expect(throws: URLError.self) { _ = try await session.download(from: url, delegate: Hasty()) }
         await #expect(throws: URLError.self) { _ = try await session.bytes(from: url, delegate: Hasty()) }
@@ -40,7 +41,8 @@ struct OddMomentRows {
     func delegateOfOneTask() async throws {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok("in") }
-            let session = URLSession(configuration: .ephemeral), delegate = Curious()
+            let session = URLSession(configuration: .ephemeral)
+            let delegate = Curious()
             _ = try await session.data(from: origin.url(), delegate: delegate)
             #expect(delegate.heard.all == [1])
             #expect(delegate.others.all.first?.delegate == nil)
@@ -74,7 +76,8 @@ struct OddMomentRows {
     func bodyOfAnother() async throws {
         try await withTestOrigin { origin in
             Self.uploads(origin)
-            let recorder = Self.adding(), session = recorder.session()
+            let recorder = Self.adding()
+            let session = recorder.session()
             recorder.onBody = { _, answer in answer(InputStream(data: Data("stream".utf8))) }
             var request = URLRequest(url: origin.url("/from"))
             request.httpMethod = "POST"
@@ -82,7 +85,8 @@ struct OddMomentRows {
             try Data("file".utf8).write(to: file)
             defer { try? FileManager.default.removeItem(at: file) }
             let tasks = [
-                session.uploadTask(with: request, from: Data("bytes".utf8)), session.uploadTask(with: request, fromFile: file),
+                session.uploadTask(with: request, from: Data("bytes".utf8)),
+                session.uploadTask(with: request, fromFile: file),
                 session.uploadTask(withStreamedRequest: request),
             ]
             for task in tasks { task.resume() }
@@ -97,7 +101,9 @@ struct OddMomentRows {
     func bodyLeftBehind(_ isUpload: Bool) async throws {
         try await withTestOrigin { origin in
             Self.uploads(origin)
-            let proposals = Box<URLRequest>(), recorder = Self.adding(proposals), session = recorder.session()
+            let proposals = Box<URLRequest>()
+            let recorder = Self.adding(proposals)
+            let session = recorder.session()
             recorder.onBody = { _, answer in answer(InputStream(data: Data("stream".utf8))) }
             var request = URLRequest(url: origin.url("/see"))
             request.httpMethod = "POST"
@@ -132,7 +138,8 @@ struct OddMomentRows {
     func questionsOfAnother() async throws {
         try await withTestOrigin { origin in
             Self.uploads(origin)
-            let delegate = Late(origin.url("/see")), done = Counter()
+            let delegate = Late(origin.url("/see"))
+            let done = Counter()
             let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
             let task = session.dataTask(with: origin.url("/to")) { data, _, error in
                 #expect(data == Data("GET  -".utf8) && error == nil)
@@ -150,11 +157,15 @@ struct OddMomentRows {
 
     @Test("cancelling for resume data ends a download that cannot begin, was not begun, or waits for its date")
     func cancelUnbegun() async throws {
-        let recorder = Recorder(), session = recorder.session(), url = try url("http://127.0.0.1:1/")
+        let recorder = Recorder()
+        let session = recorder.session()
+        let url = try url("http://127.0.0.1:1/")
         let waiting = session.downloadTask(with: url)
         waiting.earliestBeginDate = .distantFuture
         waiting.resume()
-        for task in [session.downloadTask(withResumeData: Data("rubbish".utf8)), session.downloadTask(with: url), waiting] {
+        for task in [
+            session.downloadTask(withResumeData: Data("rubbish".utf8)), session.downloadTask(with: url), waiting,
+        ] {
             let data = await task.cancelByProducingResumeData()
             #expect(data == nil)
         }
@@ -165,7 +176,9 @@ struct OddMomentRows {
     @Test("a length beyond all bounds is no crash: the progress of an upload counts both ways")
     func progressBeyond() async throws {
         try await withTestOrigin { origin in
-            origin.route("/") { _ in .status(.ok, headers: [.contentLength: "9223372036854775807"], body: .bytes(Array("a".utf8))) }
+            origin.route("/") { _ in
+                .status(.ok, headers: [.contentLength: "9223372036854775807"], body: .bytes(Array("a".utf8)))
+            }
             let session = URLSession(configuration: .ephemeral)
             var request = URLRequest(url: origin.url())
             request.httpMethod = "POST"
@@ -205,9 +218,11 @@ struct OddMomentRows {
     func stuckStreams() async throws {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok("in") }
-            let gate = DispatchSemaphore(value: 0), reads = Counter()
+            let gate = DispatchSemaphore(value: 0)
+            let reads = Counter()
             defer { gate.signal() }
-            let recorder = Recorder(), session = recorder.session { $0.httpMaximumConnectionsPerHost = 16 }
+            let recorder = Recorder()
+            let session = recorder.session { $0.httpMaximumConnectionsPerHost = 16 }
             recorder.onBody = { _, answer in answer(Stuck(gate, reads)) }
             var request = URLRequest(url: origin.url())
             request.httpMethod = "PUT"
@@ -229,12 +244,15 @@ struct OddMomentRows {
     func oddCookies() throws {
         let storage = HTTPCookieStorage()
         let ends: [(HTTPCookiePropertyKey, Any)] = [
-            (.maximumAge, "1e300"), (.maximumAge, "nan"), (.maximumAge, -5), (.expires, Date.distantFuture), (.expires, "never"),
+            (.maximumAge, "1e300"), (.maximumAge, "nan"), (.maximumAge, -5), (.expires, Date.distantFuture),
+            (.expires, "never"),
             (.expires, Date(timeIntervalSince1970: .infinity)), (.expires, Date(timeIntervalSince1970: .nan)),
             (.expires, Date(timeIntervalSince1970: -.infinity)), (.port, "80,x,99999999999999999999"), (.version, "7"),
         ]
         for (number, end) in ends.enumerated() {
-            let properties: [HTTPCookiePropertyKey: Any] = [.name: "n\(number)", .value: "v", .domain: "example.org", .path: "/", end.0: end.1]
+            let properties: [HTTPCookiePropertyKey: Any] = [
+                .name: "n\(number)", .value: "v", .domain: "example.org", .path: "/", end.0: end.1,
+            ]
             let cookie = try #require(HTTPCookie(properties: properties))
             storage.setCookie(cookie)
             _ = (cookie.properties, cookie.description, cookie.hash)
@@ -248,7 +266,12 @@ struct OddMomentRows {
     func namesOfFields() async throws {
         try await withTestOrigin { origin in
             origin.route("/") { _ in
-                .status(.ok, headers: ["content-type": "text/plain", "etag": "\"1\"", "x-lower": "1", "set-cookie": "a=b", "SET-COOKIE": "c=d"])
+                .status(
+                    .ok,
+                    headers: [
+                        "content-type": "text/plain", "etag": "\"1\"", "x-lower": "1", "set-cookie": "a=b",
+                        "SET-COOKIE": "c=d",
+                    ])
             }
             let session = URLSession(configuration: .ephemeral)
             let result = await session.result(URLRequest(url: origin.url()))
@@ -258,7 +281,8 @@ struct OddMomentRows {
             #expect(fields["x-lower"] as? String == "1" && fields["Content-Length"] != nil)
             let texts = fields as? [String: String] ?? [:]
             #expect(HTTPCookie.cookies(withResponseHeaderFields: texts, for: origin.url()).map(\.name) == ["a", "c"])
-            let made = HTTPURLResponse(url: origin.url(), statusCode: 401, httpVersion: nil, headerFields: ["www-authenticate": "Basic"])
+            let made = HTTPURLResponse(
+                url: origin.url(), statusCode: 401, httpVersion: nil, headerFields: ["www-authenticate": "Basic"])
             #expect(made?.allHeaderFields["WWW-Authenticate"] as? String == "Basic")
             session.invalidateAndCancel()
         }
@@ -270,7 +294,11 @@ struct OddMomentRows {
             origin.route("/") { request in .ok("\(request.headers["X-Evil"] ?? "-")") }
             let changes: [@Sendable (URLSessionConfiguration) -> Void] = [
                 { $0.httpAdditionalHeaders = ["X-A": "a\r\nX-Evil: 1", "": "b", 7: NSNull(), "a b": "c"] },
-                { $0.connectionProxyDictionary = ["HTTPEnable": "yes", "HTTPPort": -1, "HTTPProxy": 5, "ExceptionsList": "x", 3: Date()] },
+                {
+                    $0.connectionProxyDictionary = [
+                        "HTTPEnable": "yes", "HTTPPort": -1, "HTTPProxy": 5, "ExceptionsList": "x", 3: Date(),
+                    ]
+                },
                 { $0.connectionProxyDictionary = ["HTTPEnable": 1, "HTTPPort": 99_999_999, "HTTPProxy": "\r\n"] },
                 { $0.httpMaximumConnectionsPerHost = .min },
                 { ($0.timeoutIntervalForRequest, $0.timeoutIntervalForResource) = (.nan, -.infinity) },

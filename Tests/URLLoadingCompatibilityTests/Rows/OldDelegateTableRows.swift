@@ -18,11 +18,13 @@ struct OldDelegateTableRows {
         "response": "NSURLConnectionDataDelegate.connection(_:didReceive:)",
         "data": "NSURLConnectionDataDelegate.connection(_:didReceive:)",
         "body": "NSURLConnectionDataDelegate.connection(_:needNewBodyStream:)",
-        "sent": "NSURLConnectionDataDelegate.connection(_:didSendBodyData:totalBytesWritten:totalBytesExpectedToWrite:)",
+        "sent":
+            "NSURLConnectionDataDelegate.connection(_:didSendBodyData:totalBytesWritten:totalBytesExpectedToWrite:)",
         "cache": "NSURLConnectionDataDelegate.connection(_:willCacheResponse:)",
         "finish": "NSURLConnectionDataDelegate.connectionDidFinishLoading(_:)",
         "written": "NSURLConnectionDownloadDelegate.connection(_:didWriteData:totalBytesWritten:expectedTotalBytes:)",
-        "resume": "NSURLConnectionDownloadDelegate.connectionDidResumeDownloading(_:totalBytesWritten:expectedTotalBytes:)",
+        "resume":
+            "NSURLConnectionDownloadDelegate.connectionDidResumeDownloading(_:totalBytesWritten:expectedTotalBytes:)",
         "file": "NSURLConnectionDownloadDelegate.connectionDidFinishDownloading(_:destinationURL:)",
     ]
     static let ofDownloads: [String: String] = [
@@ -51,7 +53,8 @@ struct OldDelegateTableRows {
 
     /// `printf 'what is in it' | gzip -n`
     static let packed: [UInt8] = [
-        0x1F, 0x8B, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x03, 0x2B, 0xCF, 0x48, 0x2C, 0x51, 0xC8, 0x2C, 0x56, 0xC8, 0xCC, 0x53,
+        0x1F, 0x8B, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x03, 0x2B, 0xCF, 0x48, 0x2C, 0x51, 0xC8, 0x2C, 0x56,
+        0xC8, 0xCC, 0x53,
         0xC8, 0x2C, 0x01, 0x00, 0x26, 0x0A, 0xED, 0x8B, 0x0D, 0x00, 0x00, 0x00,
     ]
 
@@ -67,13 +70,16 @@ struct OldDelegateTableRows {
         }
         origin.route("/kept") { _ in .ok("kept", headers: ["Cache-Control": "max-age=60"]) }
         origin.route("/packed") { _ in
-            .ok(.bytes(packed), headers: [.contentType: "application/gzip", "Content-Disposition": "attachment; filename=packed.gz"])
+            .ok(
+                .bytes(packed),
+                headers: [.contentType: "application/gzip", "Content-Disposition": "attachment; filename=packed.gz"])
         }
         origin.route("/broken") { _ in .ok(.bytes(packed.dropLast()), headers: [.contentType: "application/x-gzip"]) }
         origin.route("/file") { request in
             guard request.headers[.range] == nil else {
                 return .status(
-                    .partialContent, headers: [.etag: "\"one\"", .contentRange: "bytes 1000-1999/2000"], body: .repeated(count: 1000))
+                    .partialContent, headers: [.etag: "\"one\"", .contentRange: "bytes 1000-1999/2000"],
+                    body: .repeated(count: 1000))
             }
             return .ok(.repeated(count: 2000), headers: [.etag: "\"one\""])
         }
@@ -94,21 +100,31 @@ struct OldDelegateTableRows {
             var streamed = URLRequest(url: origin.url("/from"))
             streamed.httpMethod = "PUT"
             streamed.httpBodyStream = Answers.body
-            try await run(streamed, EveryDataCall(), [
-                "storage elsewhere", "will send", "sent", "will send again", "body", "sent", "can", "challenge", "body", "sent",
-                "response", "data", "finish",
-            ])
-            try await run(URLRequest(url: origin.url("/kept")), EveryDataCall(), [
-                "storage elsewhere", "will send", "response", "data", "cache", "finish",
-            ])
-            try await run(URLRequest(url: origin.url("/cancel")), EveryDataCall(), [
-                "storage elsewhere", "will send", "can", "challenge", "cancelled", "fail -999",
-            ])
-            try await run(URLRequest(url: origin.url("/file")), EveryFileCall(), ["storage elsewhere", "written", "file"])
+            try await run(
+                streamed, EveryDataCall(),
+                [
+                    "storage elsewhere", "will send", "sent", "will send again", "body", "sent", "can", "challenge",
+                    "body", "sent",
+                    "response", "data", "finish",
+                ])
+            try await run(
+                URLRequest(url: origin.url("/kept")), EveryDataCall(),
+                [
+                    "storage elsewhere", "will send", "response", "data", "cache", "finish",
+                ])
+            try await run(
+                URLRequest(url: origin.url("/cancel")), EveryDataCall(),
+                [
+                    "storage elsewhere", "will send", "can", "challenge", "cancelled", "fail -999",
+                ])
+            try await run(
+                URLRequest(url: origin.url("/file")), EveryFileCall(), ["storage elsewhere", "written", "file"])
             origin.inject(.init(.responseBody(after: 1000), .close), onConnection: origin.counts.accepted + 1)
-            try await run(URLRequest(url: origin.url("/file")), EveryFileCall(), [
-                "storage elsewhere", "written", "resume 1000/2000", "written", "file",
-            ])
+            try await run(
+                URLRequest(url: origin.url("/file")), EveryFileCall(),
+                [
+                    "storage elsewhere", "written", "resume 1000/2000", "written", "file",
+                ])
             let one = OneChallengeCall()
             try await Self.run(URLRequest(url: origin.url("/to")), one, one.queue, one.heard)
             #expect(one.heard.all == ["any challenge", "finish"])
@@ -122,10 +138,13 @@ struct OldDelegateTableRows {
             let asked = Counter()
             origin.route("/file") { request in
                 asked.add()
-                guard request.headers["X-Key"] == "open", isLet || asked.value == 1 else { return .status(.forbidden, body: .bytes(Array("no".utf8))) }
+                guard request.headers["X-Key"] == "open", isLet || asked.value == 1 else {
+                    return .status(.forbidden, body: .bytes(Array("no".utf8)))
+                }
                 guard request.headers[.range] == nil else {
                     return .status(
-                        .partialContent, headers: [.etag: "\"one\"", .contentRange: "bytes 1000-1999/2000"], body: .repeated(count: 1000))
+                        .partialContent, headers: [.etag: "\"one\"", .contentRange: "bytes 1000-1999/2000"],
+                        body: .repeated(count: 1000))
                 }
                 return .ok(.repeated(count: 2000), headers: [.etag: "\"one\""])
             }
@@ -135,7 +154,9 @@ struct OldDelegateTableRows {
             let delegate = EveryFileCall()
             try await Self.run(request, delegate, delegate.queue, delegate.heard)
             let rest = isLet ? ["resume 1000/2000", "written", "file"] : ["written", "fail -1005"]
-            #expect(delegate.heard.all.filter { $0 != "written" } == ["storage elsewhere"] + rest.filter { $0 != "written" })
+            #expect(
+                delegate.heard.all.filter { $0 != "written" } == ["storage elsewhere"] + rest.filter { $0 != "written" }
+            )
             #expect(origin.requests.map { $0.headers["X-Key"] } == ["open", "open"])
         }
     }
@@ -149,7 +170,9 @@ struct OldDelegateTableRows {
         await heard.done.reaches(1)
     }
 
-    private static func expectAll(_ table: [String: String], _ heard: Set<String>, sourceLocation: SourceLocation = #_sourceLocation) {
+    private static func expectAll(
+        _ table: [String: String], _ heard: Set<String>, sourceLocation: SourceLocation = #_sourceLocation
+    ) {
         let missing = table.keys.filter { word in !heard.contains { $0 == word || $0.hasPrefix(word + " ") } }
         #expect(missing.isEmpty, sourceLocation: sourceLocation)
     }
@@ -172,14 +195,22 @@ struct OldDelegateTableRows {
                 heard.formUnion(delegate.heard.all)
             }
             let beginning = ["storage", "begin", "will send"]
-            await load("/from", beginning + ["will send again", "can", "challenge", "response", "destination", "data", "created", "finish"])
+            await load(
+                "/from",
+                beginning + [
+                    "will send again", "can", "challenge", "response", "destination", "data", "created", "finish",
+                ])
             await load("/cancel", beginning + ["can", "challenge", "cancelled", "fail -999"])
-            await load("/packed", beginning + ["response", "decode application/gzip", "destination", "data", "created", "finish"])
+            await load(
+                "/packed",
+                beginning + ["response", "decode application/gzip", "destination", "data", "created", "finish"])
             let packed = try String(contentsOf: folder.appendingPathComponent("packed"), encoding: .utf8)
             #expect(packed == "what is in it")
-            await load("/broken", beginning + ["response", "decode application/x-gzip", "destination", "data", "fail -1015"])
+            await load(
+                "/broken", beginning + ["response", "decode application/x-gzip", "destination", "data", "fail -1015"])
             let data = try await Self.resumeData(origin)
-            let delegate = EveryDownloadCall(folder), path = folder.appendingPathComponent("whole").path
+            let delegate = EveryDownloadCall(folder)
+            let path = folder.appendingPathComponent("whole").path
             await Self.onRunLoop(delegate) { NSURLDownload(resumeData: data, delegate: delegate, path: path) }
             #expect(delegate.heard.all == ["storage", "begin", "resume", "data", "created", "finish"])
             Self.expectAll(Self.ofDownloads, heard.union(delegate.heard.all))
@@ -203,13 +234,16 @@ struct OldDelegateTableRows {
         return try #require(data)
     }
 
-    private static func onRunLoop(_ delegate: EveryDownloadCall, _ make: @escaping @Sendable () -> NSURLDownload) async {
+    private static func onRunLoop(_ delegate: EveryDownloadCall, _ make: @escaping @Sendable () -> NSURLDownload) async
+    {
         let done = delegate.heard.done
         Thread.detachNewThread {
             delegate.begins()
             let download = make()
             while done.value == 0 {
-                if !RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 0.01)) { Thread.sleep(forTimeInterval: 0.001) }
+                if !RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 0.01)) {
+                    Thread.sleep(forTimeInterval: 0.001)
+                }
             }
             withExtendedLifetime(download) {}
         }

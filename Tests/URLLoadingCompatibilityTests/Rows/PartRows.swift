@@ -12,7 +12,9 @@ struct PartRows {
     final class Viewer: NSObject, URLSessionDataDelegate, @unchecked Sendable {
         let words = Box<String>(), frames = Box<Data>(), done = Counter(), asked = Counter()
         private var frame = Data()
-        var onResponse: @Sendable (Int, @escaping @Sendable (URLSession.ResponseDisposition) -> Void) -> Void = { $1(.allow) }
+        var onResponse: @Sendable (Int, @escaping @Sendable (URLSession.ResponseDisposition) -> Void) -> Void = {
+            $1(.allow)
+        }
 
         private func show() { if !frame.isEmpty { frames.add(frame) } }
         func urlSession(
@@ -22,8 +24,9 @@ struct PartRows {
             show()
             frame = Data()
             let status = (response as? HTTPURLResponse)?.statusCode ?? 0
-            words.add("\(response.mimeType ?? "-") \(response.expectedContentLength) \(status)"
-                + (OperationQueue.current === session.delegateQueue ? "" : " elsewhere"))
+            words.add(
+                "\(response.mimeType ?? "-") \(response.expectedContentLength) \(status)"
+                    + (OperationQueue.current === session.delegateQueue ? "" : " elsewhere"))
             asked.add()
             onResponse(asked.value, completionHandler)
         }
@@ -40,13 +43,17 @@ struct PartRows {
     }
     private static let mixed = "multipart/x-mixed-replace; boundary=frame"
     private static let large = String(repeating: "0123456789", count: 300_000)
-    private static var body: String { part("image/jpeg", "one") + part("text/plain", "") + part("image/jpeg", large) + "\r\n--frame--\r\n" }
+    private static var body: String {
+        part("image/jpeg", "one") + part("text/plain", "") + part("image/jpeg", large) + "\r\n--frame--\r\n"
+    }
     private static let words = [
-        "multipart/x-mixed-replace -1 200", "image/jpeg 3 200", "text/plain 0 200", "image/jpeg 3000000 200", "complete 0",
+        "multipart/x-mixed-replace -1 200", "image/jpeg 3 200", "text/plain 0 200", "image/jpeg 3000000 200",
+        "complete 0",
     ]
 
     private func load(_ viewer: Viewer, _ url: URL) async -> URLSessionDataTask {
-        let session = URLLoadingCompatibility.URLSession(configuration: .ephemeral, delegate: viewer, delegateQueue: nil)
+        let session = URLLoadingCompatibility.URLSession(
+            configuration: .ephemeral, delegate: viewer, delegateQueue: nil)
         let task = session.dataTask(with: url)
         task.resume()
         await viewer.done.reaches(1)
@@ -54,12 +61,17 @@ struct PartRows {
         return task
     }
 
-    @Test("checklist 51: didReceive response again for each part, its data behind it, however they are cut", arguments: [0, 1, 7, 100_000])
+    @Test(
+        "checklist 51: didReceive response again for each part, its data behind it, however they are cut",
+        arguments: [0, 1, 7, 100_000])
     func parts(_ size: Int) async throws {
         try await withTestOrigin { origin in
-            let bytes = Array((size == 1 || size == 7 ? Self.body.replacing(Self.large, with: "three").replacing("3000000", with: "5") : Self.body).utf8)
+            let bytes = Array(
+                (size == 1 || size == 7
+                    ? Self.body.replacing(Self.large, with: "three").replacing("3000000", with: "5") : Self.body).utf8)
             let pieces = stride(from: 0, to: bytes.count, by: max(1, size == 0 ? bytes.count : size)).map {
-                TestOrigin.Answer.Piece.bytes(Array(bytes[$0..<min(bytes.count, $0 + (size == 0 ? bytes.count : size))]))
+                TestOrigin.Answer.Piece.bytes(
+                    Array(bytes[$0..<min(bytes.count, $0 + (size == 0 ? bytes.count : size))]))
             }
             origin.route("/") { _ in .ok(.chunks(pieces), headers: [.contentType: Self.mixed]) }
             let viewer = Viewer()
@@ -77,14 +89,17 @@ struct PartRows {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok(.bytes(Array(Self.body.utf8)), headers: [.contentType: Self.mixed]) }
             let viewer = Viewer()
-            viewer.onResponse = { _, answer in DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(5)) { answer(.allow) } }
+            viewer.onResponse = { _, answer in
+                DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(5)) { answer(.allow) }
+            }
             _ = await load(viewer, origin.url())
             #expect(viewer.words.all.dropFirst() == Self.words.dropFirst())
             #expect(viewer.frames.all.map(\.count) == [3, 3_000_000])
         }
     }
 
-    @Test("a part may be refused, or the task cancelled, which ends it; it cannot become a file",
+    @Test(
+        "a part may be refused, or the task cancelled, which ends it; it cannot become a file",
         arguments: [URLSession.ResponseDisposition.cancel, .becomeDownload])
     func refused(_ answer: URLSession.ResponseDisposition) async throws {
         try await withTestOrigin { origin in
@@ -101,11 +116,15 @@ struct PartRows {
         try await withTestOrigin { origin in
             let frame = Self.part("image/jpeg", String(repeating: "x", count: 10_000))
             origin.route("/") { _ in
-                .ok(.chunks([TestOrigin.Answer.Piece](repeating: .bytes(Array(frame.utf8)), count: 5_000)), headers: [.contentType: Self.mixed])
+                .ok(
+                    .chunks([TestOrigin.Answer.Piece](repeating: .bytes(Array(frame.utf8)), count: 5_000)),
+                    headers: [.contentType: Self.mixed])
             }
-            let viewer = Viewer(), kept = Lockbox()
+            let viewer = Viewer()
+            let kept = Lockbox()
             viewer.onResponse = { number, give in if number < 50 { give(.allow) } else { kept.keep(give) } }
-            let session = URLLoadingCompatibility.URLSession(configuration: .ephemeral, delegate: viewer, delegateQueue: nil)
+            let session = URLLoadingCompatibility.URLSession(
+                configuration: .ephemeral, delegate: viewer, delegateQueue: nil)
             let task = session.dataTask(with: origin.url())
             task.resume()
             await viewer.asked.reaches(50)
@@ -123,7 +142,9 @@ struct PartRows {
     func whole() async throws {
         try await withTestOrigin { origin in
             origin.route("/none") { _ in .ok("text", headers: [.contentType: "multipart/x-mixed-replace"]) }
-            origin.route("/form") { _ in .ok("--a\r\n\r\n1\r\n--a--", headers: [.contentType: "multipart/form-data; boundary=a"]) }
+            origin.route("/form") { _ in
+                .ok("--a\r\n\r\n1\r\n--a--", headers: [.contentType: "multipart/form-data; boundary=a"])
+            }
             origin.route("/") { _ in .ok(.bytes(Array(Self.body.utf8)), headers: [.contentType: Self.mixed]) }
             for (path, text) in [("/none", "text"), ("/form", "--a\r\n\r\n1\r\n--a--")] {
                 let viewer = Viewer()

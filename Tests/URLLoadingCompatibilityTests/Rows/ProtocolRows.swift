@@ -28,7 +28,10 @@ class ScriptedProtocol: URLProtocol {
     }
     override func stopLoading() { Self.stops(request.url?.host ?? "").add() }
 
-    func answer(_ text: String, status: Int = 200, fields: [String: String] = [:], _ policy: URLCache.StoragePolicy = .notAllowed) {
+    func answer(
+        _ text: String, status: Int = 200, fields: [String: String] = [:],
+        _ policy: URLCache.StoragePolicy = .notAllowed
+    ) {
         guard let url = request.url, let client else { return }
         if let response = HTTPURLResponse(url: url, statusCode: status, httpVersion: nil, headerFields: fields) {
             client.urlProtocol(self, didReceive: response, cacheStoragePolicy: policy)
@@ -63,10 +66,14 @@ struct ProtocolRows {
             if let stream = loader.request.httpBodyStream {
                 stream.open()
                 var bytes = [UInt8](repeating: 0, count: 64)
-                while case let count = stream.read(&bytes, maxLength: 64), count > 0 { body.append(contentsOf: bytes[..<count]) }
+                while case let count = stream.read(&bytes, maxLength: 64), count > 0 {
+                    body.append(contentsOf: bytes[..<count])
+                }
                 stream.close()
             }
-            loader.answer("\(loader.request.httpMethod ?? "-") \(String(decoding: body, as: UTF8.self)) \(loader.request.value(forHTTPHeaderField: "X-All") ?? "-")")
+            loader.answer(
+                "\(loader.request.httpMethod ?? "-") \(String(decoding: body, as: UTF8.self)) \(loader.request.value(forHTTPHeaderField: "X-All") ?? "-")"
+            )
         }
         let recorder = Recorder()
         recorder.onBody = { _, give in give(InputStream(data: Data("stream".utf8))) }
@@ -90,8 +97,9 @@ struct ProtocolRows {
             task.resume()
             await recorder.completed.reaches(count + 1)
         }
-        #expect(tasks.map { String(decoding: recorder.record($0).data, as: UTF8.self) }
-            == ["GET  yes", "POST data yes", "POST file yes", "POST stream yes"])
+        #expect(
+            tasks.map { String(decoding: recorder.record($0).data, as: UTF8.self) }
+                == ["GET  yes", "POST data yes", "POST file yes", "POST stream yes"])
         #expect(tasks.prefix(3).allSatisfy { recorder.words($0) == "response data complete" })
         #expect(recorder.words(tasks[3]) == "body response data complete")
         let download = session.downloadTask(with: target)
@@ -150,7 +158,9 @@ struct ProtocolRows {
     }
 
     final class Tidying: URLProtocol {
-        override class func canInit(with task: URLSessionTask) -> Bool { task.originalRequest?.url?.host == "tidy.test" }
+        override class func canInit(with task: URLSessionTask) -> Bool {
+            task.originalRequest?.url?.host == "tidy.test"
+        }
         override class func canonicalRequest(for request: URLRequest) -> URLRequest {
             guard request.url?.path == "" else { return request }
             var request = request
@@ -165,7 +175,9 @@ struct ProtocolRows {
         }
     }
 
-    @Test("checklist 64, 116: the canonical request is what is loaded, and the task's; asked by task; a body without a response")
+    @Test(
+        "checklist 64, 116: the canonical request is what is loaded, and the task's; asked by task; a body without a response"
+    )
     func canonical() async throws {
         let session = URLSession(configuration: configuration([Tidying.self]))
         let result = await session.result(URLRequest(url: try url("http://tidy.test")))
@@ -182,7 +194,9 @@ struct ProtocolRows {
         let value = request as URLRequest
         #expect(URLProtocol.property(forKey: "mine", in: value) as? String == "x")
         #expect(URLProtocol.property(forKey: "other", in: value) == nil)
-        ScriptedProtocol.script("properties.test") { $0.answer("\(URLProtocol.property(forKey: "mine", in: $0.request) ?? "-")") }
+        ScriptedProtocol.script("properties.test") {
+            $0.answer("\(URLProtocol.property(forKey: "mine", in: $0.request) ?? "-")")
+        }
         let session = URLSession(configuration: configuration())
         let result = await session.result(value)
         #expect(text(result) == "x")
@@ -202,7 +216,9 @@ struct ProtocolRows {
                 let loader = Sent(value: loader)
                 inner.dataTask(with: request as URLRequest) { data, response, error in
                     let loader = loader.value
-                    guard let data, let response else { return loader.client?.urlProtocol(loader, didFailWithError: error ?? URLError(.unknown)) ?? () }
+                    guard let data, let response else {
+                        return loader.client?.urlProtocol(loader, didFailWithError: error ?? URLError(.unknown)) ?? ()
+                    }
                     loader.client?.urlProtocol(loader, didReceive: response, cacheStoragePolicy: .notAllowed)
                     loader.client?.urlProtocol(loader, didLoad: data)
                     loader.client?.urlProtocolDidFinishLoading(loader)
@@ -216,7 +232,8 @@ struct ProtocolRows {
         }
     }
 
-    @Test("checklist 56, 113: a redirect is shown to the delegate, and asked for anew; the response is the object given")
+    @Test(
+        "checklist 56, 113: a redirect is shown to the delegate, and asked for anew; the response is the object given")
     func redirects() async throws {
         ScriptedProtocol.script("from.test") { loader in
             guard let url = loader.request.url, let next = URL(string: "http://to.test/x"),
@@ -227,8 +244,11 @@ struct ProtocolRows {
             loader.client?.urlProtocol(loader, wasRedirectedTo: request as URLRequest, redirectResponse: response)
             loader.answer("too late")
         }
-        ScriptedProtocol.script("to.test") { $0.answer("there \(URLProtocol.property(forKey: "mark", in: $0.request) ?? "-")") }
-        let recorder = Recorder(), seen = Box<String>()
+        ScriptedProtocol.script("to.test") {
+            $0.answer("there \(URLProtocol.property(forKey: "mark", in: $0.request) ?? "-")")
+        }
+        let recorder = Recorder()
+        let seen = Box<String>()
         recorder.onRedirect = { _, response, request, answer in
             seen.add("\(response.statusCode) \(request.url?.absoluteString ?? "-")")
             answer(request)
@@ -240,11 +260,15 @@ struct ProtocolRows {
         #expect(seen.all == ["302 http://to.test/x"] && recorder.words(task) == "redirect response data complete")
         #expect(recorder.record(task).data == Data("there kept".utf8) && task.currentRequest?.url?.host == "to.test")
         // A redirect that is merely an answer is one.
-        ScriptedProtocol.script("moved.test") { $0.answer("moved", status: 302, fields: ["Location": "http://to.test/"]) }
+        ScriptedProtocol.script("moved.test") {
+            $0.answer("moved", status: 302, fields: ["Location": "http://to.test/"])
+        }
         let moved = session.dataTask(with: try url("http://moved.test/"))
         moved.resume()
         await recorder.completed.reaches(2)
-        #expect((moved.response as? HTTPURLResponse)?.statusCode == 302 && recorder.words(moved) == "response data complete")
+        #expect(
+            (moved.response as? HTTPURLResponse)?.statusCode == 302 && recorder.words(moved) == "response data complete"
+        )
         await ScriptedProtocol.stops("from.test").reaches(1)
         await recorder.expectOrder(session)
     }
@@ -279,7 +303,8 @@ struct ProtocolRows {
             loader.client?.urlProtocol(loader, didLoad: Data("half".utf8))
             begun.add()
         }
-        let recorder = Recorder(), pieces = Counter()
+        let recorder = Recorder()
+        let pieces = Counter()
         recorder.onData = { _, _ in pieces.add() }
         let session = session(recorder)
         let silent = session.dataTask(with: try url("http://silent.test/"))
@@ -294,14 +319,17 @@ struct ProtocolRows {
         stalls.cancel()
         await recorder.completed.reaches(2)
         await ScriptedProtocol.stops("stalls.test").reaches(1)
-        #expect(recorder.record(silent).errors.first??.code == .cancelled && recorder.record(stalls).errors.first??.code == .cancelled)
+        #expect(
+            recorder.record(silent).errors.first??.code == .cancelled
+                && recorder.record(stalls).errors.first??.code == .cancelled)
         #expect(ScriptedProtocol.stops("silent.test").value == 1 && ScriptedProtocol.stops("stalls.test").value == 1)
         await recorder.expectOrder(session)
     }
 
     @Test("a body waits while nobody reads it, and its loader too; one who is told to stop waits no more")
     func backPressure() async throws {
-        let pieces = Counter(), size = 256 * 1024
+        let pieces = Counter()
+        let size = 256 * 1024
         ScriptedProtocol.script("large.test") { loader in
             guard let url = loader.request.url else { return }
             let response = URLResponse(url: url, mimeType: nil, expectedContentLength: 64 * size, textEncodingName: nil)
@@ -312,7 +340,9 @@ struct ProtocolRows {
             }
             loader.client?.urlProtocolDidFinishLoading(loader)
         }
-        let recorder = Recorder(), held = Lockbox(), asked = Counter()
+        let recorder = Recorder()
+        let held = Lockbox()
+        let asked = Counter()
         recorder.onResponse = { _, _, answer in
             held.keep(answer)
             asked.add()
@@ -366,11 +396,19 @@ struct ProtocolRows {
     final class Guard: NSObject, URLAuthenticationChallengeSender, @unchecked Sendable {
         private let loader: Sent<ScriptedProtocol>
         init(_ loader: ScriptedProtocol) { self.loader = Sent(value: loader) }
-        func use(_ credential: URLCredential, for challenge: URLAuthenticationChallenge) { loader.value.answer("user \(credential.user ?? "-")") }
-        func continueWithoutCredential(for challenge: URLAuthenticationChallenge) { loader.value.answer("without", status: 401) }
-        func cancel(_ challenge: URLAuthenticationChallenge) { loader.value.client?.urlProtocol(loader.value, didFailWithError: URLError(.userCancelledAuthentication)) }
+        func use(_ credential: URLCredential, for challenge: URLAuthenticationChallenge) {
+            loader.value.answer("user \(credential.user ?? "-")")
+        }
+        func continueWithoutCredential(for challenge: URLAuthenticationChallenge) {
+            loader.value.answer("without", status: 401)
+        }
+        func cancel(_ challenge: URLAuthenticationChallenge) {
+            loader.value.client?.urlProtocol(loader.value, didFailWithError: URLError(.userCancelledAuthentication))
+        }
         func performDefaultHandling(for challenge: URLAuthenticationChallenge) { loader.value.answer("default") }
-        func rejectProtectionSpaceAndContinue(with challenge: URLAuthenticationChallenge) { loader.value.answer("rejected") }
+        func rejectProtectionSpaceAndContinue(with challenge: URLAuthenticationChallenge) {
+            loader.value.answer("rejected")
+        }
     }
 
     @Test("checklist 115: the delegate's answer to a challenge comes through the sender", arguments: 0..<6)
@@ -378,13 +416,16 @@ struct ProtocolRows {
         let host = "guarded\(which).test"
         ScriptedProtocol.script(host) { loader in
             let space = URLProtectionSpace(
-                host: host, port: 80, protocol: "http", realm: "r", authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
+                host: host, port: 80, protocol: "http", realm: "r",
+                authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
             let challenge = URLAuthenticationChallenge(
-                protectionSpace: space, proposedCredential: nil, previousFailureCount: 0, failureResponse: nil, error: nil,
+                protectionSpace: space, proposedCredential: nil, previousFailureCount: 0, failureResponse: nil,
+                error: nil,
                 sender: Guard(loader))
             loader.client?.urlProtocol(loader, didReceive: challenge)
         }
-        let recorder = Recorder(), credential = URLCredential(user: "ada", password: "p", persistence: .none)
+        let recorder = Recorder()
+        let credential = URLCredential(user: "ada", password: "p", persistence: .none)
         recorder.onChallenge = { challenge, answer in
             switch which {
             case 0: answer(.useCredential, credential)
@@ -406,15 +447,20 @@ struct ProtocolRows {
         await recorder.expectOrder(session)
     }
 
-    @Test("checklist 117: what a protocol allows is kept, as the delegate wants it; what is kept is shown to it, and may be the answer")
+    @Test(
+        "checklist 117: what a protocol allows is kept, as the delegate wants it; what is kept is shown to it, and may be the answer"
+    )
     func caching() async throws {
         let hits = Counter()
         ScriptedProtocol.script("cached.test") { loader in
-            guard let cached = loader.cachedResponse else { return loader.answer("fresh", loader.request.url?.path == "/no" ? .notAllowed : .allowed) }
+            guard let cached = loader.cachedResponse else {
+                return loader.answer("fresh", loader.request.url?.path == "/no" ? .notAllowed : .allowed)
+            }
             hits.add()
             loader.client?.urlProtocol(loader, cachedResponseIsValid: cached)
         }
-        let recorder = Recorder(), proposed = Box<String>()
+        let recorder = Recorder()
+        let proposed = Box<String>()
         recorder.onCache = { _, entry, give in
             proposed.add(String(decoding: entry.data, as: UTF8.self))
             give(CachedURLResponse(response: entry.response, data: Data("kept".utf8)))
@@ -425,15 +471,20 @@ struct ProtocolRows {
             task.resume()
             await recorder.completed.reaches(count + 1)
         }
-        #expect(tasks.map { String(decoding: recorder.record($0).data, as: UTF8.self) } == ["fresh", "kept", "fresh", "fresh"])
-        #expect(proposed.all == ["fresh"] && hits.value == 1 && recorder.words(tasks[0]) == "response data cache complete")
+        #expect(
+            tasks.map { String(decoding: recorder.record($0).data, as: UTF8.self) } == [
+                "fresh", "kept", "fresh", "fresh",
+            ])
+        #expect(
+            proposed.all == ["fresh"] && hits.value == 1 && recorder.words(tasks[0]) == "response data cache complete")
         await recorder.expectOrder(session)
     }
 
     @Test("neither object nor client outlive the load")
     func leaks() async throws {
         final class Weak: @unchecked Sendable { weak var loader: URLProtocol? }
-        let seen = Weak(), given = Counter()
+        let seen = Weak()
+        let given = Counter()
         ScriptedProtocol.script("leaks.test") { loader in
             seen.loader = loader
             given.add()

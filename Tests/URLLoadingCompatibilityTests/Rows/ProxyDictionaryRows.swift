@@ -37,7 +37,8 @@ struct ProxyDictionaryRows {
             let target = "http://origin.test:\(origin.port)/"
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
                 let own: [AnyHashable: Any] = [
-                    "HTTPEnable": 1, "HTTPProxy": "127.0.0.1", "HTTPPort": Int(proxy.port), "kCFProxyUsernameKey": "u", "kCFProxyPasswordKey": "pw",
+                    "HTTPEnable": 1, "HTTPProxy": "127.0.0.1", "HTTPPort": Int(proxy.port), "kCFProxyUsernameKey": "u",
+                    "kCFProxyPasswordKey": "pw",
                     "ExceptionsList": ["127.0.0.1"],
                 ]
                 try await Self.expectHere(own, target)
@@ -46,11 +47,13 @@ struct ProxyDictionaryRows {
                 try await Self.expectHere([:], origin.url().absoluteString)
                 #expect(proxy.asked.count == 1)
                 await Self.expectError(["HTTPEnable": true, "HTTPProxy": "a b"], target)
-                await Self.expectError(["HTTPSEnable": 1, "HTTPSProxy": "127.0.0.1", "HTTPSPort": Int(proxy.port)], "https://origin.test/")
+                await Self.expectError(
+                    ["HTTPSEnable": 1, "HTTPSProxy": "127.0.0.1", "HTTPSPort": Int(proxy.port)], "https://origin.test/")
                 #expect(proxy.asked.last?.method == "CONNECT")
             }
             try await withTestProxy(.init(.socks)) { proxy in
-                try await Self.expectHere(["SOCKSEnable": 1, "SOCKSProxy": "127.0.0.1", "SOCKSPort": Int(proxy.port)], target)
+                try await Self.expectHere(
+                    ["SOCKSEnable": 1, "SOCKSProxy": "127.0.0.1", "SOCKSPort": Int(proxy.port)], target)
                 #expect(proxy.asked.map(\.target) == ["origin.test:\(origin.port)"])
             }
         }

@@ -34,7 +34,9 @@ struct QueueOrderRows {
     func allowed() async throws {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok("hello") }
-            let queues = Queues(), words = Box<String>(), recorder = Recorder()
+            let queues = Queues()
+            let words = Box<String>()
+            let recorder = Recorder()
             recorder.onResponse = { _, _, answer in
                 words.add("response")
                 queues.serial.async { words.add("block") }
@@ -55,8 +57,11 @@ struct QueueOrderRows {
         var configuration = TestOrigin.Configuration()
         configuration.clock = clock
         try await withTestOrigin(configuration) { origin in
-            origin.route("/", faults: [.init(.responseBody(after: 5), .delay(.seconds(1)))]) { _ in .ok("hello, world") }
-            let queues = Queues(), words = Box<String>(), recorder = Recorder()
+            origin.route("/", faults: [.init(.responseBody(after: 5), .delay(.seconds(1)))]) { _ in .ok("hello, world")
+            }
+            let queues = Queues()
+            let words = Box<String>()
+            let recorder = Recorder()
             recorder.onData = { task, data in
                 words.add("data")
                 guard data.count == 5 else { return }
@@ -79,8 +84,12 @@ struct QueueOrderRows {
     @Test("a task that is cancelled behind a block ends behind it, also if a call of its was waiting for the queue")
     func cancelled() async throws {
         try await withTestOrigin { origin in
-            origin.route("/", faults: [.init(.responseBody(after: 5), .stall)]) { _ in .ok(.declared(100, bytes: Array("hello".utf8))) }
-            let queues = Queues(), words = Box<String>(), recorder = Recorder()
+            origin.route("/", faults: [.init(.responseBody(after: 5), .stall)]) { _ in
+                .ok(.declared(100, bytes: Array("hello".utf8)))
+            }
+            let queues = Queues()
+            let words = Box<String>()
+            let recorder = Recorder()
             recorder.onResponse = { _, _, answer in
                 words.add("response")
                 answer(.allow)
@@ -102,13 +111,17 @@ struct QueueOrderRows {
         }
     }
 
-    @Test("a task that is begun behind a block ends behind it, also if another task of its session was waiting for the queue")
+    @Test(
+        "a task that is begun behind a block ends behind it, also if another task of its session was waiting for the queue"
+    )
     func two() async throws {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok("hello") }
-            let queues = Queues(), words = Box<String>()
+            let queues = Queues()
+            let words = Box<String>()
             let session = URLSession(configuration: .ephemeral, delegate: nil, delegateQueue: queues.operations)
-            let done = Counter(), release = await queues.hold()
+            let done = Counter()
+            let release = await queues.hold()
             func load(_ word: String) {
                 session.dataTask(with: origin.url()) { _, _, _ in
                     words.add(word)
@@ -149,7 +162,9 @@ struct QueueOrderRows {
             origin.route("/", faults: [.init(.responseBody(after: 100), .stall)]) { _ in
                 .ok(.declared(1000, bytes: bytes), headers: ["ETag": "\"1\"", "Accept-Ranges": "bytes"])
             }
-            let words = Box<String>(), recorder = Recorder(), received = Counter()
+            let words = Box<String>()
+            let recorder = Recorder()
+            let received = Counter()
             recorder.onComplete = { _, _ in words.add("complete") }
             let session = recorder.session()
             let task = session.downloadTask(with: origin.url())
@@ -167,11 +182,15 @@ struct QueueOrderRows {
         }
     }
 
-    @Test("so is that of one that has not begun, of an upload, and of a download that is cancelled twice", arguments: [0, 1, 2])
+    @Test(
+        "so is that of one that has not begun, of an upload, and of a download that is cancelled twice",
+        arguments: [0, 1, 2])
     func others(_ kind: Int) async throws {
         try await withTestOrigin { origin in
             origin.route("/", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
-            let words = Box<String>(), recorder = Recorder(), received = Counter()
+            let words = Box<String>()
+            let recorder = Recorder()
+            let received = Counter()
             recorder.onComplete = { _, _ in words.add("complete") }
             let session = recorder.session()
             let handler: @Sendable (Data?) -> Void = { [self] _ in
@@ -180,7 +199,8 @@ struct QueueOrderRows {
             }
             var post = URLRequest(url: origin.url())
             post.httpMethod = "POST"
-            let upload = session.uploadTask(with: post, from: Data("hello".utf8)), download = session.downloadTask(with: origin.url())
+            let upload = session.uploadTask(with: post, from: Data("hello".utf8))
+            let download = session.downloadTask(with: origin.url())
             if kind == 1 {
                 upload.resume()
                 upload.cancel(byProducingResumeData: handler)

@@ -9,7 +9,9 @@ import URLLoadingWire
 @Suite(.timeLimit(.minutes(4)))
 struct RedirectRows {
     private static func routes(_ origin: TestOrigin) {
-        origin.route("/from") { _ in .status(.found, headers: [.location: "/to", "X-Here": "1"], body: .bytes(Array("moved".utf8))) }
+        origin.route("/from") { _ in
+            .status(.found, headers: [.location: "/to", "X-Here": "1"], body: .bytes(Array("moved".utf8)))
+        }
         origin.route("/to") { .ok("\($0.method) \($0.headers["X-New"] ?? "-")") }
         origin.route("/other") { .ok("other \($0.method) \($0.headers["X-New"] ?? "-") \($0.bodyCount)") }
     }
@@ -97,7 +99,8 @@ struct RedirectRows {
     // MARK: Checklist 55
 
     /// Collects what is reported of one task; other tests run at the same time.
-    @Test("checklist 55: a handler dropped, or called twice, is reported; a dropped one cancels the task",
+    @Test(
+        "checklist 55: a handler dropped, or called twice, is reported; a dropped one cancels the task",
         arguments: ["dropped redirect", "dropped response", "again redirect", "again response"])
     func misuse(_ what: String) async throws {
         try await withTestOrigin { origin in
@@ -121,7 +124,9 @@ struct RedirectRows {
             #expect(error?.code == (isDropped ? .cancelled : nil))
             if isDropped { #expect((error?.userInfo[NSUnderlyingErrorKey] as? LoadError)?.reason == .decisionFailed) }
             let method = what.hasSuffix("redirect") ? "willPerformHTTPRedirection" : "didReceive response"
-            let words = isDropped ? "was dropped without being called; the task is cancelled" : "was called again, without effect"
+            let words =
+                isDropped
+                ? "was dropped without being called; the task is cancelled" : "was called again, without effect"
             #expect(reports.all == ["task 1: the completion handler of \(method) \(words)"])
             if !isDropped { #expect(recorder.record(task).data == Data("GET -".utf8)) }
             await recorder.expectOrder(session)
@@ -133,7 +138,8 @@ struct RedirectRows {
         try await withTestOrigin { origin in
             Self.routes(origin)
             let recorder = Recorder()
-            let kept = Lockbox(), asked = Counter()
+            let kept = Lockbox()
+            let asked = Counter()
             recorder.onResponse = { _, _, answer in
                 kept.keep(answer)
                 asked.add()

@@ -11,7 +11,8 @@ struct ResumedDownloadRows {
 
     private static func answer(_ request: TestOrigin.RecordedRequest) -> TestOrigin.Answer {
         var headers: Headers = [.etag: "\"one\""]
-        guard let range = request.headers[.range], request.headers[.ifRange] == "\"one\"", let first = Int(range.dropFirst(6).dropLast())
+        guard let range = request.headers[.range], request.headers[.ifRange] == "\"one\"",
+            let first = Int(range.dropFirst(6).dropLast())
         else { return .ok(.bytes([UInt8](content)), headers: headers) }
         headers[.contentRange] = "bytes \(first)-\(content.count - 1)/\(content.count)"
         return .status(.partialContent, headers: headers, body: .bytes([UInt8](content[first...])))
@@ -30,7 +31,9 @@ struct ResumedDownloadRows {
     }
 
     /// Goes on with resume data that must still be good.
-    private static func expectResumes(_ data: Data?, _ origin: TestOrigin, _ session: URLSession, _ comment: String) async throws {
+    private static func expectResumes(_ data: Data?, _ origin: TestOrigin, _ session: URLSession, _ comment: String)
+        async throws
+    {
         let data = try #require(data, "\(comment)")
         origin.removeFaults()
         origin.route("/") { answer($0) }
@@ -40,24 +43,32 @@ struct ResumedDownloadRows {
         try FileManager.default.removeItem(at: file)
     }
 
-    @Test("a page that answers a resumed download is delivered; the partial file and the resume data stay", arguments: [
-        203, 204, 304, 401, 404, 407, 412, 416, 500, 503,
-    ])
+    @Test(
+        "a page that answers a resumed download is delivered; the partial file and the resume data stay",
+        arguments: [
+            203, 204, 304, 401, 404, 407, 412, 416, 500, 503,
+        ])
     func pages(_ code: Int) async throws {
         try await withTestOrigin { origin in
             let session = URLSession(configuration: .ephemeral)
             let data = try await Self.cut(origin, session)
-            let status = try #require(Status(code)), isBare = code == 204 || code == 304
+            let status = try #require(Status(code))
+            let isBare = code == 204 || code == 304
             origin.route("/") { _ in
-                .status(status, headers: code == 416 ? [.contentRange: "bytes */5"] : [:], body: isBare ? .none : .bytes(Array("a page".utf8)))
+                .status(
+                    status, headers: code == 416 ? [.contentRange: "bytes */5"] : [:],
+                    body: isBare ? .none : .bytes(Array("a page".utf8)))
             }
-            let recorder = Recorder(), pages = Box<Data>()
+            let recorder = Recorder()
+            let pages = Box<Data>()
             recorder.onFile = { _, url in if let page = try? Data(contentsOf: url) { pages.add(page) } }
             let delegated = recorder.session()
             let task = delegated.downloadTask(withResumeData: data)
             task.resume()
             await recorder.completed.reaches(1)
-            #expect(recorder.words(task).hasSuffix("file complete") && !recorder.words(task).contains("resumed"), "\(recorder.words(task))")
+            #expect(
+                recorder.words(task).hasSuffix("file complete") && !recorder.words(task).contains("resumed"),
+                "\(recorder.words(task))")
             #expect((task.response as? HTTPURLResponse)?.statusCode == code && task.error == nil)
             #expect(pages.all == [isBare ? Data() : Data("a page".utf8)])
             await recorder.expectOrder(delegated)
@@ -66,7 +77,9 @@ struct ResumedDownloadRows {
         }
     }
 
-    @Test("a 206 that is not the rest ends a resumed download with an error that has resume data", arguments: [nil, "\"two\"", "W/\"one\""])
+    @Test(
+        "a 206 that is not the rest ends a resumed download with an error that has resume data",
+        arguments: [nil, "\"two\"", "W/\"one\""])
     func mismatch(_ tag: String?) async throws {
         try await withTestOrigin { origin in
             let session = URLSession(configuration: .ephemeral)
@@ -75,7 +88,9 @@ struct ResumedDownloadRows {
                 let first = Int((request.headers[.range] ?? "").dropFirst(6).dropLast()) ?? 0
                 var headers: Headers = [.contentRange: "bytes \(first)-\(Self.content.count - 1)/\(Self.content.count)"]
                 if let tag { headers[.etag] = tag }
-                return .status(.partialContent, headers: headers, body: .bytes([UInt8](repeating: 0, count: Self.content.count - first)))
+                return .status(
+                    .partialContent, headers: headers,
+                    body: .bytes([UInt8](repeating: 0, count: Self.content.count - first)))
             }
             var again: Data?
             do {
@@ -91,7 +106,9 @@ struct ResumedDownloadRows {
         }
     }
 
-    @Test("a resumed download that fails before its answer has resume data, and so has one that is cancelled for it", arguments: 0..<3)
+    @Test(
+        "a resumed download that fails before its answer has resume data, and so has one that is cancelled for it",
+        arguments: 0..<3)
     func beforeTheAnswer(_ way: Int) async throws {
         try await withTestOrigin { origin in
             let session = URLSession(configuration: .ephemeral)
@@ -99,7 +116,9 @@ struct ResumedDownloadRows {
             var again: Data?
             if way == 0 {
                 origin.route("/", faults: [.init(.requestHead, .close)]) { _ in .ok("never") }
-                do { _ = try await session.download(resumeFrom: data) } catch let error as URLError { again = error.downloadTaskResumeData }
+                do { _ = try await session.download(resumeFrom: data) } catch let error as URLError {
+                    again = error.downloadTaskResumeData
+                }
             } else {
                 origin.route("/", faults: [.init(.requestHead, .stall)]) { _ in .ok("never") }
                 let task = session.downloadTask(withResumeData: data)

@@ -25,13 +25,15 @@ struct ResumedUploadRows {
         let server = ResumableUploadServer(setting)
         try await withTestOrigin { origin in
             server.serve("/files", on: origin)
-            let recorder = Recorder(), session = recorder.session()
+            let recorder = Recorder()
+            let session = recorder.session()
             try await use(server, origin, recorder, session)
             await recorder.expectOrder(session)
         }
     }
 
-    private static func expectWhole(_ server: ResumableUploadServer, sourceLocation: SourceLocation = #_sourceLocation) {
+    private static func expectWhole(_ server: ResumableUploadServer, sourceLocation: SourceLocation = #_sourceLocation)
+    {
         #expect(server.uploads.first?.isComplete == true, sourceLocation: sourceLocation)
         #expect(server.uploads.first.map { Data($0.content) == content } == true, sourceLocation: sourceLocation)
         #expect(server.transfers.map(\.count).reduce(0, +) == Int64(content.count), sourceLocation: sourceLocation)
@@ -61,10 +63,13 @@ struct ResumedUploadRows {
     @Test("an upload of bytes that was lost goes on where it was; what was sent is not sent again")
     func bytes() async throws {
         try await Self.rig { server, origin, recorder, session in
-            let heard = Box<Int>(), totals = Box<Int64>()
+            let heard = Box<Int>()
+            let totals = Box<Int64>()
             recorder.onInformational = { heard.add($1.statusCode) }
             var request = Self.request(origin)
-            (request.timeoutInterval, request.httpShouldHandleCookies, request.networkServiceType) = (30, false, .background)
+            (request.timeoutInterval, request.httpShouldHandleCookies, request.networkServiceType) = (
+                30, false, .background
+            )
             let first = session.uploadTask(with: request, from: Self.content)
             let data = try await Self.interrupted(server, recorder, first)
             #expect(heard.all == [104])
@@ -86,11 +91,14 @@ struct ResumedUploadRows {
     func file() async throws {
         try await Self.withFile { file in
             try await Self.rig { server, origin, recorder, session in
-                let data = try await Self.interrupted(server, recorder, session.uploadTask(with: Self.request(origin), fromFile: file))
+                let data = try await Self.interrupted(
+                    server, recorder, session.uploadTask(with: Self.request(origin), fromFile: file))
                 #expect(data.count < 2_000)
                 server.inject(.init(.received(2 * Self.cut), .reset))
                 let second: URLError? = await withCheckedContinuation { continuation in
-                    session.uploadTask(withResumeData: data) { continuation.resume(returning: ($1 == nil && $0 == nil) ? $2 as? URLError : nil) }.resume()
+                    session.uploadTask(withResumeData: data) {
+                        continuation.resume(returning: ($1 == nil && $0 == nil) ? $2 as? URLError : nil)
+                    }.resume()
                 }
                 let again = try #require(second?.uploadTaskResumeData)
                 let (body, response) = try await session.upload(resumeFrom: again)
@@ -104,7 +112,9 @@ struct ResumedUploadRows {
     func stream(_ isAsync: Bool) async throws {
         final class Async: NSObject, URLSessionTaskDelegate, Sendable {
             let offsets = Box<Int64>()
-            func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask, from offset: Int64) async -> InputStream? {
+            func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask, from offset: Int64)
+                async -> InputStream?
+            {
                 offsets.add(OperationQueue.current === session.delegateQueue ? offset : -1)
                 return InputStream(data: ResumedUploadRows.content.dropFirst(Int(offset)))
             }
@@ -116,7 +126,8 @@ struct ResumedUploadRows {
                 offsets.add(offset)
                 answer(InputStream(data: Self.content.dropFirst(Int(offset))))
             }
-            let data = try await Self.interrupted(server, recorder, session.uploadTask(withStreamedRequest: Self.request(origin)))
+            let data = try await Self.interrupted(
+                server, recorder, session.uploadTask(withStreamedRequest: Self.request(origin)))
             if isAsync {
                 let delegate = Async()
                 let (body, _) = try await session.upload(resumeFrom: data, delegate: delegate)
@@ -135,7 +146,8 @@ struct ResumedUploadRows {
     func noStream() async throws {
         try await Self.rig { server, origin, recorder, session in
             recorder.onBody = { _, answer in answer(InputStream(data: Self.content)) }
-            let data = try await Self.interrupted(server, recorder, session.uploadTask(withStreamedRequest: Self.request(origin)))
+            let data = try await Self.interrupted(
+                server, recorder, session.uploadTask(withStreamedRequest: Self.request(origin)))
             let alone = URLSession(configuration: .ephemeral)
             await #expect(throws: URLError.self) { _ = try await alone.upload(resumeFrom: data) }
             alone.invalidateAndCancel()
@@ -196,7 +208,8 @@ struct ResumedUploadRows {
         try await withTestOrigin { origin in
             origin.route("/files") { request in .ok(request.headers[.contentLength] ?? "-") }
             origin.route("/lost", faults: [.init(.requestBody(after: Self.cut), .reset)]) { _ in .ok("never") }
-            let recorder = Recorder(), session = recorder.session()
+            let recorder = Recorder()
+            let session = recorder.session()
             let task = session.uploadTask(with: Self.request(origin), from: Self.content)
             task.resume()
             await recorder.completed.reaches(1)
@@ -269,14 +282,16 @@ struct ResumedUploadRows {
     @Test("resume data that is damaged, cut short, of a download or of nobody fails the task with cannotOpenFile")
     func damaged() async throws {
         try await Self.rig { server, origin, recorder, session in
-            let good = try await Self.interrupted(server, recorder, session.uploadTask(with: Self.request(origin), from: Self.content))
+            let good = try await Self.interrupted(
+                server, recorder, session.uploadTask(with: Self.request(origin), from: Self.content))
             var flipped = good
             flipped[good.count - 5] ^= 1
             var early = good
             early[60] ^= 1
             let all = [
                 flipped, early, good.dropLast(), good.prefix(100), good.prefix(30), Data(), Data("nonsense".utf8),
-                Data("URLLoading-Resume/1\n0\n{}".utf8), Data("URLLoading-Upload/1\n\n\n".utf8), Data(repeating: 10, count: 40),
+                Data("URLLoading-Resume/1\n0\n{}".utf8), Data("URLLoading-Upload/1\n\n\n".utf8),
+                Data(repeating: 10, count: 40),
             ]
             for data in all {
                 let error = await #expect(throws: URLError.self) { _ = try await session.upload(resumeFrom: data) }
@@ -291,7 +306,8 @@ struct ResumedUploadRows {
     func changed() async throws {
         try await Self.withFile { file in
             try await Self.rig { server, origin, recorder, session in
-                let data = try await Self.interrupted(server, recorder, session.uploadTask(with: Self.request(origin), fromFile: file))
+                let data = try await Self.interrupted(
+                    server, recorder, session.uploadTask(with: Self.request(origin), fromFile: file))
                 var other = Self.content
                 other[0] ^= 1
                 try other.write(to: file)
@@ -300,7 +316,8 @@ struct ResumedUploadRows {
                 try FileManager.default.removeItem(at: file)
                 await #expect(throws: URLError.self) { _ = try await session.upload(resumeFrom: data) }
                 #expect(server.uploads.first?.isComplete == false)
-                let bytes = try await Self.interrupted(server, recorder, session.uploadTask(with: Self.request(origin), from: Self.content))
+                let bytes = try await Self.interrupted(
+                    server, recorder, session.uploadTask(with: Self.request(origin), from: Self.content))
                 server.forget()
                 let forgotten = await #expect(throws: URLError.self) { _ = try await session.upload(resumeFrom: bytes) }
                 #expect(forgotten?.code == .resourceUnavailable && forgotten?.uploadTaskResumeData == nil)
@@ -313,7 +330,8 @@ struct ResumedUploadRows {
     func changesMeanwhile() async throws {
         try await Self.withFile { file in
             try await Self.rig { server, origin, recorder, session in
-                let data = try await Self.interrupted(server, recorder, session.uploadTask(with: Self.request(origin), fromFile: file))
+                let data = try await Self.interrupted(
+                    server, recorder, session.uploadTask(with: Self.request(origin), fromFile: file))
                 server.inject(.init(.asked, status: .unauthorized, ["WWW-Authenticate": "Basic realm=\"x\""]))
                 recorder.onChallenge = { _, answer in
                     try? Data(Self.content.reversed()).write(to: file)
@@ -331,7 +349,8 @@ struct ResumedUploadRows {
     @Test("a server that is away for a while costs nothing: the resume data is in the next error, too")
     func stillAway() async throws {
         try await Self.rig { server, origin, recorder, session in
-            let data = try await Self.interrupted(server, recorder, session.uploadTask(with: Self.request(origin), from: Self.content))
+            let data = try await Self.interrupted(
+                server, recorder, session.uploadTask(with: Self.request(origin), from: Self.content))
             server.inject(.init(.asked, status: .serviceUnavailable))
             let error = await #expect(throws: URLError.self) { _ = try await session.upload(resumeFrom: data) }
             let again = try #require(error?.uploadTaskResumeData)

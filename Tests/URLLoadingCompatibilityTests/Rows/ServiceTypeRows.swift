@@ -10,7 +10,8 @@ struct ServiceTypeRows {
     /// The code point (DSCP) of our end of the connection between two ports of this machine.
     private static func mark(_ local: Int, _ remote: Int) -> Int? {
         func port(_ ask: (UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32) -> Int? {
-            var address = sockaddr_in(), length = socklen_t(MemoryLayout<sockaddr_in>.size)
+            var address = sockaddr_in()
+            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
             let result = withUnsafeMutablePointer(to: &address) { pointer in
                 pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { ask($0, &length) }
             }
@@ -18,8 +19,10 @@ struct ServiceTypeRows {
         }
         let open = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
         for descriptor in open.compactMap({ Int32($0) })
-        where port({ getsockname(descriptor, $0, $1) }) == local && port({ getpeername(descriptor, $0, $1) }) == remote {
-            var octet: Int32 = 0, size = socklen_t(MemoryLayout<Int32>.size)
+        where port({ getsockname(descriptor, $0, $1) }) == local && port({ getpeername(descriptor, $0, $1) }) == remote
+        {
+            var octet: Int32 = 0
+            var size = socklen_t(MemoryLayout<Int32>.size)
             // IP_TOS
             guard getsockopt(descriptor, Int32(IPPROTO_IP), 1, &octet, &size) == 0 else { return nil }
             return Int(octet >> 2)
@@ -31,7 +34,9 @@ struct ServiceTypeRows {
     func marks() async throws {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok("in") }
-            let recorder = Recorder(), marks = Box<Int>(), reused = Box<Bool>()
+            let recorder = Recorder()
+            let marks = Box<Int>()
+            let reused = Box<Bool>()
             recorder.onMetrics = { metrics in
                 guard let last = metrics.transactionMetrics.last, let local = last.localPort.flatMap({ Int($0) }),
                     let remote = last.remotePort.flatMap({ Int($0) })
@@ -41,7 +46,8 @@ struct ServiceTypeRows {
             }
             let session = recorder.session { $0.networkServiceType = .background }
             let types: [URLRequest.NetworkServiceType] = [
-                .default, .voice, .video, .voip, .networkServiceTypeCallSignaling, .responsiveData, .avStreaming, .responsiveAV, .background,
+                .default, .voice, .video, .voip, .networkServiceTypeCallSignaling, .responsiveData, .avStreaming,
+                .responsiveAV, .background,
             ]
             for (number, type) in types.enumerated() {
                 var request = URLRequest(url: origin.url())

@@ -29,17 +29,22 @@ struct ShapeRows {
         func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) { invalidated.add() }
     }
 
-    @Test("checklist 44: data, download, stream and WebSocket delegates are task delegates, and these are session delegates")
+    @Test(
+        "checklist 44: data, download, stream and WebSocket delegates are task delegates, and these are session delegates"
+    )
     func nesting() async throws {
         // That these compile is the row; one object may be all of them.
         let all = EveryQuestion(answersElsewhere: false)
-        let narrowed = [Self.asTask(all as any URLSessionDataDelegate), Self.asTask(all as any URLSessionDownloadDelegate),
-            Self.asTask(all as any URLSessionStreamDelegate), Self.asTask(all as any URLSessionWebSocketDelegate)]
+        let narrowed = [
+            Self.asTask(all as any URLSessionDataDelegate), Self.asTask(all as any URLSessionDownloadDelegate),
+            Self.asTask(all as any URLSessionStreamDelegate), Self.asTask(all as any URLSessionWebSocketDelegate),
+        ]
         #expect(narrowed.allSatisfy { $0 === all && Self.asSession($0) === all })
 
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok("hello") }
-            let narrow = OfSession(), wide = OfTasks()
+            let narrow = OfSession()
+            let wide = OfTasks()
             let quiet = URLSession(configuration: .ephemeral, delegate: narrow, delegateQueue: nil)
             let task = quiet.dataTask(with: origin.url())
             task.resume()
@@ -60,7 +65,8 @@ struct ShapeRows {
     private static func hooks(_ origin: TestOrigin) {
         origin.route("/locked") { request in
             guard request.headers[.authorization] != nil else {
-                return .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"r\""], body: .bytes(Array("no".utf8)))
+                return .status(
+                    .unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"r\""], body: .bytes(Array("no".utf8)))
             }
             return .ok("in")
         }
@@ -78,18 +84,22 @@ struct ShapeRows {
             let (disposition, credential) = Answers.credential
             answer(disposition, credential)
         }
-        recorder.onResponse = { _, response, answer in answer(response.mimeType == "image/png" ? .becomeDownload : .allow) }
+        recorder.onResponse = { _, response, answer in
+            answer(response.mimeType == "image/png" ? .becomeDownload : .allow)
+        }
         recorder.onBody = { _, answer in answer(Answers.body) }
         recorder.onCache = { _, _, answer in answer(nil) }
         recorder.onRedirect = { _, _, _, answer in answer(nil) }
         return recorder
     }
 
-    @Test("checklist 12: a delegate alone can log in, choose a file by type, give a stream, refuse to keep and to follow")
+    @Test(
+        "checklist 12: a delegate alone can log in, choose a file by type, give a stream, refuse to keep and to follow")
     func delegated() async throws {
         try await withTestOrigin { origin in
             Self.hooks(origin)
-            let recorder = Self.restricting(), files = Box<Data>()
+            let recorder = Self.restricting()
+            let files = Box<Data>()
             recorder.onFile = { _, url in if let data = try? Data(contentsOf: url) { files.add(data) } }
             let session = recorder.session()
             var ended = 0
@@ -106,7 +116,8 @@ struct ShapeRows {
             var request = URLRequest(url: origin.url("/count"))
             request.httpMethod = "POST"
             #expect(await load(session.uploadTask(withStreamedRequest: request)) == "5")
-            let first = await load(data("/kept")), second = await load(data("/kept"))
+            let first = await load(data("/kept"))
+            let second = await load(data("/kept"))
             #expect(first == "kept" && second == "kept" && origin.requests.count { $0.path == "/kept" } == 2)
             let redirected = data("/from")
             _ = await load(redirected)
@@ -122,9 +133,14 @@ struct ShapeRows {
             let session = URLSession(configuration: .ephemeral)
             func load(_ path: String) async -> (String, Int) {
                 let result = await session.result(URLRequest(url: origin.url(path)))
-                return (String(decoding: result.data ?? Data(), as: UTF8.self), (result.response as? HTTPURLResponse)?.statusCode ?? 0)
+                return (
+                    String(decoding: result.data ?? Data(), as: UTF8.self),
+                    (result.response as? HTTPURLResponse)?.statusCode ?? 0
+                )
             }
-            let locked = await load("/locked"), image = await load("/image"), from = await load("/from")
+            let locked = await load("/locked")
+            let image = await load("/image")
+            let from = await load("/from")
             #expect(locked == ("no", 401) && image == ("png", 200) && from == ("html", 200))
             _ = await load("/kept")
             let kept = await load("/kept")
@@ -159,7 +175,9 @@ struct ShapeRows {
 
     // MARK: Checklist 37
 
-    @Test("checklist 37: an upload sends its body, and then delivers its response as a data task does, to delegate and handler")
+    @Test(
+        "checklist 37: an upload sends its body, and then delivers its response as a data task does, to delegate and handler"
+    )
     func uploads() async throws {
         try await withTestOrigin { origin in
             origin.route("/") { request in .ok(.bytes(Array(request.body.reversed()))) }
@@ -167,7 +185,8 @@ struct ShapeRows {
             let session = recorder.session()
             var request = URLRequest(url: origin.url())
             request.httpMethod = "PUT"
-            let sent = Data((0..<50_000).map { UInt8(truncatingIfNeeded: $0) }), back = Data(sent.reversed())
+            let sent = Data((0..<50_000).map { UInt8(truncatingIfNeeded: $0) })
+            let back = Data(sent.reversed())
             let upload = session.uploadTask(with: request, from: sent)
             upload.resume()
             await recorder.completed.reaches(1)
@@ -192,16 +211,22 @@ struct ShapeRows {
         let surface = try await PublicSurface(of: "URLLoadingCompatibility")
         #expect(!surface.declarations.keys.contains { $0.hasPrefix("URLSessionConfiguration.background(") })
         let core = try await PublicSurface(of: "URLLoading")
-        #expect(core.declarations.count > 300 && !core.declarations.keys.contains { $0.hasPrefix("Configuration.background") })
+        #expect(
+            core.declarations.count > 300
+                && !core.declarations.keys.contains { $0.hasPrefix("Configuration.background") })
     }
 
     // MARK: Checklist 129
 
-    @Test("checklist 129: a finished download's file is gone with its callback, unless it was moved; opened, it can still be read")
+    @Test(
+        "checklist 129: a finished download's file is gone with its callback, unless it was moved; opened, it can still be read"
+    )
     func finished() async throws {
         try await withTestOrigin { origin in
             origin.route("/*") { .ok("content of \($0.path)") }
-            let recorder = Recorder(), paths = Box<URL>(), opened = Box<FileHandle>()
+            let recorder = Recorder()
+            let paths = Box<URL>()
+            let opened = Box<FileHandle>()
             let place = FileManager.default.temporaryDirectory.appendingPathComponent("moved-\(UUID().uuidString)")
             defer { try? FileManager.default.removeItem(at: place) }
             recorder.onFile = { task, url in
@@ -220,19 +245,26 @@ struct ShapeRows {
                 #expect(recorder.words(task) == "written file complete")
             }
             await recorder.expectOrder(session)
-            #expect(paths.all.count == 3 && paths.all.allSatisfy { $0.isFileURL && !FileManager.default.fileExists(atPath: $0.path) })
-            let read = try opened.all.first?.readToEnd(), moved = try Data(contentsOf: place)
+            #expect(
+                paths.all.count == 3
+                    && paths.all.allSatisfy { $0.isFileURL && !FileManager.default.fileExists(atPath: $0.path) })
+            let read = try opened.all.first?.readToEnd()
+            let moved = try Data(contentsOf: place)
             #expect(read == Data("content of /opened".utf8) && moved == Data("content of /moved".utf8))
         }
     }
 
     // MARK: Checklist 169
 
-    @Test("checklist 169: an answer may come from any thread, while the queue is busy too; what follows waits for the queue")
+    @Test(
+        "checklist 169: an answer may come from any thread, while the queue is busy too; what follows waits for the queue"
+    )
     func anyThread() async throws {
         try await withTestOrigin { origin in
             Self.hooks(origin)
-            let recorder = Recorder(), answers = Box<@Sendable (URLSession.ResponseDisposition) -> Void>(), asked = Counter()
+            let recorder = Recorder()
+            let answers = Box<@Sendable (URLSession.ResponseDisposition) -> Void>()
+            let asked = Counter()
             recorder.onResponse = { _, _, answer in
                 answers.add(answer)
                 asked.add()
@@ -241,7 +273,8 @@ struct ShapeRows {
             let task = session.dataTask(with: origin.url("/page"))
             task.resume()
             await asked.reaches(1)
-            let busy = DispatchSemaphore(value: 0), began = Counter()
+            let busy = DispatchSemaphore(value: 0)
+            let began = Counter()
             session.delegateQueue.addOperation {
                 began.add()
                 busy.wait()

@@ -13,7 +13,9 @@ struct StreamRows {
         let session = delegate.session()
         let task = session.streamTask(withHostName: "127.0.0.1", port: Int(listener.address.port))
         #expect(task.originalRequest == nil && task.state == .suspended)
-        let written = Box<String>(), read = Box<String>(), done = Counter()
+        let written = Box<String>()
+        let read = Box<String>()
+        let done = Counter()
         for number in 0..<5 {
             task.write(Data("\(number)".utf8), timeout: 0) { error in
                 written.add("\(number) \(error == nil) \(OperationQueue.current === session.delegateQueue)")
@@ -84,7 +86,8 @@ struct StreamRows {
         let session = delegate.session()
         for (host, port) in [("127.0.0.1", port), ("no host", 80), ("127.0.0.1", 0)] {
             let task = session.streamTask(withHostName: host, port: port)
-            let failed = Counter(), before = delegate.done.value
+            let failed = Counter()
+            let before = delegate.done.value
             task.write(Data("a".utf8), timeout: 0) { if $0 is URLError { failed.add() } }
             task.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { if $2 is URLError { failed.add() } }
             task.resume()
@@ -92,7 +95,9 @@ struct StreamRows {
             await failed.reaches(2)
         }
         let words = delegate.words.all
-        #expect(words.count == 6 && words.enumerated().allSatisfy { $0 % 2 == 0 ? $1 == "metrics" : $1.hasPrefix("complete -100") })
+        #expect(
+            words.count == 6
+                && words.enumerated().allSatisfy { $0 % 2 == 0 ? $1 == "metrics" : $1.hasPrefix("complete -100") })
         session.finishTasksAndInvalidate()
         await delegate.heard.reaches(7)
         let late = session.streamTask(withHostName: "127.0.0.1", port: port)
@@ -103,7 +108,8 @@ struct StreamRows {
     @Test("TLS begins in mid-stream, behind what was asked for; the session's delegate is asked whom to trust")
     func secure() async throws {
         let identity = try TestCertificateAuthority(commonName: "Nobody's").issue(.init(names: ["127.0.0.1"]))
-        let context = try TLSServerContext(.init(certificateChain: identity.certificatePEM, privateKey: identity.keyPEM))
+        let context = try TLSServerContext(
+            .init(certificateChain: identity.certificatePEM, privateKey: identity.keyPEM))
         let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
         let delegate = Listener()
         delegate.trustsAll = true
@@ -112,7 +118,8 @@ struct StreamRows {
         task.resume()
         let got = Counter()
         task.write(Data("STARTTLS".utf8), timeout: 0) { _ in }
-        task.readData(ofMinLength: 2, maxLength: 2, timeout: 0) { data, _, _ in if data == Data("go".utf8) { got.add() } }
+        task.readData(ofMinLength: 2, maxLength: 2, timeout: 0) { data, _, _ in if data == Data("go".utf8) { got.add() }
+        }
         task.startSecureConnection()
         task.write(Data("secret".utf8), timeout: 0) { _ in }
         let plain = try await StreamPeer(listener)
@@ -133,17 +140,21 @@ struct StreamRows {
     /// Hears of one stream.
     final class Measuring: NSObject, URLSessionTaskDelegate, Sendable {
         let metrics = Box<URLSessionTaskMetrics>(), isLast = Box<Bool>(), done = Counter()
-        func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
+        func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics)
+        {
             self.metrics.add(metrics)
             isLast.add(OperationQueue.current === session.delegateQueue && done.value == 0)
         }
-        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { done.add() }
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+            done.add()
+        }
     }
 
     @Test("a stream has metrics: its times, its addresses, its bytes; before the last call")
     func metrics() async throws {
         let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
-        let delegate = Measuring(), session = URLSession(configuration: .ephemeral)
+        let delegate = Measuring()
+        let session = URLSession(configuration: .ephemeral)
         let task = session.streamTask(withHostName: "127.0.0.1", port: Int(listener.address.port))
         task.delegate = delegate
         task.resume()
@@ -153,12 +164,16 @@ struct StreamRows {
         _ = try await task.readData(ofMinLength: 3, maxLength: 3, timeout: 5)
         task.cancel()
         await delegate.done.reaches(1)
-        let metrics = try #require(delegate.metrics.all.first), one = try #require(metrics.transactionMetrics.first)
+        let metrics = try #require(delegate.metrics.all.first)
+        let one = try #require(metrics.transactionMetrics.first)
         #expect(delegate.metrics.all.count == 1 && delegate.isLast.all == [true])
         #expect(metrics.redirectCount == 0 && metrics.transactionMetrics.count == 1)
-        #expect(one.remotePort == "\(listener.address.port)" && one.remoteAddress == "127.0.0.1" && one.localPort != nil)
+        #expect(
+            one.remotePort == "\(listener.address.port)" && one.remoteAddress == "127.0.0.1" && one.localPort != nil)
         #expect(one.countOfRequestBodyBytesSent == 5 && one.countOfResponseBodyBytesReceived == 3)
-        #expect(one.networkProtocolName == nil && one.response == nil && one.requestStartDate == nil && one.secureConnectionStartDate == nil)
+        #expect(
+            one.networkProtocolName == nil && one.response == nil && one.requestStartDate == nil
+                && one.secureConnectionStartDate == nil)
         let (begin, end) = (try #require(one.connectStartDate), try #require(one.connectEndDate))
         #expect(begin <= end && metrics.taskInterval.start <= begin && end <= metrics.taskInterval.end)
         session.invalidateAndCancel()
@@ -174,7 +189,9 @@ struct StreamRows {
             completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
         ) {
             asked.add()
-            guard let trust = challenge.protectionSpace.serverTrust else { return completionHandler(.performDefaultHandling, nil) }
+            guard let trust = challenge.protectionSpace.serverTrust else {
+                return completionHandler(.performDefaultHandling, nil)
+            }
             completionHandler(.useCredential, URLCredential(trust: trust))
         }
     }
@@ -182,7 +199,8 @@ struct StreamRows {
     @Test("in a session without a delegate a stream's own is asked whom to trust, for this stream alone")
     func ownTrust() async throws {
         let identity = try TestCertificateAuthority(commonName: "Nobody's").issue(.init(names: ["127.0.0.1"]))
-        let context = try TLSServerContext(.init(certificateChain: identity.certificatePEM, privateKey: identity.keyPEM))
+        let context = try TLSServerContext(
+            .init(certificateChain: identity.certificatePEM, privateKey: identity.keyPEM))
         let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
         let session = URLSession(configuration: .ephemeral)
         func secured(by delegate: Trusting?) async throws -> Bool {
@@ -190,7 +208,8 @@ struct StreamRows {
             task.delegate = delegate
             task.resume()
             task.startSecureConnection()
-            let written = Box<Bool>(), done = Counter()
+            let written = Box<Bool>()
+            let done = Counter()
             task.write(Data("secret".utf8), timeout: 0) {
                 written.add($0 == nil)
                 done.add()
@@ -204,7 +223,9 @@ struct StreamRows {
             return written.all == [true] && text == "secret"
         }
         let own = Trusting()
-        let first = try await secured(by: own), none = try await secured(by: nil), again = try await secured(by: own)
+        let first = try await secured(by: own)
+        let none = try await secured(by: nil)
+        let again = try await secured(by: own)
         #expect(first && !none && again && own.asked.value >= 1)
         session.invalidateAndCancel()
         listener.close()
@@ -212,7 +233,9 @@ struct StreamRows {
 
     @Test("stand-ins, which belong to no session, call the handlers they are given")
     func standIns() async throws {
-        let socket = URLSessionWebSocketTask(), stream = URLSessionStreamTask(), called = Counter()
+        let socket = URLSessionWebSocketTask()
+        let stream = URLSessionStreamTask()
+        let called = Counter()
         socket.send(.string("a")) { if $0 is URLError { called.add() } }
         socket.receive { if case .failure(let error) = $0, error is URLError { called.add() } }
         socket.sendPing { if $0 is URLError { called.add() } }
@@ -227,7 +250,9 @@ struct StreamRows {
     func captured() async throws {
         let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
         let delegate = Listener()
-        let heard = Box<String>(), ended = Counter(), roomless = Box<Int>()
+        let heard = Box<String>()
+        let ended = Counter()
+        let roomless = Box<Int>()
         delegate.onStreams = { input, output in
             nonisolated(unsafe) let (input, output) = (input, output)
             // They block.

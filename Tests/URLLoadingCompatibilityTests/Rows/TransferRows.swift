@@ -18,7 +18,9 @@ struct TransferRows {
     /// Answers with the length of what it got, and its type.
     private func count(_ origin: TestOrigin) {
         origin.route("/count") { request in
-            .ok("\(request.body.count) \(request.headers[.contentType] ?? "-") \(request.headers[.contentLength] ?? "chunked")")
+            .ok(
+                "\(request.body.count) \(request.headers[.contentType] ?? "-") \(request.headers[.contentLength] ?? "chunked")"
+            )
         }
     }
 
@@ -61,7 +63,9 @@ struct TransferRows {
             let task = session.uploadTask(withStreamedRequest: post(origin.url("/from")))
             task.resume()
             await recorder.completed.reaches(1)
-            #expect(recorder.words(task).replacingOccurrences(of: "sent ", with: "") == "body redirect body response data complete")
+            #expect(
+                recorder.words(task).replacingOccurrences(of: "sent ", with: "")
+                    == "body redirect body response data complete")
             #expect(recorder.record(task).data == Data("8 application/x-www-form-urlencoded chunked".utf8))
             await recorder.expectOrder(session)
         }
@@ -91,7 +95,9 @@ struct TransferRows {
     func download() async throws {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok(.bytes([UInt8](Self.content))) }
-            let recorder = Recorder(), files = Box<URL>(), contents = Box<Data>()
+            let recorder = Recorder()
+            let files = Box<URL>()
+            let contents = Box<Data>()
             recorder.onFile = { _, url in
                 files.add(url)
                 if let data = try? Data(contentsOf: url) { contents.add(data) }
@@ -102,7 +108,9 @@ struct TransferRows {
             await recorder.completed.reaches(1)
             #expect(recorder.words(task) == "written file complete")
             #expect(contents.all == [Self.content])
-            #expect(task.countOfBytesReceived == Int64(Self.content.count) && (task.response as? HTTPURLResponse)?.statusCode == 200)
+            #expect(
+                task.countOfBytesReceived == Int64(Self.content.count)
+                    && (task.response as? HTTPURLResponse)?.statusCode == 200)
             await recorder.expectOrder(session)
             #expect(!FileManager.default.fileExists(atPath: files.all[0].path))
         }
@@ -142,7 +150,8 @@ struct TransferRows {
                 headers[.contentRange] = "bytes \(first)-\(Self.content.count - 1)/\(Self.content.count)"
                 return .status(.partialContent, headers: headers, body: .bytes([UInt8](Self.content[first...])))
             }
-            let recorder = Recorder(), contents = Box<Data>()
+            let recorder = Recorder()
+            let contents = Box<Data>()
             recorder.onFile = { _, url in if let data = try? Data(contentsOf: url) { contents.add(data) } }
             let session = recorder.session()
             let first = session.downloadTask(with: origin.url())
@@ -186,7 +195,9 @@ struct TransferRows {
             let data: Data? = await withCheckedContinuation { continuation in
                 session.downloadTask(with: origin.url()) { _, _, error in
                     let error = error as? URLError
-                    #expect(error?.code == .networkConnectionLost && error?.userInfo[URLSessionDownloadTaskResumeData] != nil)
+                    #expect(
+                        error?.code == .networkConnectionLost
+                            && error?.userInfo[URLSessionDownloadTaskResumeData] != nil)
                     #expect(Self.partials(marker).count == 1)
                     continuation.resume(returning: asks ? error?.downloadTaskResumeData : nil)
                 }.resume()
@@ -218,7 +229,9 @@ struct TransferRows {
         try await withTestOrigin { origin in
             count(origin)
             origin.route("/from") { _ in .redirect("/count", status: .temporaryRedirect) }
-            let recorder = Recorder(), heard = Box<URLSessionTaskMetrics>(), isEarly = Box<Bool>()
+            let recorder = Recorder()
+            let heard = Box<URLSessionTaskMetrics>()
+            let isEarly = Box<Bool>()
             recorder.onMetrics = {
                 heard.add($0)
                 isEarly.add(recorder.completed.value == 0)
@@ -229,8 +242,11 @@ struct TransferRows {
             let metrics = try #require(heard.all.first)
             #expect(metrics.redirectCount == 1 && metrics.transactionMetrics.count == 2 && isEarly.all == [true])
             let last = try #require(metrics.transactionMetrics.last)
-            #expect(last.networkProtocolName == "http/1.1" && last.resourceFetchType == .networkLoad && last.isReusedConnection)
-            #expect(last.countOfRequestBodyBytesSent == 5 && last.remoteAddress == "127.0.0.1" && last.remotePort != nil)
+            #expect(
+                last.networkProtocolName == "http/1.1" && last.resourceFetchType == .networkLoad
+                    && last.isReusedConnection)
+            #expect(
+                last.countOfRequestBodyBytesSent == 5 && last.remoteAddress == "127.0.0.1" && last.remotePort != nil)
             #expect((last.response as? HTTPURLResponse)?.statusCode == 200 && last.request.url == origin.url("/count"))
             let (start, end) = (try #require(last.requestStartDate), try #require(last.responseEndDate))
             #expect(start <= end && metrics.taskInterval.start <= start)

@@ -28,34 +28,44 @@ struct TurningRows {
             if delays { answer.keep(completionHandler) } else { completionHandler(answers) }
             asked.add()
         }
-        func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome downloadTask: URLSessionDownloadTask) {
+        func urlSession(
+            _ session: URLSession, dataTask: URLSessionDataTask, didBecome downloadTask: URLSessionDownloadTask
+        ) {
             note("download \(dataTask.state == .completed) \(downloadTask.state == .running)", session)
             tasks.add(downloadTask)
         }
-        func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome streamTask: URLSessionStreamTask) {
+        func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome streamTask: URLSessionStreamTask)
+        {
             note("stream", session)
             tasks.add(streamTask)
             done.add()
         }
-        func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) { note("data", session) }
+        func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+            note("data", session)
+        }
         func urlSession(
             _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64,
             totalBytesWritten: Int64, totalBytesExpectedToWrite: Int64
         ) {
             if words.all.last != "written" { note("written", session) }
         }
-        func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {
+        func urlSession(
+            _ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL
+        ) {
             note("file", session)
             content.add((try? Data(contentsOf: location)) ?? Data())
         }
         func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-            note("\(task is URLSessionDownloadTask ? "download" : "data") complete \((error as? URLError)?.code.rawValue ?? 0)", session)
+            note(
+                "\(task is URLSessionDownloadTask ? "download" : "data") complete \((error as? URLError)?.code.rawValue ?? 0)",
+                session)
             done.add()
         }
         func session() -> URLSession { URLSession(configuration: .ephemeral, delegate: self, delegateQueue: nil) }
     }
 
-    @Test("checklist 49: a data task becomes a download, large, small, empty or of unknown length; the data task hears no more",
+    @Test(
+        "checklist 49: a data task becomes a download, large, small, empty or of unknown length; the data task hears no more",
         arguments: [0, 5, 3_000_000, -1], [false, true])
     func download(_ size: Int, _ delays: Bool) async throws {
         try await withTestOrigin { origin in
@@ -85,7 +95,8 @@ struct TurningRows {
                 return
             }
             let written = size == 0 ? [] : ["written"]
-            #expect(delegate.words.all == ["response", "download true true"] + written + ["file", "download complete 0"])
+            #expect(
+                delegate.words.all == ["response", "download true true"] + written + ["file", "download complete 0"])
             let expected = size == -1 ? Data("onetwo".utf8) : Data(repeating: 0x61, count: size)
             #expect(delegate.content.all == [expected])
             let download = delegate.tasks.all.first
@@ -157,7 +168,8 @@ struct TurningRows {
         }
     }
 
-    @Test("of a request with Upgrade, too, a response may be allowed, refused, or loaded into a file",
+    @Test(
+        "of a request with Upgrade, too, a response may be allowed, refused, or loaded into a file",
         arguments: [URLSession.ResponseDisposition.allow, .cancel, .becomeDownload])
     func upgradeElse(_ answer: URLSession.ResponseDisposition) async throws {
         try await withTestOrigin { origin in
@@ -174,7 +186,8 @@ struct TurningRows {
             case .allow: #expect(delegate.words.all == ["response", "data", "data complete 0"])
             case .cancel: #expect(delegate.words.all == ["response", "data complete -999"])
             default:
-                #expect(delegate.words.all == ["response", "download true true", "written", "file", "download complete 0"])
+                #expect(
+                    delegate.words.all == ["response", "download true true", "written", "file", "download complete 0"])
                 #expect(delegate.content.all == [Data("hello".utf8)])
             }
             session.finishTasksAndInvalidate()

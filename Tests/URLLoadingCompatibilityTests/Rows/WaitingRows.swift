@@ -1,9 +1,10 @@
 import Foundation
 import Testing
 import URLLoading
-@testable import URLLoadingCompatibility
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoadingCompatibility
 
 /// What delegates hear before a response.
 @Suite(.timeLimit(.minutes(4)))
@@ -13,7 +14,9 @@ struct WaitingRows {
         func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask) {
             words.add("waiting \(OperationQueue.current === session.delegateQueue)")
         }
-        func urlSession(_ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse) {
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse
+        ) {
             words.add("informational \(response.statusCode) \(OperationQueue.current === session.delegateQueue)")
         }
         func urlSession(
@@ -32,7 +35,8 @@ struct WaitingRows {
     @Test("interim responses are heard before the response, on the delegate queue")
     func informational() async throws {
         try await withTestOrigin { origin in
-            let hints = try #require(Status(103)), processing = try #require(Status(102))
+            let hints = try #require(Status(103))
+            let processing = try #require(Status(102))
             origin.route("/") { _ in .ok("").after(.init(hints), .init(processing)) }
             let delegate = Hearer()
             let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)

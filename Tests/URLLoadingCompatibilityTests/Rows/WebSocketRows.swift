@@ -43,7 +43,9 @@ struct WebSocketRows {
             let session = delegate.session()
             let socket = session.webSocketTask(with: origin.url("/echo"), protocols: ["chat.v2", "chat.v1"])
             #expect(socket.state == .suspended && socket.closeCode == .invalid && socket.maximumMessageSize == 1 << 20)
-            let got = Box<String>(), received = Counter(), sent = Counter()
+            let got = Box<String>()
+            let received = Counter()
+            let sent = Counter()
             for number in 0..<20 {
                 socket.send(.string("\(number)")) { error in
                     if error == nil, OperationQueue.current === session.delegateQueue { sent.add() }
@@ -94,7 +96,8 @@ struct WebSocketRows {
         }
     }
 
-    @Test("an answer that opens nothing fails the task, its handlers, and nobody waits", arguments: ["/none", "/missing"])
+    @Test(
+        "an answer that opens nothing fails the task, its handlers, and nobody waits", arguments: ["/none", "/missing"])
     func refused(_ path: String) async throws {
         try await withTestOrigin { origin in
             Self.routes(origin)
@@ -113,7 +116,9 @@ struct WebSocketRows {
         }
     }
 
-    @Test("a message beyond maximumMessageSize ends the socket; a larger maximum, set while it is open, lets it in", arguments: [false, true])
+    @Test(
+        "a message beyond maximumMessageSize ends the socket; a larger maximum, set while it is open, lets it in",
+        arguments: [false, true])
     func limit(_ isRaised: Bool) async throws {
         try await withTestOrigin { origin in
             Self.routes(origin)
@@ -131,13 +136,16 @@ struct WebSocketRows {
             } else {
                 await #expect(throws: URLError.self) { _ = try await socket.receive() }
                 await delegate.done.reaches(1)
-                #expect(delegate.words.all.first == "open -" && delegate.words.all.last?.hasPrefix("complete -") == true)
+                #expect(
+                    delegate.words.all.first == "open -" && delegate.words.all.last?.hasPrefix("complete -") == true)
             }
             session.finishTasksAndInvalidate()
         }
     }
 
-    @Test("cancel ends the socket and what waits for it; so does invalidateAndCancel", arguments: [false, true], [false, true])
+    @Test(
+        "cancel ends the socket and what waits for it; so does invalidateAndCancel", arguments: [false, true],
+        [false, true])
     func cancelled(_ invalidates: Bool, _ isResumed: Bool) async throws {
         try await withTestOrigin { origin in
             Self.routes(origin)
@@ -180,7 +188,9 @@ struct WebSocketRows {
         }
     }
 
-    @Test("fields and subprotocols of a request go with the handshake; redirects, challenges and cookies are those of a load")
+    @Test(
+        "fields and subprotocols of a request go with the handshake; redirects, challenges and cookies are those of a load"
+    )
     func request() async throws {
         try await withTestOrigin { origin in
             Self.routes(origin)

@@ -23,7 +23,9 @@ class EveryEvent: NSObject, @unchecked Sendable {
     let heard = Heard()
     let tasks = Box<URLSessionTask>()
 
-    func note(_ word: String, _ session: URLSession) { heard.note(word, OperationQueue.current === session.delegateQueue) }
+    func note(_ word: String, _ session: URLSession) {
+        heard.note(word, OperationQueue.current === session.delegateQueue)
+    }
 
     func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) {
         note("invalid", session)
@@ -34,10 +36,14 @@ class EveryEvent: NSObject, @unchecked Sendable {
         _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
         totalBytesExpectedToSend: Int64
     ) { note("sent", session) }
-    func urlSession(_ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse) {
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse
+    ) {
         note("informational", session)
     }
-    func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask) { note("waiting", session) }
+    func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask) {
+        note("waiting", session)
+    }
     func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
         note("metrics", session)
     }
@@ -45,7 +51,8 @@ class EveryEvent: NSObject, @unchecked Sendable {
         note(error == nil ? "complete" : "complete \((error as? URLError)?.code.rawValue ?? 0)", session)
         heard.done.add()
     }
-    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome downloadTask: URLSessionDownloadTask) {
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome downloadTask: URLSessionDownloadTask)
+    {
         note("became download", session)
     }
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome streamTask: URLSessionStreamTask) {
@@ -53,7 +60,9 @@ class EveryEvent: NSObject, @unchecked Sendable {
         tasks.add(streamTask)
         heard.done.add()
     }
-    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) { note("data", session) }
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        note("data", session)
+    }
     func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {
         note("file", session)
     }
@@ -62,15 +71,25 @@ class EveryEvent: NSObject, @unchecked Sendable {
         totalBytesWritten: Int64, totalBytesExpectedToWrite: Int64
     ) { note("written", session) }
     func urlSession(
-        _ session: URLSession, downloadTask: URLSessionDownloadTask, didResumeAtOffset fileOffset: Int64, expectedTotalBytes: Int64
+        _ session: URLSession, downloadTask: URLSessionDownloadTask, didResumeAtOffset fileOffset: Int64,
+        expectedTotalBytes: Int64
     ) { note("resumed", session) }
-    func urlSession(_ session: URLSession, readClosedFor streamTask: URLSessionStreamTask) { note("read closed", session) }
-    func urlSession(_ session: URLSession, writeClosedFor streamTask: URLSessionStreamTask) { note("write closed", session) }
-    func urlSession(_ session: URLSession, betterRouteDiscoveredFor streamTask: URLSessionStreamTask) { note("better route", session) }
+    func urlSession(_ session: URLSession, readClosedFor streamTask: URLSessionStreamTask) {
+        note("read closed", session)
+    }
+    func urlSession(_ session: URLSession, writeClosedFor streamTask: URLSessionStreamTask) {
+        note("write closed", session)
+    }
+    func urlSession(_ session: URLSession, betterRouteDiscoveredFor streamTask: URLSessionStreamTask) {
+        note("better route", session)
+    }
     func urlSession(
-        _ session: URLSession, streamTask: URLSessionStreamTask, didBecome inputStream: InputStream, outputStream: OutputStream
+        _ session: URLSession, streamTask: URLSessionStreamTask, didBecome inputStream: InputStream,
+        outputStream: OutputStream
     ) { note("streams", session) }
-    func urlSession(_ session: URLSession, webSocketTask: URLSessionWebSocketTask, didOpenWithProtocol protocol: String?) {
+    func urlSession(
+        _ session: URLSession, webSocketTask: URLSessionWebSocketTask, didOpenWithProtocol protocol: String?
+    ) {
         note("opened", session)
     }
     func urlSession(
@@ -84,7 +103,9 @@ typealias EveryDelegate = EveryEvent & URLSessionTaskDelegate
 /// What the answers of both forms are.
 enum Answers {
     typealias Challenge = (URLSession.AuthChallengeDisposition, URLCredential?)
-    static var credential: Challenge { (.useCredential, URLCredential(user: "ada", password: "secret", persistence: .none)) }
+    static var credential: Challenge {
+        (.useCredential, URLCredential(user: "ada", password: "secret", persistence: .none))
+    }
     static var body: InputStream { InputStream(data: Data("12345".utf8)) }
     static func rest(from offset: Int64) -> InputStream {
         InputStream(data: Data(repeating: 7, count: max(0, 400_000 - Int(offset))))
@@ -103,7 +124,8 @@ enum Answers {
 }
 
 /// Has every question in the form with a completion handler.
-final class EveryQuestion: EveryEvent, URLSessionDataDelegate, URLSessionDownloadDelegate, URLSessionStreamDelegate, URLSessionWebSocketDelegate,
+final class EveryQuestion: EveryEvent, URLSessionDataDelegate, URLSessionDownloadDelegate, URLSessionStreamDelegate,
+    URLSessionWebSocketDelegate,
     @unchecked Sendable
 {
     /// Handlers are called on threads of their own, so that what follows must find its way back to the queue.
@@ -150,7 +172,8 @@ final class EveryQuestion: EveryEvent, URLSessionDataDelegate, URLSessionDownloa
         }
     }
     func urlSession(
-        _ session: URLSession, task: URLSessionTask, needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
+        _ session: URLSession, task: URLSessionTask,
+        needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
     ) {
         note("body", session)
         answer { completionHandler(Answers.body) }
@@ -179,7 +202,8 @@ final class EveryQuestion: EveryEvent, URLSessionDataDelegate, URLSessionDownloa
 }
 
 /// Has every question in its async form.
-final class EveryAsyncQuestion: EveryEvent, URLSessionDataDelegate, URLSessionDownloadDelegate, URLSessionStreamDelegate, URLSessionWebSocketDelegate,
+final class EveryAsyncQuestion: EveryEvent, URLSessionDataDelegate, URLSessionDownloadDelegate,
+    URLSessionStreamDelegate, URLSessionWebSocketDelegate,
     @unchecked Sendable
 {
     func urlSession(
@@ -195,7 +219,8 @@ final class EveryAsyncQuestion: EveryEvent, URLSessionDataDelegate, URLSessionDo
         return (.continueLoading, nil)
     }
     func urlSession(
-        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse, newRequest request: URLRequest
+        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest
     ) async -> URLRequest? {
         note("async redirect", session)
         return request
@@ -210,7 +235,9 @@ final class EveryAsyncQuestion: EveryEvent, URLSessionDataDelegate, URLSessionDo
         note("async body", session)
         return Answers.body
     }
-    func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask, from offset: Int64) async -> InputStream? {
+    func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask, from offset: Int64) async
+        -> InputStream?
+    {
         note("async rest", session)
         return Answers.rest(from: offset)
     }

@@ -23,12 +23,16 @@ class EveryConnectionCall: NSObject, NSURLConnectionDelegate, @unchecked Sendabl
     }
     func connection(_ connection: NSURLConnection, didReceive challenge: URLAuthenticationChallenge) {
         note("challenge")
-        guard connection.originalRequest.url?.path != "/cancel" else { return challenge.sender?.cancel(challenge) ?? () }
+        guard connection.originalRequest.url?.path != "/cancel" else {
+            return challenge.sender?.cancel(challenge) ?? ()
+        }
         let (_, credential) = Answers.credential
         // Answered elsewhere: what follows comes on the queue all the same.
         Thread.detachNewThread { if let credential { challenge.sender?.use(credential, for: challenge) } }
     }
-    func connection(_ connection: NSURLConnection, didCancel challenge: URLAuthenticationChallenge) { note("cancelled") }
+    func connection(_ connection: NSURLConnection, didCancel challenge: URLAuthenticationChallenge) {
+        note("cancelled")
+    }
 }
 
 final class EveryDataCall: EveryConnectionCall, NSURLConnectionDataDelegate, @unchecked Sendable {
@@ -45,9 +49,12 @@ final class EveryDataCall: EveryConnectionCall, NSURLConnectionDataDelegate, @un
         return Answers.body
     }
     func connection(
-        _ connection: NSURLConnection, didSendBodyData bytesWritten: Int, totalBytesWritten: Int, totalBytesExpectedToWrite: Int
+        _ connection: NSURLConnection, didSendBodyData bytesWritten: Int, totalBytesWritten: Int,
+        totalBytesExpectedToWrite: Int
     ) { note("sent") }
-    func connection(_ connection: NSURLConnection, willCacheResponse cachedResponse: CachedURLResponse) -> CachedURLResponse? {
+    func connection(_ connection: NSURLConnection, willCacheResponse cachedResponse: CachedURLResponse)
+        -> CachedURLResponse?
+    {
         note("cache")
         return nil
     }
@@ -74,9 +81,12 @@ final class OneChallengeCall: NSObject, NSURLConnectionDataDelegate, @unchecked 
 
 final class EveryFileCall: EveryConnectionCall, NSURLConnectionDownloadDelegate, @unchecked Sendable {
     func connection(
-        _ connection: NSURLConnection, didWriteData bytesWritten: Int64, totalBytesWritten: Int64, expectedTotalBytes: Int64
+        _ connection: NSURLConnection, didWriteData bytesWritten: Int64, totalBytesWritten: Int64,
+        expectedTotalBytes: Int64
     ) { note("written") }
-    func connectionDidResumeDownloading(_ connection: NSURLConnection, totalBytesWritten: Int64, expectedTotalBytes: Int64) {
+    func connectionDidResumeDownloading(
+        _ connection: NSURLConnection, totalBytesWritten: Int64, expectedTotalBytes: Int64
+    ) {
         note("resume \(totalBytesWritten)/\(expectedTotalBytes)")
     }
     func connectionDidFinishDownloading(_ connection: NSURLConnection, destinationURL: URL) {
@@ -97,11 +107,15 @@ final class EveryDownloadCall: NSObject, NSURLDownloadDelegate, @unchecked Senda
     private func note(_ word: String) { heard.note(word, thread.all.first == ObjectIdentifier(Thread.current)) }
 
     func downloadDidBegin(_ download: NSURLDownload) { note("begin") }
-    func download(_ download: NSURLDownload, willSend request: URLRequest, redirectResponse: URLResponse?) -> URLRequest? {
+    func download(_ download: NSURLDownload, willSend request: URLRequest, redirectResponse: URLResponse?)
+        -> URLRequest?
+    {
         note(redirectResponse == nil ? "will send" : "will send again")
         return request
     }
-    func download(_ connection: NSURLDownload, canAuthenticateAgainstProtectionSpace protectionSpace: URLProtectionSpace) -> Bool {
+    func download(
+        _ connection: NSURLDownload, canAuthenticateAgainstProtectionSpace protectionSpace: URLProtectionSpace
+    ) -> Bool {
         note("can")
         return true
     }
@@ -117,7 +131,9 @@ final class EveryDownloadCall: NSObject, NSURLDownloadDelegate, @unchecked Senda
         return false
     }
     func download(_ download: NSURLDownload, didReceive response: URLResponse) { note("response") }
-    func download(_ download: NSURLDownload, willResumeWith response: URLResponse, fromByte startingByte: Int64) { note("resume") }
+    func download(_ download: NSURLDownload, willResumeWith response: URLResponse, fromByte startingByte: Int64) {
+        note("resume")
+    }
     func download(_ download: NSURLDownload, didReceiveDataOfLength length: Int) {
         note("data")
         heard.invalidated.add()

@@ -17,10 +17,14 @@ final class Listener: NSObject, URLSessionWebSocketDelegate, URLSessionStreamDel
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         note("trust", session)
-        guard trustsAll, let trust = challenge.protectionSpace.serverTrust else { return completionHandler(.performDefaultHandling, nil) }
+        guard trustsAll, let trust = challenge.protectionSpace.serverTrust else {
+            return completionHandler(.performDefaultHandling, nil)
+        }
         completionHandler(.useCredential, URLCredential(trust: trust))
     }
-    func urlSession(_ session: URLSession, webSocketTask: URLSessionWebSocketTask, didOpenWithProtocol protocol: String?) {
+    func urlSession(
+        _ session: URLSession, webSocketTask: URLSessionWebSocketTask, didOpenWithProtocol protocol: String?
+    ) {
         note("open \(`protocol` ?? "-")", session)
     }
     func urlSession(
@@ -29,10 +33,15 @@ final class Listener: NSObject, URLSessionWebSocketDelegate, URLSessionStreamDel
     ) {
         note("close \(closeCode.rawValue) \(reason.map { String(decoding: $0, as: UTF8.self) } ?? "-")", session)
     }
-    func urlSession(_ session: URLSession, readClosedFor streamTask: URLSessionStreamTask) { note("readClosed", session) }
-    func urlSession(_ session: URLSession, writeClosedFor streamTask: URLSessionStreamTask) { note("writeClosed", session) }
+    func urlSession(_ session: URLSession, readClosedFor streamTask: URLSessionStreamTask) {
+        note("readClosed", session)
+    }
+    func urlSession(_ session: URLSession, writeClosedFor streamTask: URLSessionStreamTask) {
+        note("writeClosed", session)
+    }
     func urlSession(
-        _ session: URLSession, streamTask: URLSessionStreamTask, didBecome inputStream: InputStream, outputStream: OutputStream
+        _ session: URLSession, streamTask: URLSessionStreamTask, didBecome inputStream: InputStream,
+        outputStream: OutputStream
     ) {
         note("streams", session)
         onStreams(inputStream, outputStream)

@@ -46,8 +46,11 @@ final class Box<Value: Sendable>: Sendable {
 /// A delegate that writes down every call, checks the queue it comes on and the order (checklist 45, 170),
 /// and does in each what the test says.
 final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, @unchecked Sendable {
-    typealias Disposer = @Sendable (URLSessionDataTask, URLResponse, @escaping @Sendable (URLSession.ResponseDisposition) -> Void) -> Void
-    typealias Redirecter = @Sendable (URLSessionTask, HTTPURLResponse, URLRequest, @escaping @Sendable (URLRequest?) -> Void) -> Void
+    typealias Disposer =
+        @Sendable (URLSessionDataTask, URLResponse, @escaping @Sendable (URLSession.ResponseDisposition) -> Void) ->
+        Void
+    typealias Redirecter =
+        @Sendable (URLSessionTask, HTTPURLResponse, URLRequest, @escaping @Sendable (URLRequest?) -> Void) -> Void
 
     struct Record: Sendable {
         var words: [String] = []
@@ -64,9 +67,11 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
 
     var onResponse: Disposer = { $2(.allow) }
     var onRedirect: Redirecter = { $3($2) }
-    typealias Challenger = @Sendable (
-        URLAuthenticationChallenge, @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
-    ) -> Void
+    typealias Challenger =
+        @Sendable (
+            URLAuthenticationChallenge,
+            @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+        ) -> Void
     var onChallenge: Challenger = { $1(.performDefaultHandling, nil) }
     var onBody: @Sendable (URLSessionTask, @escaping @Sendable (InputStream?) -> Void) -> Void = { $1(nil) }
     var onRest: @Sendable (Int64, @escaping @Sendable (InputStream?) -> Void) -> Void = { $1(nil) }
@@ -75,7 +80,8 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
     var onFile: @Sendable (URLSessionDownloadTask, URL) -> Void = { _, _ in }
     var onMetrics: @Sendable (URLSessionTaskMetrics) -> Void = { _ in }
     var onData: @Sendable (URLSessionDataTask, Data) -> Void = { _, _ in }
-    typealias Keeper = @Sendable (URLSessionDataTask, CachedURLResponse, @escaping @Sendable (CachedURLResponse?) -> Void) -> Void
+    typealias Keeper =
+        @Sendable (URLSessionDataTask, CachedURLResponse, @escaping @Sendable (CachedURLResponse?) -> Void) -> Void
     var onCache: Keeper = { $2($1) } {
         didSet { hasKeeper = true }
     }
@@ -96,7 +102,9 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
         _ change: (inout Record) -> Void = { _ in }, _ body: () -> Void
     ) {
         if OperationQueue.current !== session.delegateQueue { violations.add("\(word) on another queue") }
-        if inside.add(1, ordering: .sequentiallyConsistent).oldValue > 0, isSerial { violations.add("\(word) inside another call") }
+        if inside.add(1, ordering: .sequentiallyConsistent).oldValue > 0, isSerial {
+            violations.add("\(word) inside another call")
+        }
         if invalidated.value > 0 { violations.add("\(word) after didBecomeInvalid") }
         state.withLock { records in
             var record = records[task.taskIdentifier] ?? Record()
@@ -140,7 +148,9 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
         note("body", session, task, after: 0...0, to: 0) { onBody(task, completionHandler) }
     }
 
-    func urlSession(_ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse) {
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse
+    ) {
         note("informational", session, task, after: 0...0, to: 0) { onInformational(task, response) }
     }
 
@@ -156,7 +166,9 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
         expectedTotalBytes: Int64
     ) {
         note("resumed", session, downloadTask, after: 0...0, to: 0) {
-            if fileOffset <= 0 || expectedTotalBytes < fileOffset { violations.add("resumed \(fileOffset) \(expectedTotalBytes)") }
+            if fileOffset <= 0 || expectedTotalBytes < fileOffset {
+                violations.add("resumed \(fileOffset) \(expectedTotalBytes)")
+            }
         }
     }
 
@@ -165,7 +177,9 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
         totalBytesWritten: Int64, totalBytesExpectedToWrite: Int64
     ) {
         note("written", session, downloadTask, after: 0...3, to: 3) {
-            if bytesWritten <= 0 || totalBytesWritten < bytesWritten { violations.add("written \(bytesWritten) \(totalBytesWritten)") }
+            if bytesWritten <= 0 || totalBytesWritten < bytesWritten {
+                violations.add("written \(bytesWritten) \(totalBytesWritten)")
+            }
         }
     }
 
@@ -182,7 +196,9 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
         totalBytesExpectedToSend: Int64
     ) {
         note("sent", session, task, after: 0...0, to: 0) {
-            if bytesSent <= 0 || totalBytesSent < bytesSent || totalBytesExpectedToSend >= 0 && totalBytesSent > totalBytesExpectedToSend {
+            if bytesSent <= 0 || totalBytesSent < bytesSent
+                || totalBytesExpectedToSend >= 0 && totalBytesSent > totalBytesExpectedToSend
+            {
                 violations.add("sent \(bytesSent) \(totalBytesSent) \(totalBytesExpectedToSend)")
             }
             onSent(totalBytesSent, totalBytesExpectedToSend)

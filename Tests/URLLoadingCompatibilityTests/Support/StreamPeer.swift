@@ -37,7 +37,9 @@ final class StreamPeer: Sendable {
         var buffer = [UInt8](repeating: 0, count: 64 * 1024)
         while all.count < count {
             let most = min(buffer.count, count - all.count)
-            switch try buffer.withUnsafeMutableBytes({ try transport.read(into: UnsafeMutableRawBufferPointer(rebasing: $0[..<most])) }) {
+            switch try buffer.withUnsafeMutableBytes({
+                try transport.read(into: UnsafeMutableRawBufferPointer(rebasing: $0[..<most]))
+            }) {
             case .moved(let moved): all += buffer[..<moved]
             case .end: return String(decoding: all, as: UTF8.self)
             case .blocked(let interest): await Poller.shared.park(transport.slot, interest, token)

@@ -23,7 +23,8 @@ struct PublicSurface {
             let key = symbol.pathComponents.joined(separator: ".") + " " + symbol.kind.identifier
             declarations[key, default: []].insert(symbol.declaration)
         }
-        let names = Dictionary(graph.symbols.map { ($0.identifier.precise, $0.pathComponents.joined(separator: ".")) }) { first, _ in first }
+        let names = Dictionary(graph.symbols.map { ($0.identifier.precise, $0.pathComponents.joined(separator: ".")) })
+        { first, _ in first }
         for relation in graph.relationships where ["conformsTo", "inheritsFrom"].contains(relation.kind) {
             guard let name = names[relation.source] else { continue }
             let target = names[relation.target] ?? relation.targetFallback ?? relation.target
@@ -36,9 +37,10 @@ struct PublicSurface {
             .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Sources").path
         let built = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         let modules = URL(fileURLWithPath: built).deletingLastPathComponent().appendingPathComponent("Modules").path
-        let maps = try FileManager.default.contentsOfDirectory(atPath: sources).filter { $0.hasPrefix("URLLoadingC") }.flatMap { name in
-            ["module.modulemap", "include/module.modulemap"].map { "\(sources)/\(name)/\($0)" }
-        }.filter(FileManager.default.fileExists(atPath:))
+        let maps = try FileManager.default.contentsOfDirectory(atPath: sources).filter { $0.hasPrefix("URLLoadingC") }
+            .flatMap { name in
+                ["module.modulemap", "include/module.modulemap"].map { "\(sources)/\(name)/\($0)" }
+            }.filter(FileManager.default.fileExists(atPath:))
         #if arch(arm64)
         let target = "aarch64-unknown-linux-gnu"
         #else
@@ -48,7 +50,8 @@ struct PublicSurface {
         let child = try ChildProcess(
             "/usr/bin/env",
             ["swift-symbolgraph-extract", "-module-name", module, "-target", target, "-output-dir", folder.path]
-                + ["-minimum-access-level", "public", "-I", modules] + maps.flatMap { ["-Xcc", "-fmodule-map-file=\($0)"] },
+                + ["-minimum-access-level", "public", "-I", modules]
+                + maps.flatMap { ["-Xcc", "-fmodule-map-file=\($0)"] },
             files: .init(errors: errors))
         guard await child.wait() == 0 else {
             throw NoSurface(description: (try? String(contentsOfFile: errors, encoding: .utf8)) ?? "")

@@ -15,7 +15,9 @@ import Testing
         for (path, signatures) in theirs.declarations {
             guard let same = ours.declarations[path] else { continue }
             let seen = Set(same.map(Self.asSeen))
-            different += signatures.map(Self.asSeen).filter { !seen.contains($0) && !Self.onlyTheirSetter(path, $0, seen) }
+            different += signatures.map(Self.asSeen).filter {
+                !seen.contains($0) && !Self.onlyTheirSetter(path, $0, seen)
+            }
         }
         #expect(different.isEmpty, "different: \(different.sorted().joined(separator: "\n"))")
     }
@@ -27,7 +29,9 @@ import Testing
         var missing: [String] = []
         for (type, all) in theirs.conformances {
             // What every type does, and the compiler says of some only.
-            let lacking = all.subtracting(ours.conformances[type] ?? []).subtracting(["conformsTo Swift.Copyable", "conformsTo Swift.Escapable"])
+            let lacking = all.subtracting(ours.conformances[type] ?? []).subtracting([
+                "conformsTo Swift.Copyable", "conformsTo Swift.Escapable",
+            ])
             missing += lacking.map { "\(type) \($0)" }
         }
         #expect(missing.isEmpty, "missing: \(missing.sorted().joined(separator: "\n"))")
@@ -46,8 +50,10 @@ import Testing
     /// Setters that are theirs alone: the compiler's list tells of internal ones as of public ones.
     private static func onlyTheirSetter(_ path: String, _ declaration: String, _ ours: Set<String>) -> Bool {
         let internalSetters = [
-            "NSURLRequest.httpMethod", "URLSessionTask.currentRequest", "URLSessionTask.response", "URLSessionTask.state",
-            "URLSessionTask.countOfBytesReceived", "URLSessionTask.countOfBytesSent", "URLSessionTask.countOfBytesExpectedToSend",
+            "NSURLRequest.httpMethod", "URLSessionTask.currentRequest", "URLSessionTask.response",
+            "URLSessionTask.state",
+            "URLSessionTask.countOfBytesReceived", "URLSessionTask.countOfBytesSent",
+            "URLSessionTask.countOfBytesExpectedToSend",
             "URLSessionTask.countOfBytesExpectedToReceive", "URLSessionWebSocketTask.error",
         ]
         return internalSetters.contains { path.hasPrefix($0 + " ") } && ours.contains(declaration + " { get }")

@@ -2,8 +2,9 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
+
+@testable import URLLoading
 
 /// The windows between two loads that want a token in the same moment.
 @Suite(.timeLimit(.minutes(4))) struct BearerKeeperTests {
@@ -45,19 +46,20 @@ import URLLoadingIO
     /// his own, and not the one that was given up.
     @Test func `nobody joins what is given up`() async throws {
         let (calls, isCancelled, isOver) = (Count(), Count(), Door())
-        let keeper = BearerKeeper(try BearerTokens(for: ["http://a.test"]) { _ in
-            let call = calls.next()
-            guard call == 1 else { return "t\(call)" }
-            await withTaskCancellationHandler {
-                await isOver.wait()
-            } onCancel: {
-                _ = isCancelled.next()
-                // Until the other has come, or would have come in vain.
-                for _ in 0..<10_000 where calls.now < 2 { usleep(200) }
-                isOver.open()
-            }
-            throw Refused()
-        })
+        let keeper = BearerKeeper(
+            try BearerTokens(for: ["http://a.test"]) { _ in
+                let call = calls.next()
+                guard call == 1 else { return "t\(call)" }
+                await withTaskCancellationHandler {
+                    await isOver.wait()
+                } onCancel: {
+                    _ = isCancelled.next()
+                    // Until the other has come, or would have come in vain.
+                    for _ in 0..<10_000 where calls.now < 2 { usleep(200) }
+                    isOver.open()
+                }
+                throw Refused()
+            })
         let session = Session(.ephemeral)
         let (first, second) = (try load(session), try load(session))
         let leaving = Task.detached { try? await keeper.token(for: first)?.token }
@@ -88,11 +90,12 @@ import URLLoadingIO
         func close() { jobs.withLock { $0.isOpen = false } }
         var waiting: Int { jobs.withLock { $0.waiting.count } }
         func open() {
-            run(jobs.withLock { jobs in
-                jobs.isOpen = true
-                defer { jobs.waiting = [] }
-                return jobs.waiting
-            })
+            run(
+                jobs.withLock { jobs in
+                    jobs.isOpen = true
+                    defer { jobs.waiting = [] }
+                    return jobs.waiting
+                })
         }
         private func run(_ jobs: [UnownedJob]) {
             BlockingThreads.shared.run { for job in jobs { job.runSynchronously(on: self.asUnownedTaskExecutor()) } }
@@ -100,12 +103,14 @@ import URLLoadingIO
     }
 
     @Test func `a token comes with its own number, however late it is heard of`() async throws {
-        let calls = Count(), goesOn = Count()
-        let keeper = BearerKeeper(try BearerTokens(for: ["http://a.test"]) { _ in
-            let call = calls.next()
-            while goesOn.now < call { try await Task.sleep(for: .microseconds(200)) }
-            return "t\(call)"
-        })
+        let calls = Count()
+        let goesOn = Count()
+        let keeper = BearerKeeper(
+            try BearerTokens(for: ["http://a.test"]) { _ in
+                let call = calls.next()
+                while goesOn.now < call { try await Task.sleep(for: .microseconds(200)) }
+                return "t\(call)"
+            })
         let session = Session(.ephemeral)
         let (late, quick) = (try load(session), try load(session))
         let held = Held()

@@ -6,7 +6,8 @@ import URLLoading
 /// What is wrong with files of credentials is told (security 81).
 @Suite struct CredentialProblemTests {
     private func withFolder(_ use: (URL) throws -> Void) throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "problem-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
+        let folder = FileManager.default.temporaryDirectory.appending(
+            path: "problem-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         try use(folder)
@@ -26,10 +27,13 @@ import URLLoading
         }
     }
 
-    @Test("a netrc file that others may read says so", arguments: [(0o600, false), (0o400, false), (0o640, true), (0o604, true), (0o622, true)])
+    @Test(
+        "a netrc file that others may read says so",
+        arguments: [(0o600, false), (0o400, false), (0o640, true), (0o604, true), (0o622, true)])
     func netrc(_ mode: Int, _ isOpen: Bool) throws {
         try withFolder { folder in
-            let file = folder.appending(path: "netrc"), netrc = Netrc.file(file)
+            let file = folder.appending(path: "netrc")
+            let netrc = Netrc.file(file)
             #expect(netrc.problem == nil)
             try Data("machine a.test login ada password s3cret".utf8).write(to: file)
             chmod(file.path(), mode_t(mode))

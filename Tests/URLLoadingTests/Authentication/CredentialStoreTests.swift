@@ -2,22 +2,25 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
+
+@testable import URLLoading
 
 /// What is kept, where, and for whom: checklist 2, 3, 86; and netrc files (security 10).
 @Suite struct CredentialStoreTests {
     private let space = ProtectionSpace(host: "a.test", port: 80, scheme: "http", realm: "r", method: .basic)
 
     private func withFolder(_ use: (URL) throws -> Void) throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "credentials-\(UInt64.random(in: 0 ... .max))")
+        let folder = FileManager.default.temporaryDirectory.appending(
+            path: "credentials-\(UInt64.random(in: 0 ... .max))")
         defer { try? FileManager.default.removeItem(at: folder) }
         try use(folder)
     }
 
     @Test func `security 82: every part of a protection space tells credentials apart`() {
         let store = CredentialStore()
-        let ada = Credential(user: "ada", password: "1"), ben = Credential(user: "ben", password: "2")
+        let ada = Credential(user: "ada", password: "1")
+        let ben = Credential(user: "ben", password: "2")
         #expect(!store.set(Credential(user: "x", password: "", persistence: .none), for: space))
         store.set(ada, for: space)
         let (host, port, scheme, realm, method) = (space.host, space.port, space.scheme, space.realm, space.method)
@@ -36,16 +39,20 @@ import URLLoadingIO
         store.remove(ada, for: space)
         #expect(store.all == [space: [ben]])
         store.removeAll()
-        #expect(store.all.isEmpty && !store.set(Credential(user: "p", password: "", persistence: .permanent), for: space))
+        #expect(
+            store.all.isEmpty && !store.set(Credential(user: "p", password: "", persistence: .permanent), for: space))
         #expect("\(store)" == "1 protection spaces")
     }
 
     @Test func `what is kept is found while another process replaces the file`() throws {
         try withFolder { folder in
-            let file = folder.appending(path: "credentials.json").path(), store = CredentialStore(file: URL(filePath: file))
+            let file = folder.appending(path: "credentials.json").path()
+            let store = CredentialStore(file: URL(filePath: file))
             store.set(Credential(user: "ada", password: "kept", persistence: .permanent), for: space)
-            let isOver = Atomic<Bool>(false), replaced = Atomic<Int>(0)
-            let bytes = try Data(contentsOf: URL(filePath: file)), folder = folder.path()
+            let isOver = Atomic<Bool>(false)
+            let replaced = Atomic<Int>(0)
+            let bytes = try Data(contentsOf: URL(filePath: file))
+            let folder = folder.path()
             BlockingThreads.files.run {
                 while !isOver.load(ordering: .acquiring) {
                     guard let new = try? FileWriter.create(in: folder, prefix: ".new-") else { continue }
@@ -75,7 +82,9 @@ import URLLoadingIO
             let text = String(decoding: try Data(contentsOf: file), as: UTF8.self)
             #expect(!text.contains("m3mory"))
             let other = CredentialStore(file: file)
-            #expect(other.credential(for: space)?.password == "k\u{E9}pt" && other.credential(for: space)?.persistence == .permanent)
+            #expect(
+                other.credential(for: space)?.password == "k\u{E9}pt"
+                    && other.credential(for: space)?.persistence == .permanent)
             other.remove(Credential(user: "ada", password: ""), for: space)
             #expect(store.credentials(for: space).map(\.user) == ["mem"])
             try Data("no json".utf8).write(to: file)
@@ -87,15 +96,18 @@ import URLLoadingIO
     /// A file that grew too large, or that others may write to, is not written over: what is in it is somebody's.
     @Test func `what cannot be read is not lost`() throws {
         try withFolder { folder in
-            let file = folder.appending(path: "credentials.json"), store = CredentialStore(file: file)
-            let ada = Credential(user: "ada", password: "1", persistence: .permanent), ben = Credential(user: "ben", password: "2", persistence: .permanent)
+            let file = folder.appending(path: "credentials.json")
+            let store = CredentialStore(file: file)
+            let ada = Credential(user: "ada", password: "1", persistence: .permanent)
+            let ben = Credential(user: "ben", password: "2", persistence: .permanent)
             store.set(ada, for: space)
             try FileManager.default.setAttributes([.posixPermissions: 0o622], ofItemAtPath: file.path())
             #expect(!store.set(ben, for: space) && store.credential(for: space) == ben)
             try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.path())
             #expect(CredentialStore(file: file).all == [space: [ada]])
             // More than is ever read is never written.
-            let huge = Credential(user: "huge", password: String(repeating: "x", count: 5 << 20), persistence: .permanent)
+            let huge = Credential(
+                user: "huge", password: String(repeating: "x", count: 5 << 20), persistence: .permanent)
             #expect(!store.set(huge, for: space))
             #expect(CredentialStore(file: file).all == [space: [ada]])
             // What is no store's is put aside.
@@ -107,13 +119,17 @@ import URLLoadingIO
     }
 
     /// Security 81: what others may put in its place, or read there, is not used, as cookies and cache have it.
-    @Test(arguments: ["others may write", "a link"]) func `a folder that is not ours alone gets no credentials`(_ fault: String) throws {
+    @Test(arguments: ["others may write", "a link"]) func `a folder that is not ours alone gets no credentials`(
+        _ fault: String
+    ) throws {
         try withFolder { folder in
-            let place = folder.appending(path: "place", directoryHint: .isDirectory), file = place.appending(path: "credentials.json")
+            let place = folder.appending(path: "place", directoryHint: .isDirectory)
+            let file = place.appending(path: "credentials.json")
             let elsewhere = folder.appending(path: "elsewhere", directoryHint: .isDirectory)
             try FileManager.default.createDirectory(at: elsewhere, withIntermediateDirectories: true)
             if fault == "a link" {
-                try FileManager.default.createSymbolicLink(atPath: folder.path() + "/place", withDestinationPath: elsewhere.path())
+                try FileManager.default.createSymbolicLink(
+                    atPath: folder.path() + "/place", withDestinationPath: elsewhere.path())
             } else {
                 try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
                 chmod(place.path(), 0o777)
@@ -132,12 +148,17 @@ import URLLoadingIO
     }
 
     @Test func `many at once lose nothing`() async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "credentials-\(UInt64.random(in: 0 ... .max))")
+        let folder = FileManager.default.temporaryDirectory.appending(
+            path: "credentials-\(UInt64.random(in: 0 ... .max))")
         defer { try? FileManager.default.removeItem(at: folder) }
-        let file = folder.appending(path: "c.json"), space = space
+        let file = folder.appending(path: "c.json")
+        let space = space
         await withTaskGroup(of: Void.self) { group in
             for index in 0..<16 {
-                group.addTask { _ = CredentialStore(file: file).set(Credential(user: "u\(index)", password: "", persistence: .permanent), for: space) }
+                group.addTask {
+                    _ = CredentialStore(file: file).set(
+                        Credential(user: "u\(index)", password: "", persistence: .permanent), for: space)
+                }
             }
         }
         #expect(CredentialStore(file: file).credentials(for: space).count == 16)
@@ -169,7 +190,9 @@ import URLLoadingIO
             func found(_ host: String, _ user: String? = nil) -> String? {
                 reader.credential(for: host, user: user).map { "\($0.user) \($0.password)" }
             }
-            #expect(found("A.TEST") == "ada s 3\"cret" && found("a.test", "other") == "other two" && found("b.test") == "ben first")
+            #expect(
+                found("A.TEST") == "ada s 3\"cret" && found("a.test", "other") == "other two"
+                    && found("b.test") == "ben first")
             // Without a password it is no entry, and the next that fits counts.
             #expect(found("empty.test") == "any thing" && found("elsewhere.test") == "any thing")
             #expect(NetrcReader(.file(folder.appending(path: "none"))).credential(for: "a.test", user: nil) == nil)

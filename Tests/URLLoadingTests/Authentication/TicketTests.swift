@@ -1,8 +1,9 @@
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// Negotiate: silent with a ticket, and without one as if it had not been offered.
 @Suite(.timeLimit(.minutes(4))) struct TicketTests {
@@ -19,7 +20,8 @@ import URLLoadingWire
             let log = ChallengeLog()
             var configuration = Configuration.ephemeral
             configuration.authentication.methods = [.negotiate, .basic]
-            let session = Session(configuration, decisions: .challenged(log) { _ in .use(Credential(user: "ada", password: "s3cret")) })
+            let session = Session(
+                configuration, decisions: .challenged(log) { _ in .use(Credential(user: "ada", password: "s3cret")) })
             // An address has no name to get a ticket for.
             try await session.expect(try url("http://127.0.0.1:\(origin.port)/"), "in")
             #expect(log.withLock { $0.map(\.space.method) } == [.basic])
@@ -29,7 +31,8 @@ import URLLoadingWire
     }
 
     /// Whose realm is not said no KDC is asked for.
-    @Test(.enabled(if: TicketLibrary.shared != nil)) func `checklist 66, 67, 68: without a ticket Negotiate is the session's question, then the load's`() async throws {
+    @Test(.enabled(if: TicketLibrary.shared != nil))
+    func `checklist 66, 67, 68: without a ticket Negotiate is the session's question, then the load's`() async throws {
         let gate = Gate([.basic])
         var setup = TestOrigin.Configuration()
         setup.name = "localhost"
@@ -40,26 +43,38 @@ import URLLoadingWire
                 return answer
             }
             let right = Credential(user: "ada", password: "s3cret")
-            for (answer, isLast) in [(ChallengeDecision.performDefaultHandling, false), (.rejectProtectionSpace, false), (.use(right), false), (.cancel, true)] {
+            for (answer, isLast) in [
+                (ChallengeDecision.performDefaultHandling, false), (.rejectProtectionSpace, false),
+                (.use(right), false), (.cancel, true),
+            ] {
                 let (own, shared) = (ChallengeLog(), ChallengeLog())
-                let session = Session(.ephemeral, decisions: .challenged(shared) { $0.space.method == .negotiate ? answer : .cancel })
+                let session = Session(
+                    .ephemeral, decisions: .challenged(shared) { $0.space.method == .negotiate ? answer : .cancel })
                 let decisions = Decisions.challenged(own) { $0.space.method == .basic ? .use(right) : .cancel }
                 if isLast {
-                    await expectFailure(.cancelled, .local, .deciding) { try await session.data(for: Request(url: origin.url()), decisions: decisions) }
+                    await expectFailure(.cancelled, .local, .deciding) {
+                        try await session.data(for: Request(url: origin.url()), decisions: decisions)
+                    }
                 } else {
                     let (body, _) = try await session.data(for: Request(url: origin.url()), decisions: decisions)
                     #expect(String(decoding: body, as: UTF8.self) == "in")
                 }
                 let first = shared.withLock { $0 }
-                #expect(first.map(\.space.method) == [.negotiate] && first.first?.space.realm == nil && first.first?.previousFailureCount == 0)
+                #expect(
+                    first.map(\.space.method) == [.negotiate] && first.first?.space.realm == nil
+                        && first.first?.previousFailureCount == 0)
                 // What nobody was told is no failure.
-                #expect(own.withLock { $0.map(\.space.method) } == (isLast ? [] : [.basic]) && own.withLock { $0.allSatisfy { $0.previousFailureCount == 0 } })
+                #expect(
+                    own.withLock { $0.map(\.space.method) } == (isLast ? [] : [.basic])
+                        && own.withLock { $0.allSatisfy { $0.previousFailureCount == 0 } })
                 await expectEmpty(session)
             }
             // The load's, where the session has none.
             let own = ChallengeLog()
             let session = Session(.ephemeral)
-            let decisions = Decisions.challenged(own) { $0.space.method == .basic ? .use(right) : .rejectProtectionSpace }
+            let decisions = Decisions.challenged(own) {
+                $0.space.method == .basic ? .use(right) : .rejectProtectionSpace
+            }
             _ = try await session.data(for: Request(url: origin.url()), decisions: decisions)
             #expect(own.withLock { $0.map(\.space.method) } == [.negotiate, .basic])
             await expectEmpty(session)

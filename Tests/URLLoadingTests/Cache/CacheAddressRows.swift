@@ -16,7 +16,8 @@ struct CacheAddressRows {
     }
 
     private func withPage(_ use: (TestOrigin, ResponseCache, URL) async throws -> Void) async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "address-rows-\(UInt64.random(in: 0 ... .max))")
+        let folder = FileManager.default.temporaryDirectory.appending(
+            path: "address-rows-\(UInt64.random(in: 0 ... .max))")
         defer { try? FileManager.default.removeItem(at: folder) }
         try await withTestOrigin { origin in
             origin.route("/*") { _ in .ok("intern", headers: [.cacheControl: "max-age=60"]) }
@@ -57,10 +58,13 @@ struct CacheAddressRows {
     @Test("what a program has stored has no address, and is not for a session with a policy")
     func stored() async throws {
         try await withPage { origin, cache, _ in
-            let response = Response(url: origin.url(), http: HTTPHead(status: .ok, headers: [.cacheControl: "max-age=60"]))
-            let isStored = cache.store(CachedResponse(response: response, data: Data("own".utf8)), for: Request(url: origin.url()))
+            let response = Response(
+                url: origin.url(), http: HTTPHead(status: .ok, headers: [.cacheControl: "max-age=60"]))
+            let isStored = cache.store(
+                CachedResponse(response: response, data: Data("own".utf8)), for: Request(url: origin.url()))
             #expect(isStored)
-            let open = try await found(origin.url(), with(cache)), judged = try await found(origin.url(), with(cache, AddressPolicy { _ in true }))
+            let open = try await found(origin.url(), with(cache))
+            let judged = try await found(origin.url(), with(cache, AddressPolicy { _ in true }))
             #expect(open == "own" && judged == nil)
         }
     }
@@ -70,14 +74,16 @@ struct CacheAddressRows {
         try await withPage { origin, cache, folder in
             var own = with(cache)
             own.nameResolver = NameResolver { _ in ["127.0.0.1"] }
-            let page = try url("http://name.test:\(origin.port)/"), address = origin.url()
+            let page = try url("http://name.test:\(origin.port)/")
+            let address = origin.url()
             try await withSession(own) { session in
                 for _ in 0..<2 { try await session.expect(page, "intern") }
                 try await session.expect(address, "intern")
             }
             #expect(origin.counts.requests == 2)
             cache.flush()
-            let memory = try await found(page, with(cache)), disk = try await found(page, with(ResponseCache(directory: folder)))
+            let memory = try await found(page, with(cache))
+            let disk = try await found(page, with(ResponseCache(directory: folder)))
             #expect(memory == nil && disk == nil)
             // No resolver was asked for this one.
             let plain = try await found(address, with(cache))
@@ -85,7 +91,9 @@ struct CacheAddressRows {
         }
     }
 
-    @Test("what came through a configuration's own proxies is that session's, and in memory alone", arguments: [true, false])
+    @Test(
+        "what came through a configuration's own proxies is that session's, and in memory alone",
+        arguments: [true, false])
     func proxies(_ isDecided: Bool) async throws {
         try await withPage { origin, cache, folder in
             try await withTestProxy { proxy in
@@ -98,7 +106,8 @@ struct CacheAddressRows {
                 }
                 #expect(origin.counts.requests == 1 && proxy.asked.count == 1)
                 cache.flush()
-                let memory = try await found(page, with(cache)), disk = try await found(page, with(ResponseCache(directory: folder)))
+                let memory = try await found(page, with(cache))
+                let disk = try await found(page, with(ResponseCache(directory: folder)))
                 #expect(memory == nil && disk == nil)
             }
         }
@@ -113,7 +122,8 @@ struct CacheAddressRows {
                 own.proxies = ProxyPolicy(choice: .given(ProxyEnvironment { $0 == "http_proxy" ? address : nil }))
                 let page = try url("http://origin.test:\(origin.port)/")
                 try await withSession(own) { try await $0.expect(page, "intern") }
-                let open = try await found(page, with(cache)), judged = try await found(page, with(cache, AddressPolicy { _ in true }))
+                let open = try await found(page, with(cache))
+                let judged = try await found(page, with(cache, AddressPolicy { _ in true }))
                 #expect(open == "intern" && judged == nil && proxy.asked.count == 1)
             }
         }

@@ -14,7 +14,8 @@ struct CacheCancellationRows {
     private func cancelEverywhere(
         _ session: Session, _ request: Request, _ before: () async throws -> Void = {}, _ after: () async throws -> Void
     ) async throws {
-        var delay = 0, through = 0
+        var delay = 0
+        var through = 0
         while through < 3, delay < 400 {
             try await before()
             let load = Task { try await session.data(for: request).0.count }
@@ -32,7 +33,8 @@ struct CacheCancellationRows {
     }
 
     private func withRig(_ sharing: Bool = false, _ use: (CacheRig, ResponseCache) async throws -> Void) async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "cancel-\(UInt64.random(in: 0 ... .max))", directoryHint: .notDirectory)
+        let folder = FileManager.default.temporaryDirectory.appending(
+            path: "cancel-\(UInt64.random(in: 0 ... .max))", directoryHint: .notDirectory)
         defer { try? FileManager.default.removeItem(at: folder) }
         let cache = ResponseCache(memoryCapacity: 64 << 10, directory: folder)
         try await withCacheRig({
@@ -41,7 +43,9 @@ struct CacheCancellationRows {
         }) { rig in
             rig.origin.route("/") { request in
                 if request.headers.contains(.ifNoneMatch) { return .status(.notModified, headers: [.etag: "\"1\""]) }
-                return .ok(.bytes([UInt8](repeating: 7, count: 200_000)), headers: [.etag: "\"1\"", .cacheControl: "max-age=60"])
+                return .ok(
+                    .bytes([UInt8](repeating: 7, count: 200_000)),
+                    headers: [.etag: "\"1\"", .cacheControl: "max-age=60"])
             }
             try await use(rig, cache)
             await expectEmpty(rig.session)
@@ -94,9 +98,12 @@ struct CacheCancellationRows {
                 #expect(whole.count == 200_000)
                 check(rig, cache)
             }
-            try await cancelEverywhere(rig.session, request, {
-                cache.removeAll()
-            }) {
+            try await cancelEverywhere(
+                rig.session, request,
+                {
+                    cache.removeAll()
+                }
+            ) {
                 async let other = rig.session.data(for: request).0.count
                 let cancelled = Task { try? await rig.session.data(for: request) }
                 cancelled.cancel()

@@ -13,10 +13,12 @@ import URLLoadingWire
 struct CacheDiskRows {
     @Test("checklist 2, 90, 100: a new cache on the same folder answers, large and small; memory-only is gone")
     func restart() async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "cache-disk-rows-\(UInt64.random(in: 0 ... .max))")
+        let folder = FileManager.default.temporaryDirectory.appending(
+            path: "cache-disk-rows-\(UInt64.random(in: 0 ... .max))")
         defer { try? FileManager.default.removeItem(at: folder) }
         try await withTestOrigin { origin in
-            let clock = WallClock(), large = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
+            let clock = WallClock()
+            let large = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
             origin.route("/large") { _ in .ok(.bytes(large), headers: [.cacheControl: "max-age=60", .etag: "\"1\""]) }
             origin.route("/small") { _ in .ok("small", headers: [.cacheControl: "max-age=60"]) }
             origin.route("/nothing") { _ in .ok("nothing") }
@@ -35,10 +37,12 @@ struct CacheDiskRows {
             let second = session()
             clock.advance(10)
             let (data, response) = try await second.data(from: origin.url("/large"))
-            #expect([UInt8](data) == large && response.http?.headers[.age] == "10" && response.expectedLength == 300_000)
+            #expect(
+                [UInt8](data) == large && response.http?.headers[.age] == "10" && response.expectedLength == 300_000)
             let (small, _) = try await second.data(from: origin.url("/small"))
             #expect(small == Data("small".utf8) && origin.counts.requests == 3)
-            let (part, _) = try await second.data(for: Request(url: origin.url("/large"), headers: [.range: "bytes=200000-200004"]))
+            let (part, _) = try await second.data(
+                for: Request(url: origin.url("/large"), headers: [.range: "bytes=200000-200004"]))
             #expect([UInt8](part) == Array(large[200_000..<200_005]))
             var request = Request(url: origin.url("/nothing"))
             request.cachePolicy = .storedOnly
@@ -53,7 +57,8 @@ struct CacheDiskRows {
 
     /// A session whose cache has no memory, with a body of 3 MB in a file, one bit of which is then another.
     private func withDamage(at offset: Int, _ use: (Session, TestOrigin, [UInt8]) async throws -> Void) async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "cache-damage-rows-\(UInt64.random(in: 0 ... .max))")
+        let folder = FileManager.default.temporaryDirectory.appending(
+            path: "cache-damage-rows-\(UInt64.random(in: 0 ... .max))")
         defer { try? FileManager.default.removeItem(at: folder) }
         try await withTestOrigin { origin in
             let large = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
@@ -74,7 +79,9 @@ struct CacheDiskRows {
         }
     }
 
-    @Test("RFC 9111 4: a body that is damaged anywhere is loaded anew for who has been given nothing of it", arguments: [0, 1_500_000, 2_999_999])
+    @Test(
+        "RFC 9111 4: a body that is damaged anywhere is loaded anew for who has been given nothing of it",
+        arguments: [0, 1_500_000, 2_999_999])
     func damaged(_ offset: Int) async throws {
         try await withDamage(at: offset) { session, origin, large in
             for _ in 0..<2 {
@@ -85,12 +92,15 @@ struct CacheDiskRows {
         }
     }
 
-    @Test("a piece at a time: damage in the first is not noticed, damage behind it ends the load, once", arguments: [0, 2_999_999])
+    @Test(
+        "a piece at a time: damage in the first is not noticed, damage behind it ends the load, once",
+        arguments: [0, 2_999_999])
     func damagedPieces(_ offset: Int) async throws {
         try await withDamage(at: offset) { session, origin, large in
             func read() async throws -> Bool {
                 try await session.load(Request(url: origin.url())) { _, body in
-                    var count = 0, isRight = true
+                    var count = 0
+                    var isRight = true
                     for try await chunk in body {
                         let bytes = [UInt8](chunk)
                         isRight = isRight && bytes == Array(large[count..<count + bytes.count])
@@ -114,7 +124,8 @@ struct CacheDiskRows {
 
     @Test("storing keeps a reader back while the disk is behind, and lets him go on, or end, when it is not")
     func behind() async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "cache-behind-rows-\(UInt64.random(in: 0 ... .max))")
+        let folder = FileManager.default.temporaryDirectory.appending(
+            path: "cache-behind-rows-\(UInt64.random(in: 0 ... .max))")
         defer { try? FileManager.default.removeItem(at: folder) }
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok(.repeated(count: 20_000_000), headers: [.cacheControl: "max-age=60"]) }
@@ -122,11 +133,13 @@ struct CacheDiskRows {
             let cache = ResponseCache(memoryCapacity: 0, diskCapacity: 1 << 30, directory: folder)
             configuration.cache = cache
             try await withSession(configuration) { session in
-                let disk = try #require(cache.disk), gate = ThreadSignal()
+                let disk = try #require(cache.disk)
+                let gate = ThreadSignal()
                 cache.flush()
                 // The one thread that writes.
                 disk.thread.run { while !gate.wait(nanoseconds: 1_000_000_000) {} }
-                let left = session.downloadTask(Request(url: origin.url())), whole = session.downloadTask(Request(url: origin.url()))
+                let left = session.downloadTask(Request(url: origin.url()))
+                let whole = session.downloadTask(Request(url: origin.url()))
                 for task in [left, whole] { task.resume() }
                 while !disk.isBehind { try await Task.sleep(for: .microseconds(200)) }
                 try await Task.sleep(for: .milliseconds(20))

@@ -20,7 +20,9 @@ struct CacheOwnerRows {
         try await withTrust { rig in
             rig.origin.route("/") { _ in .ok("secret", headers: [.cacheControl: "max-age=600"]) }
             let cache = ResponseCache()
-            try await withSession(with(cache, rig.strict), decisions: rig.accepting) { try await $0.expect(rig.origin.url(), "secret") }
+            try await withSession(with(cache, rig.strict), decisions: rig.accepting) {
+                try await $0.expect(rig.origin.url(), "secret")
+            }
             #expect(cache.memoryUsage == 0)
             try await withSession(with(cache, rig.strict)) { session in
                 await expectFailure(.certificateUntrusted) { try await session.text(rig.origin.url()) }
@@ -50,7 +52,9 @@ struct CacheOwnerRows {
         }
     }
 
-    @Test("security 72: who decides about servers is given nothing of one that he would refuse, however it was believed before")
+    @Test(
+        "security 72: who decides about servers is given nothing of one that he would refuse, however it was believed before"
+    )
     func judged() async throws {
         try await withTrust { rig in
             rig.origin.route("/*") { .ok($0.path, headers: [.cacheControl: "max-age=600"]) }
@@ -61,7 +65,9 @@ struct CacheOwnerRows {
             #expect(rig.origin.counts.requests == 2)
             let refusing = rig.decision { _ in .rejectProtectionSpace }
             try await withSession(with(cache, rig.trusting), decisions: refusing) { session in
-                for _ in 0..<2 { await expectFailure(.certificateRefused) { try await session.text(rig.origin.url("/a")) } }
+                for _ in 0..<2 {
+                    await expectFailure(.certificateRefused) { try await session.text(rig.origin.url("/a")) }
+                }
             }
             // One load's own decision, beside loads that ask nobody.
             try await withSession(with(cache, rig.trusting)) { session in
@@ -108,15 +114,20 @@ struct CacheOwnerRows {
         #expect(isStored)
     }
 
-    @Test("security 72: what another certificate of the same host was believed for is not given to who decides; what both say is not kept")
+    @Test(
+        "security 72: what another certificate of the same host was believed for is not given to who decides; what both say is not kept"
+    )
     func exchanged() async throws {
         try await withTrust { rig in
             rig.origin.route("/") { _ in .ok("true", headers: [.cacheControl: "max-age=600"]) }
             rig.origin.route("/old") { request in
-                guard request.headers[.ifNoneMatch] == nil else { return .status(.notModified, headers: [.etag: "\"1\""]) }
+                guard request.headers[.ifNoneMatch] == nil else {
+                    return .status(.notModified, headers: [.etag: "\"1\""])
+                }
                 return .ok("old", headers: [.cacheControl: "max-age=0", .etag: "\"1\""])
             }
-            let cache = ResponseCache(), url = rig.origin.url()
+            let cache = ResponseCache()
+            let url = rig.origin.url()
             try await withSession(with(cache, rig.trusting), decisions: rig.accepting) { session in
                 try await session.expect(url, "true")
                 try exchangeServer(cache, url)
@@ -147,7 +158,9 @@ struct CacheOwnerRows {
             let ada = try rig.authority.issue(.init(names: [], commonName: "ada", isForServers: false))
             let identity = try ClientIdentity(certificatePEM: ada.certificatePEM, keyPEM: ada.keyPEM)
             var decisions = Decisions()
-            decisions.challenge = Decision { $0.clientCertificate == nil ? .performDefaultHandling : .present(identity) }
+            decisions.challenge = Decision {
+                $0.clientCertificate == nil ? .performDefaultHandling : .present(identity)
+            }
             let cache = ResponseCache()
             try await withSession(with(cache, rig.trusting), decisions: decisions) { session in
                 try await session.expect(rig.origin.url(), "CN=ada")
@@ -172,7 +185,9 @@ struct CacheOwnerRows {
         }
         var configured = with(cache, rig.trusting)
         let eve = try rig.authority.issue(.init(names: [], commonName: "eve", isForServers: false))
-        configured.tls.identities = [try .init("*", try ClientIdentity(certificatePEM: eve.certificatePEM, keyPEM: eve.keyPEM))]
+        configured.tls.identities = [
+            try .init("*", try ClientIdentity(certificatePEM: eve.certificatePEM, keyPEM: eve.keyPEM))
+        ]
         cache.removeAll()
         try await withSession(configured) { try await $0.expect(url, "CN=eve") }
         try await withSession(with(cache, rig.trusting)) { try await $0.expect(url, "nobody") }
@@ -190,9 +205,12 @@ struct CacheOwnerRows {
             func load(_ user: String) async throws -> String {
                 var decisions = Decisions()
                 decisions.challenge = Decision { _ in .use(Credential(user: user, password: "p", persistence: .none)) }
-                return String(decoding: try await rig.session.data(for: Request(url: rig.origin.url("/")), decisions: decisions).0, as: UTF8.self)
+                return String(
+                    decoding: try await rig.session.data(for: Request(url: rig.origin.url("/")), decisions: decisions)
+                        .0, as: UTF8.self)
             }
-            let ada = try await load("ada"), eve = try await load("eve")
+            let ada = try await load("ada")
+            let eve = try await load("eve")
             #expect(ada != eve)
             let (_, response) = try await rig.session.data(from: rig.origin.url("/"))
             #expect(response.http?.status == .unauthorized)
@@ -211,7 +229,8 @@ struct CacheOwnerRows {
                 configuration.cookies.storage = .store(store)
                 return configuration
             }
-            let ada = try configuration("ada"), eve = try configuration("eve")
+            let ada = try configuration("ada")
+            let eve = try configuration("eve")
             try await withSession(ada) { try await $0.expect(origin.url(), "user=ada") }
             try await withSession(eve) { try await $0.expect(origin.url(), "user=eve") }
             try await withSession(with(cache, .ephemeral)) { try await $0.expect(origin.url(), "nobody") }

@@ -11,16 +11,22 @@ import URLLoadingWire
 
     static func date(_ offset: Double) -> String { HTTPDate(secondsSince1970: Int64(now + offset)).description }
 
-    func stored(_ headers: Headers, _ status: Status = .ok, ago: Double = 0, delay: Double = 0, length: Int64 = 3) -> StoredResponse {
+    func stored(_ headers: Headers, _ status: Status = .ok, ago: Double = 0, delay: Double = 0, length: Int64 = 3)
+        -> StoredResponse
+    {
         var stored = StoredResponse(
-            key: CacheKey(text: "http://a.example/"), url: "http://a.example/", status: status, version: .http11, headers: headers,
+            key: CacheKey(text: "http://a.example/"), url: "http://a.example/", status: status, version: .http11,
+            headers: headers,
             requestTime: Self.now - ago - delay, responseTime: Self.now - ago)
         stored.extent = .whole(length)
         return stored
     }
 
-    func request(_ headers: Headers = Headers(), _ policy: Request.CachePolicy? = nil, _ method: Method = .get) -> Request {
-        var request = Request(url: URL(string: "http://a.example/") ?? URL(filePath: "/"), method: method, headers: headers)
+    func request(_ headers: Headers = Headers(), _ policy: Request.CachePolicy? = nil, _ method: Method = .get)
+        -> Request
+    {
+        var request = Request(
+            url: URL(string: "http://a.example/") ?? URL(filePath: "/"), method: method, headers: headers)
         request.cachePolicy = policy
         return request
     }
@@ -31,7 +37,8 @@ import URLLoadingWire
 
     /// Functions, not macros over whole expressions: those take the compiler minutes.
     func expect(
-        _ words: String, _ request: Request, _ variants: StoredResponse..., sourceLocation: SourceLocation = #_sourceLocation
+        _ words: String, _ request: Request, _ variants: StoredResponse...,
+        sourceLocation: SourceLocation = #_sourceLocation
     ) {
         let made = "\(CachePlan.make(CacheQuery(request), variants, now: Self.now))"
         #expect(made == words, sourceLocation: sourceLocation)
@@ -54,7 +61,10 @@ import URLLoadingWire
             let rules = stored(headers, status).knownRules
             return (rules.lifetime, rules.source)
         }
-        func expect(_ lifetime: Double, _ source: CacheRules.Source, _ headers: Headers, _ status: Status = .ok, _ line: Int = #line) {
+        func expect(
+            _ lifetime: Double, _ source: CacheRules.Source, _ headers: Headers, _ status: Status = .ok,
+            _ line: Int = #line
+        ) {
             let (l, s) = rules(headers, status)
             #expect(l == lifetime && s == source, "line \(line): \(l) \(s)")
         }
@@ -102,15 +112,19 @@ import URLLoadingWire
         let stale = stored([.cacheControl: "max-age=60", .etag: "\"a\""], ago: 70)
         expect("validate (stale: age 70 s of 60 s)", request(), stale)
         expect("network (stale: age 70 s of 60 s)", request(), stored([.cacheControl: "max-age=60"], ago: 70))
-        expect("stored (fresh by guess: age 20 s of 98 s)", request(), stored([.lastModified: Self.date(-1000)], ago: 20))
-        expect("validate (the response says no-cache)", request(), stored([.cacheControl: "max-age=60, no-cache", .etag: "\"a\""]))
+        expect(
+            "stored (fresh by guess: age 20 s of 98 s)", request(), stored([.lastModified: Self.date(-1000)], ago: 20))
+        expect(
+            "validate (the response says no-cache)", request(),
+            stored([.cacheControl: "max-age=60, no-cache", .etag: "\"a\""]))
         expect("validate (the request says no-cache)", request([.cacheControl: "no-cache"]), fresh)
         expect("validate (the request says no-cache)", request([.pragma: "no-cache"]), fresh)
         expect("stored (fresh: age 12 s of 60 s)", request([.pragma: "no-cache", .cacheControl: "max-age=100"]), fresh)
         expect("network (the request says no-store)", request([.cacheControl: "no-store"]), fresh)
         expect("validate (age 12 s, but the request says max-age=10)", request([.cacheControl: "max-age=10"]), fresh)
         expect("stored (fresh: age 12 s of 60 s)", request([.cacheControl: "max-age=12"]), fresh)
-        expect("validate (age 12 s, but the request says min-fresh=49)", request([.cacheControl: "min-fresh=49"]), fresh)
+        expect(
+            "validate (age 12 s, but the request says min-fresh=49)", request([.cacheControl: "min-fresh=49"]), fresh)
         expect("stored (fresh: age 12 s of 60 s)", request([.cacheControl: "min-fresh=48"]), fresh)
         expect("stored (max-stale allows it: age 70 s of 60 s)", request([.cacheControl: "max-stale"]), stale)
         expect("stored (max-stale allows it: age 70 s of 60 s)", request([.cacheControl: "max-stale=10"]), stale)
@@ -126,7 +140,8 @@ import URLLoadingWire
 
     @Test("checklist 91-94: the policies")
     func policies() {
-        let stale = stored([.cacheControl: "max-age=60", .etag: "\"a\""], ago: 70), fresh = stored([.cacheControl: "max-age=60", .etag: "\"a\""])
+        let stale = stored([.cacheControl: "max-age=60", .etag: "\"a\""], ago: 70)
+        let fresh = stored([.cacheControl: "max-age=60", .etag: "\"a\""])
         expect("network (policy reload)", request([:], .reload), fresh)
         expect("network (policy reloadIgnoringCaches)", request([:], .reloadIgnoringCaches), fresh)
         expect("validate (policy revalidate)", request([:], .revalidate), fresh)
@@ -150,7 +165,9 @@ import URLLoadingWire
 
     @Test("RFC 5861: stale-while-revalidate and stale-if-error")
     func staleness() {
-        let headers: Headers = [.cacheControl: "max-age=60, stale-while-revalidate=30, stale-if-error=90", .etag: "\"a\""]
+        let headers: Headers = [
+            .cacheControl: "max-age=60, stale-while-revalidate=30, stale-if-error=90", .etag: "\"a\"",
+        ]
         expect("stored, and refreshed (stale-while-revalidate: age 90 s of 60 s)", request(), stored(headers, ago: 90))
         expect("validate (stale: age 91 s of 60 s)", request(), stored(headers, ago: 91))
         expect(that: plan(request([.cacheControl: "max-age=80"]), stored(headers, ago: 90)).hasPrefix("validate"))
@@ -158,9 +175,14 @@ import URLLoadingWire
         let query = CacheQuery(request())
         expect(that: CachePlan.standsIn(stored(headers, ago: 150), query, now: Self.now))
         expect(that: !CachePlan.standsIn(stored(headers, ago: 151), query, now: Self.now))
-        expect(that: !CachePlan.standsIn(stored([.cacheControl: "max-age=60, must-revalidate, stale-if-error=90"], ago: 70), query, now: Self.now))
-        expect(that: CachePlan.standsIn(
-            stored([.cacheControl: "max-age=60"], ago: 70), CacheQuery(request([.cacheControl: "stale-if-error=10"])), now: Self.now))
+        expect(
+            that: !CachePlan.standsIn(
+                stored([.cacheControl: "max-age=60, must-revalidate, stale-if-error=90"], ago: 70), query, now: Self.now
+            ))
+        expect(
+            that: CachePlan.standsIn(
+                stored([.cacheControl: "max-age=60"], ago: 70),
+                CacheQuery(request([.cacheControl: "stale-if-error=10"])), now: Self.now))
         expect(that: !CachePlan.standsIn(stored([.cacheControl: "max-age=60"], ago: 70), query, now: Self.now))
     }
 
@@ -172,13 +194,18 @@ import URLLoadingWire
             variant.varying = Varying.make(headers, CacheQuery(request(fields))) ?? [:]
             return variant
         }
-        let german = variant([.acceptLanguage: "de, en"], "Accept-Language"), french = variant([.acceptLanguage: "fr"], "accept-language")
+        let german = variant([.acceptLanguage: "de, en"], "Accept-Language")
+        let french = variant([.acceptLanguage: "fr"], "accept-language")
         expect("stored (fresh: age 0 s of 60 s)", request([.acceptLanguage: "de ,en"]), french, german)
         expect("network (vary: accept-language differs)", request([.acceptLanguage: "it"]), french, german)
         expect(that: Varying.make([.vary: "*"], CacheQuery(request())) == nil)
         // Of several that fit the one made last.
-        let older = variant(["X": "1"], "X", made: -20), newer = variant(["X": "1"], "X", made: -10)
-        guard case .success(let chosen) = CachePlan.select(CacheQuery(request(["X": "1"])), [older, newer]) else { Issue.record("none"); return }
+        let older = variant(["X": "1"], "X", made: -20)
+        let newer = variant(["X": "1"], "X", made: -10)
+        guard case .success(let chosen) = CachePlan.select(CacheQuery(request(["X": "1"])), [older, newer]) else {
+            Issue.record("none")
+            return
+        }
         expect(that: chosen.headers[.date] == Self.date(-10))
 
         let mine = variant([.authorization: "Basic bWU6MQ=="], "X")
@@ -234,18 +261,25 @@ import URLLoadingWire
         expect(that: kept([.cacheControl: "no-store, must-understand"]) != nil)
         try expect(that: kept([.cacheControl: "no-store, must-understand"], #require(Status(299))) == nil)
         expect(that: kept([:], .ok, request([:], nil, .post)) == nil && kept([:], .ok, request([:], nil, .head)) == nil)
-        for status in [Status.movedPermanently, .permanentRedirect, .notFound, .gone, .noContent] { expect(that: kept([:], status) != nil) }
+        for status in [Status.movedPermanently, .permanentRedirect, .notFound, .gone, .noContent] {
+            expect(that: kept([:], status) != nil)
+        }
         for status in [Status.found, .temporaryRedirect, .internalServerError, .forbidden, .created] {
             expect(that: kept([:], status) == nil)
             expect(that: kept([.cacheControl: "max-age=5"], status) != nil)
             expect(that: kept([.expires: Self.date(5)], status) != nil)
-            expect(that: kept([.cacheControl: "private"], status) != nil && kept([.cacheControl: "public"], status) != nil)
+            expect(
+                that: kept([.cacheControl: "private"], status) != nil && kept([.cacheControl: "public"], status) != nil)
         }
-        for status in [Status.notModified, .unauthorized, .proxyAuthenticationRequired, .rangeNotSatisfiable, .preconditionFailed] {
+        for status in [
+            Status.notModified, .unauthorized, .proxyAuthenticationRequired, .rangeNotSatisfiable, .preconditionFailed,
+        ] {
             expect(that: kept([.cacheControl: "max-age=5"], status) == nil)
         }
         // 3.5 is about shared caches.
-        expect(that: kept([.cacheControl: "max-age=5"], .ok, request([.authorization: "x"]))?.varying["authorization"] != nil)
+        expect(
+            that: kept([.cacheControl: "max-age=5"], .ok, request([.authorization: "x"]))?.varying["authorization"]
+                != nil)
         // 4.1
         expect(that: kept([.vary: "*", .cacheControl: "max-age=5"]) == nil)
     }
@@ -253,7 +287,8 @@ import URLLoadingWire
     @Test("RFC 9111 3.1: which fields are stored")
     func fields() {
         let stored = kept([
-            .connection: "X-Hop, close", "X-Hop": "1", .keepAlive: "timeout=5", .transferEncoding: "chunked", .proxyAuthenticate: "Basic",
+            .connection: "X-Hop, close", "X-Hop": "1", .keepAlive: "timeout=5", .transferEncoding: "chunked",
+            .proxyAuthenticate: "Basic",
             "X-Kept": "1", .cacheControl: "max-age=5, no-cache=\"set-cookie\"", .setCookie: "a=b", .upgrade: "h2c",
         ])
         expect(that: stored?.headers == ["X-Kept": "1", .cacheControl: "max-age=5, no-cache=\"set-cookie\""])
@@ -263,43 +298,66 @@ import URLLoadingWire
     func parts() {
         let ranged = request([.range: "bytes=0-3"])
         let first = kept([.contentRange: "bytes 0-3/10", .etag: "\"a\"", .contentLength: "4"], .partialContent, ranged)
-        expect(that: first?.extent == .beginning(0, of: 10) && first?.status == .ok && first?.headers[.contentLength] == "10")
+        expect(
+            that: first?.extent == .beginning(0, of: 10) && first?.status == .ok
+                && first?.headers[.contentLength] == "10")
         expect(that: first?.headers.contains(.contentRange) == false)
         expect(that: kept([.contentRange: "bytes 1-3/10", .etag: "\"a\""], .partialContent, ranged) == nil)
         expect(that: kept([.contentRange: "bytes 0-3/*", .etag: "\"a\""], .partialContent, ranged) == nil)
         expect(that: kept([.contentRange: "bytes 0-3/10", .etag: "W/\"a\""], .partialContent, ranged) == nil)
-        expect(that: kept([.contentRange: "bytes 0-3/10", .etag: "\"a\"", .contentEncoding: "gzip"], .partialContent, ranged) == nil)
+        expect(
+            that: kept(
+                [.contentRange: "bytes 0-3/10", .etag: "\"a\"", .contentEncoding: "gzip"], .partialContent, ranged)
+                == nil)
         expect(that: kept([.contentRange: "bytes 0-3/10", .etag: "\"a\""], .partialContent) == nil)
-        expect(that: kept([.contentType: "multipart/byteranges; boundary=x", .etag: "\"a\""], .partialContent, ranged) == nil)
+        expect(
+            that: kept([.contentType: "multipart/byteranges; boundary=x", .etag: "\"a\""], .partialContent, ranged)
+                == nil)
     }
 
     // MARK: 3.2, 4.3.4, 4.4
 
     @Test("RFC 9111 3.2, 4.3.4: what a 304 changes, and which one it is about (security 74)")
     func merge() {
-        let old = stored([.etag: "\"a\"", .contentLength: "3", "X-A": "1", "X-B": "1", .age: "50", .cacheControl: "max-age=1"], ago: 100)
-        let head = HTTPHead(status: .notModified, headers: [
-            .etag: "\"a\"", .contentLength: "0", .contentEncoding: "gzip", "X-A": "2", .cacheControl: "max-age=9", .connection: "close",
-        ])
+        let old = stored(
+            [.etag: "\"a\"", .contentLength: "3", "X-A": "1", "X-B": "1", .age: "50", .cacheControl: "max-age=1"],
+            ago: 100)
+        let head = HTTPHead(
+            status: .notModified,
+            headers: [
+                .etag: "\"a\"", .contentLength: "0", .contentEncoding: "gzip", "X-A": "2", .cacheControl: "max-age=9",
+                .connection: "close",
+            ])
         let new = old.updated(by: head, from: .unknown, requestTime: Self.now, responseTime: Self.now)
-        expect(that: new.headers == [.etag: "\"a\"", .contentLength: "3", "X-A": "2", "X-B": "1", .cacheControl: "max-age=9"])
+        expect(
+            that: new.headers == [
+                .etag: "\"a\"", .contentLength: "3", "X-A": "2", "X-B": "1", .cacheControl: "max-age=9",
+            ])
         expect(that: new.knownRules.age(Self.now) == 0 && new.knownRules.lifetime == 9)
         func isMeant(_ headers: Headers, _ own: Headers = [.etag: "\"a\""]) -> Bool {
             stored(own).isMeant(by: HTTPHead(status: .notModified, headers: headers))
         }
         expect(that: isMeant([:]) && isMeant([.etag: "\"a\""]) && isMeant([.etag: "W/\"a\""]))
-        expect(that: !isMeant([.etag: "\"b\""]) && !isMeant([.etag: "W/\"b\""]) && !isMeant([.etag: "\"a\""], [.lastModified: Self.date(0)]))
+        expect(
+            that: !isMeant([.etag: "\"b\""]) && !isMeant([.etag: "W/\"b\""])
+                && !isMeant([.etag: "\"a\""], [.lastModified: Self.date(0)]))
         expect(that: !isMeant([.lastModified: Self.date(-5)], [.lastModified: Self.date(0)]))
-        let strong = old.updated(by: HTTPHead(status: .notModified, headers: [.etag: "W/\"a\""]), from: .unknown, requestTime: 0, responseTime: 0)
+        let strong = old.updated(
+            by: HTTPHead(status: .notModified, headers: [.etag: "W/\"a\""]), from: .unknown, requestTime: 0,
+            responseTime: 0)
         expect(that: strong.headers[.etag] == "\"a\"")
         // Head and body have come from two places: both are judged.
         var located = old
-        let (first, second) = (SocketAddress.ipv4((192, 0, 2, 1), port: 80), SocketAddress.ipv4((192, 0, 2, 2), port: 80))
+        let (first, second) = (
+            SocketAddress.ipv4((192, 0, 2, 1), port: 80), SocketAddress.ipv4((192, 0, 2, 2), port: 80)
+        )
         located.source = .one(first)
         func source(_ newer: AnswerSource) -> AnswerSource {
             located.updated(by: head, from: newer, requestTime: Self.now, responseTime: Self.now).source
         }
-        expect(that: source(.one(first)) == .one(first) && source(.one(second)) == .several([first, second]) && source(.unknown) == .unknown)
+        expect(
+            that: source(.one(first)) == .one(first) && source(.one(second)) == .several([first, second])
+                && source(.unknown) == .unknown)
     }
 
     @Test("RFC 9111 4.4: what an unsafe method makes worthless")
@@ -308,9 +366,14 @@ import URLLoadingWire
             StoringPlan.invalidated(request([:], nil, method), HTTPHead(status: status, headers: headers)).map(\.text)
         }
         expect(that: keys(.post, .ok) == ["http://a.example/"])
-        expect(that: keys(.delete, .noContent, [.location: "/x", .contentLocation: "http://a.example/y?z#f"]) == [
-            "http://a.example/", "http://a.example/x", "http://a.example/y?z"])
-        expect(that: keys(.put, .seeOther, [.location: "http://b.example/x", .contentLocation: "https://a.example/"]) == ["http://a.example/"])
+        expect(
+            that: keys(.delete, .noContent, [.location: "/x", .contentLocation: "http://a.example/y?z#f"]) == [
+                "http://a.example/", "http://a.example/x", "http://a.example/y?z",
+            ])
+        expect(
+            that: keys(.put, .seeOther, [.location: "http://b.example/x", .contentLocation: "https://a.example/"]) == [
+                "http://a.example/"
+            ])
         expect(that: keys("PROPPATCH", .ok).count == 1)
         expect(that: keys(.post, .internalServerError).isEmpty && keys(.post, .notFound).isEmpty)
         for safe in [Method.get, .head, .options, .trace] { expect(that: keys(safe, .ok).isEmpty) }
@@ -321,7 +384,10 @@ import URLLoadingWire
         func key(_ text: String) throws -> String? { CacheKey(Request(url: try url(text)))?.text }
         let same = try ["http://A.example:80/x?q", "http://u:p@a.example/x?q#f", "HTTP://a.example/x?q"].map(key)
         expect(that: Set(same) == ["http://a.example/x?q"])
-        let others = ["http://a.example/x", "http://a.example/x?", "https://a.example/x?q", "http://a.example:8080/x?q", "http://a.example/X?q"]
+        let others = [
+            "http://a.example/x", "http://a.example/x?", "https://a.example/x?q", "http://a.example:8080/x?q",
+            "http://a.example/X?q",
+        ]
         let keys = try others.map(key)
         expect(that: Set(keys).count == others.count && !keys.contains("http://a.example/x?q"))
         let none = try [key("file:///etc/hosts"), key("data:,x")]

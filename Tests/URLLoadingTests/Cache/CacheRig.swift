@@ -30,19 +30,22 @@ struct CacheRig: Sendable {
         var request = Request(url: origin.url(path))
         change(&request)
         let (data, response) = try await session.data(for: request)
-        return "\(response.http?.status.code ?? 0) \(String(decoding: data, as: UTF8.self)) \(response.http?.headers[.age] ?? "-")"
+        return
+            "\(response.http?.status.code ?? 0) \(String(decoding: data, as: UTF8.self)) \(response.http?.headers[.age] ?? "-")"
     }
 
     var requests: Int { origin.counts.requests }
     var lastPlan: String { plans.withLock { $0.last ?? "" } }
 
     func expect(
-        _ path: String = "/", _ text: String, requests: Int, _ comment: Comment? = nil, sourceLocation: SourceLocation = #_sourceLocation,
+        _ path: String = "/", _ text: String, requests: Int, _ comment: Comment? = nil,
+        sourceLocation: SourceLocation = #_sourceLocation,
         _ change: (inout Request) -> Void = { _ in }
     ) async throws {
         let answer = try await get(path, change)
         #expect(answer == text, "\(comment.map { "\($0)" } ?? "") \(lastPlan)", sourceLocation: sourceLocation)
-        #expect(self.requests == requests, "\(comment.map { "\($0)" } ?? "") \(lastPlan)", sourceLocation: sourceLocation)
+        #expect(
+            self.requests == requests, "\(comment.map { "\($0)" } ?? "") \(lastPlan)", sourceLocation: sourceLocation)
     }
 }
 
@@ -51,7 +54,9 @@ nonisolated(nonsending) func withCacheRig(
     _ use: nonisolated(nonsending) (CacheRig) async throws -> Void
 ) async throws {
     try await withTestOrigin { origin in
-        let clock = WallClock(), cache = ResponseCache(), plans = Held<[String]>([])
+        let clock = WallClock()
+        let cache = ResponseCache()
+        let plans = Held<[String]>([])
         var configuration = Configuration.ephemeral
         configuration.cache = cache
         configuration.wallClock = { clock.now }

@@ -36,8 +36,11 @@ struct CacheRows {
     @Test("RFC 9111 4.3.1: Last-Modified where there is no tag; what has changed takes the place of what was")
     func changed() async throws {
         try await withCacheRig { rig in
-            let counter = Counter(), date = rig.clock.date(-1000)
-            rig.origin.route("/") { _ in .ok(counter.next("a"), headers: [.lastModified: date, .cacheControl: "max-age=1"]) }
+            let counter = Counter()
+            let date = rig.clock.date(-1000)
+            rig.origin.route("/") { _ in
+                .ok(counter.next("a"), headers: [.lastModified: date, .cacheControl: "max-age=1"])
+            }
             try await rig.expect("/", "200 a1 -", requests: 1)
             rig.clock.advance(5)
             try await rig.expect("/", "200 a2 -", requests: 2)
@@ -52,7 +55,8 @@ struct CacheRows {
             let counter = Counter()
             rig.origin.route("/") { request in
                 request.headers.contains(.ifNoneMatch)
-                    ? .status(.notModified, headers: [.etag: "\"other\""]) : .ok(counter.next("a"), headers: [.etag: "\"1\""])
+                    ? .status(.notModified, headers: [.etag: "\"other\""])
+                    : .ok(counter.next("a"), headers: [.etag: "\"1\""])
             }
             try await rig.expect("/", "200 a1 -", requests: 1)
             try await rig.expect("/", "200 a2 -", requests: 3)
@@ -72,7 +76,9 @@ struct CacheRows {
             #expect(rig.origin.requests.last?.headers.contains(.cacheControl) == false)
             try await rig.expect("/", "200 a2 0", requests: 2)
             try await rig.expect("/", "200 a3 -", requests: 3) { $0.cachePolicy = .reloadIgnoringCaches }
-            #expect(rig.origin.requests.last?.headers[.cacheControl] == "no-cache" && rig.origin.requests.last?.headers[.pragma] == "no-cache")
+            #expect(
+                rig.origin.requests.last?.headers[.cacheControl] == "no-cache"
+                    && rig.origin.requests.last?.headers[.pragma] == "no-cache")
             rig.clock.advance(1000)
             try await rig.expect("/", "200 a3 1000", requests: 3) { $0.cachePolicy = .storedOnly }
             try await rig.expect("/", "200 a3 1000", requests: 3) { $0.cachePolicy = .storedElseLoad }
@@ -80,21 +86,34 @@ struct CacheRows {
         }
     }
 
-    @Test("RFC 9111 5.2.1.1: revalidation tells the caches on the way, with and without a stored response", arguments: [false, true])
+    @Test(
+        "RFC 9111 5.2.1.1: revalidation tells the caches on the way, with and without a stored response",
+        arguments: [false, true])
     func revalidationIsSaid(_ isConfigured: Bool) async throws {
         func ask(_ request: inout Request) { if !isConfigured { request.cachePolicy = .revalidate } }
         try await withCacheRig({ if isConfigured { $0.cachePolicy = .revalidate } }) { rig in
-            rig.origin.route("/") { $0.headers[.ifNoneMatch] == nil ? .ok("a", headers: [.etag: "\"1\"", .cacheControl: "max-age=60"]) : .status(.notModified) }
+            rig.origin.route("/") {
+                $0.headers[.ifNoneMatch] == nil
+                    ? .ok("a", headers: [.etag: "\"1\"", .cacheControl: "max-age=60"]) : .status(.notModified)
+            }
             rig.origin.route("/post") { _ in .ok("b") }
-            func said() -> [String?] { rig.origin.requests.last.map { [$0.headers[.cacheControl], $0.headers[.ifNoneMatch]] } ?? [] }
+            func said() -> [String?] {
+                rig.origin.requests.last.map { [$0.headers[.cacheControl], $0.headers[.ifNoneMatch]] } ?? []
+            }
             try await rig.expect("/", "200 a -", requests: 1) { ask(&$0) }
             #expect(said() == ["max-age=0", nil])
             try await rig.expect("/", "200 a 0", requests: 2) { ask(&$0) }
             #expect(said() == ["max-age=0", "\"1\""])
             // The caller's own field stays.
-            try await rig.expect("/", "200 a 0", requests: 3) { ask(&$0); $0.headers[.cacheControl] = "no-transform" }
+            try await rig.expect("/", "200 a 0", requests: 3) {
+                ask(&$0)
+                $0.headers[.cacheControl] = "no-transform"
+            }
             #expect(said() == ["no-transform", "\"1\""])
-            try await rig.expect("/post", "200 b -", requests: 4) { ask(&$0); $0.method = .post }
+            try await rig.expect("/post", "200 b -", requests: 4) {
+                ask(&$0)
+                $0.method = .post
+            }
             #expect(said() == ["max-age=0", nil])
             var configuration = Configuration.ephemeral
             configuration.cache = nil
@@ -111,12 +130,16 @@ struct CacheRows {
     @Test("RFC 5861 3: a refresh behind a stale response leaves the caches on the way alone")
     func refreshSaysNothing() async throws {
         try await withCacheRig { rig in
-            rig.origin.route("/") { _ in .ok("a", headers: [.etag: "\"1\"", .cacheControl: "max-age=1, stale-while-revalidate=60"]) }
+            rig.origin.route("/") { _ in
+                .ok("a", headers: [.etag: "\"1\"", .cacheControl: "max-age=1, stale-while-revalidate=60"])
+            }
             try await rig.expect("/", "200 a -", requests: 1)
             rig.clock.advance(10)
             _ = try await rig.get("/")
             try await rig.origin.wait { $0.requests == 2 }
-            #expect(rig.origin.requests.last?.headers[.cacheControl] == nil && rig.origin.requests.last?.headers[.ifNoneMatch] == "\"1\"")
+            #expect(
+                rig.origin.requests.last?.headers[.cacheControl] == nil
+                    && rig.origin.requests.last?.headers[.ifNoneMatch] == "\"1\"")
         }
     }
 
@@ -163,7 +186,9 @@ struct CacheRows {
         try await withCacheRig({ $0.headers[.acceptLanguage] = "de" }) { rig in
             let counter = Counter()
             rig.origin.route("/") { request in
-                .ok(counter.next(request.headers[.acceptLanguage] ?? "-"), headers: [.vary: "Accept-Language, Accept-Encoding", .cacheControl: "max-age=60"])
+                .ok(
+                    counter.next(request.headers[.acceptLanguage] ?? "-"),
+                    headers: [.vary: "Accept-Language, Accept-Encoding", .cacheControl: "max-age=60"])
             }
             try await rig.expect("/", "200 de1 -", requests: 1)
             try await rig.expect("/", "200 fr2 -", requests: 2) { $0.headers[.acceptLanguage] = "fr" }
@@ -177,7 +202,9 @@ struct CacheRows {
     @Test("security 72: what one was allowed to see is not for another, nor for nobody")
     func identities() async throws {
         try await withCacheRig { rig in
-            rig.origin.route("/") { .ok($0.headers[.authorization] ?? "nobody", headers: [.cacheControl: "max-age=60"]) }
+            rig.origin.route("/") {
+                .ok($0.headers[.authorization] ?? "nobody", headers: [.cacheControl: "max-age=60"])
+            }
             try await rig.expect("/", "200 nobody -", requests: 1)
             try await rig.expect("/", "200 Bearer a -", requests: 2) { $0.headers[.authorization] = "Bearer a" }
             try await rig.expect("/", "200 Bearer b -", requests: 3) { $0.headers[.authorization] = "Bearer b" }
@@ -238,7 +265,9 @@ struct CacheRows {
         try await withCacheRig { rig in
             let tag = Held("\"1\"")
             rig.origin.route("/") { request in
-                .ok("abc", headers: [.etag: tag.withLock { $0 }, .cacheControl: "max-age=60", "X-N": request.method.rawValue])
+                .ok(
+                    "abc",
+                    headers: [.etag: tag.withLock { $0 }, .cacheControl: "max-age=60", "X-N": request.method.rawValue])
             }
             try await rig.expect("/", "200 abc -", requests: 1)
             try await rig.expect("/", "200  0", requests: 1) { $0.method = .head }
@@ -256,9 +285,13 @@ struct CacheRows {
     func redirects() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/end") { _ in .ok("end", headers: [.cacheControl: "max-age=60"]) }
-            rig.origin.route("/301") { _ in .status(.movedPermanently, headers: [.location: "/end"], body: .bytes(Array("moved".utf8))) }
+            rig.origin.route("/301") { _ in
+                .status(.movedPermanently, headers: [.location: "/end"], body: .bytes(Array("moved".utf8)))
+            }
             rig.origin.route("/302") { _ in .status(.found, headers: [.location: "/end"]) }
-            rig.origin.route("/307") { _ in .status(.temporaryRedirect, headers: [.location: "/end", .cacheControl: "max-age=5"]) }
+            rig.origin.route("/307") { _ in
+                .status(.temporaryRedirect, headers: [.location: "/end", .cacheControl: "max-age=5"])
+            }
             try await rig.expect("/301", "200 end -", requests: 2)
             try await rig.expect("/301", "200 end 0", requests: 2)
             try await rig.expect("/302", "200 end 0", requests: 3)
@@ -274,7 +307,9 @@ struct CacheRows {
     func codings() async throws {
         try await withCacheRig { rig in
             let coded = Compressed.gzip(Array("expanded".utf8))
-            rig.origin.route("/") { _ in .ok(.bytes(coded), headers: [.contentEncoding: "gzip", .cacheControl: "max-age=60"]) }
+            rig.origin.route("/") { _ in
+                .ok(.bytes(coded), headers: [.contentEncoding: "gzip", .cacheControl: "max-age=60"])
+            }
             try await rig.expect("/", "200 expanded -", requests: 1)
             try await rig.expect("/", "200 expanded 0", requests: 1)
             var request = Request(url: rig.origin.url("/"), headers: [.acceptEncoding: "gzip"])
@@ -295,7 +330,8 @@ struct CacheRows {
             try await rig.expect("/", "200 0123456789 -", requests: 1)
             try await rig.expect("/", "206 234 0", requests: 1) { $0.headers[.range] = "bytes=2-4" }
             try await rig.expect("/", "206 89 0", requests: 1) { $0.headers[.range] = "bytes=-2" }
-            let (_, response) = try await rig.session.data(for: Request(url: rig.origin.url("/"), headers: [.range: "bytes=8-"]))
+            let (_, response) = try await rig.session.data(
+                for: Request(url: rig.origin.url("/"), headers: [.range: "bytes=8-"]))
             #expect(response.http?.headers[.contentRange] == "bytes 8-9/10" && response.expectedLength == 2)
             try await rig.expect("/", "200 0123456789 0", requests: 1)
         }
@@ -306,7 +342,8 @@ struct CacheRows {
         try await withTestOrigin { origin in
             let counter = Counter()
             origin.route("/") { _ in .ok(counter.next("a"), headers: [.cacheControl: "max-age=60"]) }
-            let first = Session(.ephemeral), second = Session(.ephemeral)
+            let first = Session(.ephemeral)
+            let second = Session(.ephemeral)
             try await first.expect(origin.url("/"), "a1")
             try await first.expect(origin.url("/"), "a1")
             try await second.expect(origin.url("/"), "a2")

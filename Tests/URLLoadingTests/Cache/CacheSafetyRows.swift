@@ -16,7 +16,8 @@ struct CacheSafetyRows {
         try await withCacheRig(decisions: decisions) { rig in
             rig.origin.route("/") { _ in
                 .status(
-                    .partialContent, headers: [.contentRange: "bytes 0-3/4", .etag: "\"1\"", .cacheControl: "max-age=60"],
+                    .partialContent,
+                    headers: [.contentRange: "bytes 0-3/4", .etag: "\"1\"", .cacheControl: "max-age=60"],
                     body: .bytes(Array("abcd".utf8)))
             }
             _ = try await rig.get { $0.headers[.range] = "bytes=0-" }
@@ -34,7 +35,9 @@ struct CacheSafetyRows {
             return .instead(entry)
         }
         try await withCacheRig(decisions: decisions) { rig in
-            rig.origin.route("/") { _ in .ok("secret", headers: [.cacheControl: "max-age=1, stale-while-revalidate=100"]) }
+            rig.origin.route("/") { _ in
+                .ok("secret", headers: [.cacheControl: "max-age=1, stale-while-revalidate=100"])
+            }
             try await rig.expect("/", "200 secret -", requests: 1)
             rig.clock.advance(5)
             let stale = try await rig.get()
@@ -49,7 +52,9 @@ struct CacheSafetyRows {
     @Test("RFC 9111 4.4: what was asked for before an invalidation is not kept after it", arguments: [true, false])
     func underWay(_ removesAll: Bool) async throws {
         try await withCacheRig { rig in
-            let latch = Latch(), came = Latch(), counter = Counter()
+            let latch = Latch()
+            let came = Latch()
+            let counter = Counter()
             rig.origin.route("/") { request in
                 guard request.method == .get else { return .ok("done") }
                 let text = counter.next("a")
@@ -72,7 +77,9 @@ struct CacheSafetyRows {
     @Test("RFC 8246: immutable takes nothing from no-cache")
     func immutable() async throws {
         try await withCacheRig { rig in
-            rig.origin.route("/") { _ in .ok("a", headers: [.etag: "\"1\"", .cacheControl: "max-age=600, immutable, no-cache"]) }
+            rig.origin.route("/") { _ in
+                .ok("a", headers: [.etag: "\"1\"", .cacheControl: "max-age=600, immutable, no-cache"])
+            }
             for _ in 0..<2 { _ = try await rig.get() }
             _ = try await rig.get { $0.cachePolicy = .revalidate }
             _ = try await rig.get { $0.headers[.cacheControl] = "max-age=0" }
@@ -101,7 +108,9 @@ struct CacheSafetyRows {
         try await withCacheRig { rig in
             let date = rig.clock.date(-1_000_000)
             rig.origin.route("/") { request in
-                if request.headers.contains(.ifModifiedSince) { return .status(.notModified, headers: [.cacheControl: "no-store"]) }
+                if request.headers.contains(.ifModifiedSince) {
+                    return .status(.notModified, headers: [.cacheControl: "no-store"])
+                }
                 let control = request.method == .head ? "no-store" : "max-age=1"
                 return .ok("a", headers: [.lastModified: date, .cacheControl: control])
             }
@@ -119,9 +128,11 @@ struct CacheSafetyRows {
         try await withCacheRig { rig in
             rig.origin.route("/") { request in
                 if request.headers.contains(.ifNoneMatch) {
-                    return .status(.notModified, headers: [.etag: "\"1\"", .vary: "Accept-Language", .cacheControl: "max-age=100"])
+                    return .status(
+                        .notModified, headers: [.etag: "\"1\"", .vary: "Accept-Language", .cacheControl: "max-age=100"])
                 }
-                return .ok(request.headers[.acceptLanguage] ?? "-", headers: [.etag: "\"1\"", .cacheControl: "max-age=1"])
+                return .ok(
+                    request.headers[.acceptLanguage] ?? "-", headers: [.etag: "\"1\"", .cacheControl: "max-age=1"])
             }
             _ = try await rig.get { $0.headers[.acceptLanguage] = "de" }
             rig.clock.advance(10)

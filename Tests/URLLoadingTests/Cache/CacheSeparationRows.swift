@@ -40,14 +40,18 @@ struct CacheSeparationRows {
             // The host of the URL, said once more, and in other letters.
             try await rig.expect("/", "200 \(own) 0", requests: 3) { $0.headers[.host] = own }
             try await rig.expect("/", "200 one.test 0", requests: 3) { $0.headers[.host] = "ONE.test" }
-            try await withSession(beside(rig, [.host: "three.test"])) { try await $0.expect(rig.origin.url(), "three.test") }
+            try await withSession(beside(rig, [.host: "three.test"])) {
+                try await $0.expect(rig.origin.url(), "three.test")
+            }
             try await withSession(beside(rig)) { try await $0.expect(rig.origin.url(), own) }
             let plain = rig.cache.cachedResponse(for: Request(url: rig.origin.url()))
             #expect(plain?.data == Data(own.utf8))
         }
     }
 
-    @Test("RFC 9111 4.4: an unsafe request with a Host field makes worthless what was stored with it, and what its Location names")
+    @Test(
+        "RFC 9111 4.4: an unsafe request with a Host field makes worthless what was stored with it, and what its Location names"
+    )
     func invalidation() async throws {
         try await withCacheRig { rig in
             let counter = Counter()
@@ -93,7 +97,9 @@ struct CacheSeparationRows {
     @Test("security 72: a Cookie field that varies is known, although the session has a store of cookies")
     func varyingCookie() async throws {
         try await withCacheRig { rig in
-            rig.origin.route("/") { .ok($0.headers[.cookie] ?? "nobody", headers: [.cacheControl: "max-age=60", .vary: "Cookie"]) }
+            rig.origin.route("/") {
+                .ok($0.headers[.cookie] ?? "nobody", headers: [.cacheControl: "max-age=60", .vary: "Cookie"])
+            }
             try await withSession(beside(rig, [.cookie: "sid=3"])) { session in
                 for _ in 0..<2 { try await session.expect(rig.origin.url(), "sid=3") }
             }
@@ -107,7 +113,8 @@ struct CacheSeparationRows {
             rig.origin.route("/") { request in
                 let user = request.headers[.cookie] ?? "nobody"
                 guard request.headers[.ifNoneMatch] == nil else {
-                    return .status(.notModified, headers: [.etag: "\"1\"", "X-User": user, .cacheControl: "max-age=600"])
+                    return .status(
+                        .notModified, headers: [.etag: "\"1\"", "X-User": user, .cacheControl: "max-age=600"])
                 }
                 return .ok("page", headers: [.etag: "\"1\"", "X-User": user, .cacheControl: "max-age=1"])
             }
@@ -126,7 +133,8 @@ struct CacheSeparationRows {
 
     @Test("what a URL's user was given by another credential than the URL's is kept for nobody")
     func otherCredential() async throws {
-        let netrc = FileManager.default.temporaryDirectory.appending(path: "separation-rows-\(UInt64.random(in: 0 ... .max))")
+        let netrc = FileManager.default.temporaryDirectory.appending(
+            path: "separation-rows-\(UInt64.random(in: 0 ... .max))")
         defer { try? FileManager.default.removeItem(at: netrc) }
         try Data("machine 127.0.0.1 login ada password p\n".utf8).write(to: netrc)
         try await withCacheRig { rig in
@@ -149,10 +157,14 @@ struct CacheSeparationRows {
 
     // MARK: Codings
 
-    @Test("a coding that is not undone is stored and answers", arguments: ["identity", "aws-chunked", "unknown", "", "gzip, unknown"])
+    @Test(
+        "a coding that is not undone is stored and answers",
+        arguments: ["identity", "aws-chunked", "unknown", "", "gzip, unknown"])
     func codings(_ coding: String) async throws {
         try await withCacheRig { rig in
-            rig.origin.route("/") { _ in .ok("as sent", headers: [.contentEncoding: coding, .cacheControl: "max-age=60"]) }
+            rig.origin.route("/") { _ in
+                .ok("as sent", headers: [.contentEncoding: coding, .cacheControl: "max-age=60"])
+            }
             try await rig.expect("/", "200 as sent -", requests: 1)
             try await rig.expect("/", "200 as sent 0", requests: 1)
             try await rig.expect("/", "200 as sent 0", requests: 1) { $0.headers[.acceptEncoding] = "identity" }
@@ -168,13 +180,19 @@ struct CacheSeparationRows {
         var words: [String] { all.withLock { $0 } }
     }
 
-    @Test("a cache on disk alone says that it does not keep what cookies in memory opened, and keeps what was asked for without")
+    @Test(
+        "a cache on disk alone says that it does not keep what cookies in memory opened, and keeps what was asked for without"
+    )
     func diskOnly() async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "separation-disk-\(UInt64.random(in: 0 ... .max))")
+        let folder = FileManager.default.temporaryDirectory.appending(
+            path: "separation-disk-\(UInt64.random(in: 0 ... .max))")
         defer { try? FileManager.default.removeItem(at: folder) }
         try await withTestOrigin { origin in
-            origin.route("/*") { .ok($0.headers[.cookie] ?? "nobody", headers: [.cacheControl: "max-age=60", .setCookie: "sid=1"]) }
-            let cache = ResponseCache(memoryCapacity: 0, directory: folder), events = Events()
+            origin.route("/*") {
+                .ok($0.headers[.cookie] ?? "nobody", headers: [.cacheControl: "max-age=60", .setCookie: "sid=1"])
+            }
+            let cache = ResponseCache(memoryCapacity: 0, directory: folder)
+            let events = Events()
             var configuration = with(cache)
             configuration.observers = [events]
             try await withSession(configuration) { session in
@@ -187,7 +205,9 @@ struct CacheSeparationRows {
                 try await session.expect(request, "nobody")
             }
             cache.flush()
-            let kept = ["/first", "/second", "/third"].map { cache.cachedResponse(for: Request(url: origin.url($0))) != nil }
+            let kept = ["/first", "/second", "/third"].map {
+                cache.cachedResponse(for: Request(url: origin.url($0))) != nil
+            }
             #expect(kept == [true, false, true])
         }
     }

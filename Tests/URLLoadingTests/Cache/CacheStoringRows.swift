@@ -33,7 +33,9 @@ struct CacheStoringRows {
             }
         }
         try await withCacheRig(decisions: decisions) { rig in
-            rig.origin.route("/*") { _ in .ok(.chunks(["ab", .pause(.milliseconds(1)), "cd"]), headers: [.cacheControl: "max-age=60"]) }
+            rig.origin.route("/*") { _ in
+                .ok(.chunks(["ab", .pause(.milliseconds(1)), "cd"]), headers: [.cacheControl: "max-age=60"])
+            }
             try await rig.expect("/skip", "200 abcd -", requests: 1)
             try await rig.expect("/skip", "200 abcd -", requests: 2)
             try await rig.expect("/instead", "200 abcd -", requests: 3)
@@ -42,7 +44,10 @@ struct CacheStoringRows {
             #expect(entry?.userInfo == Data("mine".utf8) && entry?.storagePolicy == .allowedInMemoryOnly)
             try await rig.expect("/store", "200 abcd -", requests: 4)
             try await rig.expect("/store", "200 abcd 0", requests: 4)
-            #expect(asked.withLock { $0.map { String(decoding: $0.data, as: UTF8.self) } } == ["abcd", "abcd", "abcd", "abcd"])
+            #expect(
+                asked.withLock { $0.map { String(decoding: $0.data, as: UTF8.self) } } == [
+                    "abcd", "abcd", "abcd", "abcd",
+                ])
             // Downloads follow the policy, and nobody is asked (checklist 98).
             try await withTemporaryFile { file in
                 try await rig.session.download(Request(url: rig.origin.url("/file")), to: file)
@@ -65,11 +70,14 @@ struct CacheStoringRows {
             let task = rig.session.dataTask(Request(url: rig.origin.url("/")))
             let events = task.events
             task.resume()
-            for await event in events { order.withLock { $0.append("\(event)".split(separator: " ").first.map(String.init) ?? "") } }
+            for await event in events {
+                order.withLock { $0.append("\(event)".split(separator: " ").first.map(String.init) ?? "") }
+            }
             // Events are heard a little after they happen.
             let heard = order.withLock { $0 }
             #expect(heard.filter { $0 != "asked" } == ["responded", "received", "stored", "metrics", "completed"])
-            let asked = try #require(heard.firstIndex(of: "asked")), stored = try #require(heard.firstIndex(of: "stored"))
+            let asked = try #require(heard.firstIndex(of: "asked"))
+            let stored = try #require(heard.firstIndex(of: "stored"))
             #expect(asked < stored)
         }
     }
@@ -93,10 +101,14 @@ struct CacheStoringRows {
     @Test("an aborted read stores nothing, or a beginning that a range completes")
     func beginnings() async throws {
         try await withCacheRig { rig in
-            let body = (0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }, tag = Held("\"1\"")
+            let body = (0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
+            let tag = Held("\"1\"")
             rig.origin.route("/*") { request in
-                let headers: Headers = [.etag: request.path == "/weak" ? "W/\"1\"" : tag.withLock { $0 }, .cacheControl: "max-age=60"]
-                guard let ranges = request.headers[.range].flatMap({ ByteRange.parse($0) }), case .from(let first)? = ranges.first,
+                let headers: Headers = [
+                    .etag: request.path == "/weak" ? "W/\"1\"" : tag.withLock { $0 }, .cacheControl: "max-age=60",
+                ]
+                guard let ranges = request.headers[.range].flatMap({ ByteRange.parse($0) }),
+                    case .from(let first)? = ranges.first,
                     request.headers[.ifRange] == headers[.etag]
                 else { return .ok(.bytes(body), headers: headers) }
                 var partial = headers
@@ -111,7 +123,10 @@ struct CacheStoringRows {
             try await begin("/weak")
             #expect(stored(rig, "/weak") == nil)
             try await begin("/strong")
-            guard case .beginning(let count, of: 200_000)? = stored(rig, "/strong")?.extent else { Issue.record("no beginning"); return }
+            guard case .beginning(let count, of: 200_000)? = stored(rig, "/strong")?.extent else {
+                Issue.record("no beginning")
+                return
+            }
             #expect(count > 0 && count < 200_000)
             let (data, response) = try await rig.session.data(from: rig.origin.url("/strong"))
             #expect([UInt8](data) == body && response.http?.status == .ok && response.expectedLength == 200_000)
@@ -128,9 +143,11 @@ struct CacheStoringRows {
         }
     }
 
-    @Test("security 73, 74: a 206 that does not fit is refused, and the whole loaded", arguments: [
-        "bytes 5-9/10", "bytes 3-8/10", "bytes 4-9/11", "none",
-    ])
+    @Test(
+        "security 73, 74: a 206 that does not fit is refused, and the whole loaded",
+        arguments: [
+            "bytes 5-9/10", "bytes 3-8/10", "bytes 4-9/11", "none",
+        ])
     func misfits(_ range: String) async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") { request in
@@ -142,7 +159,8 @@ struct CacheStoringRows {
             }
             let key = try #require(CacheKey(Request(url: rig.origin.url("/"))))
             var beginning = StoredResponse(
-                key: key, url: key.text, status: .ok, version: .http11, headers: [.etag: "\"1\"", .contentLength: "10"],
+                key: key, url: key.text, status: .ok, version: .http11,
+                headers: [.etag: "\"1\"", .contentLength: "10"],
                 requestTime: rig.clock.now, responseTime: rig.clock.now)
             beginning.extent = .beginning(0, of: 10)
             let writer = try #require(rig.cache.storage.write(beginning, length: 10))
@@ -153,10 +171,13 @@ struct CacheStoringRows {
         }
     }
 
-    @Test("whatever breaks off, at whatever byte: never a wrong body, and nothing half is taken for whole", arguments: 0..<12)
+    @Test(
+        "whatever breaks off, at whatever byte: never a wrong body, and nothing half is taken for whole",
+        arguments: 0..<12)
     func cuts(_ step: Int) async throws {
         try await withCacheRig { rig in
-            let body = [UInt8](repeating: 7, count: 5000), cut = Int64(step * 450)
+            let body = [UInt8](repeating: 7, count: 5000)
+            let cut = Int64(step * 450)
             let isCut = Held(true)
             rig.origin.route("/") { _ in
                 let headers: Headers = [.cacheControl: "max-age=60"]
@@ -192,7 +213,8 @@ struct CacheStoringRows {
     func metrics() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") { request in
-                request.headers.contains(.ifNoneMatch) ? .status(.notModified) : .ok("abc", headers: [.etag: "\"1\"", .cacheControl: "max-age=5"])
+                request.headers.contains(.ifNoneMatch)
+                    ? .status(.notModified) : .ok("abc", headers: [.etag: "\"1\"", .cacheControl: "max-age=5"])
             }
             func types() async throws -> [String] {
                 let task = rig.session.dataTask(Request(url: rig.origin.url("/")))
@@ -200,7 +222,11 @@ struct CacheStoringRows {
                 task.resume()
                 var types: [String] = []
                 for await event in events {
-                    if case .metrics(let metrics) = event { types = metrics.transactions.map { "\($0.fetchType.rawValue) \($0.response?.http?.status.code ?? 0)" } }
+                    if case .metrics(let metrics) = event {
+                        types = metrics.transactions.map {
+                            "\($0.fetchType.rawValue) \($0.response?.http?.status.code ?? 0)"
+                        }
+                    }
                 }
                 return types
             }
@@ -217,7 +243,8 @@ struct CacheStoringRows {
     @Test("RFC 5861 3: stale is given at once, and fetched anew once, which the session waits for")
     func staleWhileRevalidate() async throws {
         try await withCacheRig { rig in
-            let counter = Counter(), gate = Latch()
+            let counter = Counter()
+            let gate = Latch()
             rig.origin.route("/") { _ in
                 let text = counter.next("a")
                 if text == "a2" { await gate.wait() }
@@ -240,7 +267,8 @@ struct CacheStoringRows {
     @Test("RFC 5861 3: a session that is invalidated ends its refreshes")
     func refreshEnds() async throws {
         try await withTestOrigin { origin in
-            let clock = WallClock(), counter = Counter()
+            let clock = WallClock()
+            let counter = Counter()
             origin.route("/") { _ in
                 if counter.next() != "1" { try await Task.sleep(for: .seconds(600)) }
                 return .ok("a", headers: [.cacheControl: "max-age=10, stale-while-revalidate=100"])
@@ -262,7 +290,8 @@ struct CacheStoringRows {
         try await withCacheRig { rig in
             let isBroken = Held(false)
             rig.origin.route("/") { _ in
-                isBroken.withLock { $0 } ? .status(.serviceUnavailable)
+                isBroken.withLock { $0 }
+                    ? .status(.serviceUnavailable)
                     : .ok("a", headers: [.etag: "\"1\"", .cacheControl: "max-age=10, stale-if-error=100"])
             }
             try await rig.expect("/", "200 a -", requests: 1)
@@ -279,10 +308,12 @@ struct CacheStoringRows {
 
     // MARK: Shared fetches
 
-    @Test("equal loads share one fetch when asked to; a cancelled leader hands on; what is not storable holds nobody up")
+    @Test(
+        "equal loads share one fetch when asked to; a cancelled leader hands on; what is not storable holds nobody up")
     func shared() async throws {
         try await withCacheRig({ $0.sharesEqualFetches = true }) { rig in
-            let gate = Latch(), counter = Counter()
+            let gate = Latch()
+            let counter = Counter()
             rig.origin.route("/*") { request in
                 let text = counter.next("a")
                 await gate.wait()
@@ -332,7 +363,9 @@ extension Chunk {
     init(copying bytes: [UInt8]) { self = bytes.withUnsafeBytes { Chunk(copying: $0) } }
 }
 
-nonisolated(nonsending) private func withTemporaryFile(_ use: nonisolated(nonsending) (URL) async throws -> Void) async throws {
+nonisolated(nonsending) private func withTemporaryFile(_ use: nonisolated(nonsending) (URL) async throws -> Void)
+    async throws
+{
     let file = FileManager.default.temporaryDirectory.appending(path: "cache-rows-\(UInt64.random(in: 0 ... .max))")
     defer { try? FileManager.default.removeItem(at: file) }
     try await use(file)

@@ -10,7 +10,8 @@ struct CacheWaitingRows {
     @Test("a suspended leader hands on; resumed, it ends as well")
     func suspended() async throws {
         try await withCacheRig({ $0.sharesEqualFetches = true }) { rig in
-            let gate = Latch(), counter = Counter()
+            let gate = Latch()
+            let counter = Counter()
             rig.origin.route("/") { _ in
                 let text = counter.next("a")
                 if text == "a1" { await gate.wait() }
@@ -39,7 +40,8 @@ struct CacheWaitingRows {
             $0.sharesEqualFetches = true
             $0.use(clock)
         }) { rig in
-            let gate = Latch(), counter = Counter()
+            let gate = Latch()
+            let counter = Counter()
             rig.origin.route("/") { _ in
                 let text = counter.next("a")
                 if text == "a1" { await gate.wait() }
@@ -97,7 +99,10 @@ struct CacheWaitingRows {
                 let isFirst = counter.value == 0
                 return .ok(
                     counter.next("a"),
-                    headers: [.cacheControl: "max-age=60", .date: rig.clock.date(isFirst ? 86400 : 0), .vary: isFirst ? "X-A" : "X-B"])
+                    headers: [
+                        .cacheControl: "max-age=60", .date: rig.clock.date(isFirst ? 86400 : 0),
+                        .vary: isFirst ? "X-A" : "X-B",
+                    ])
             }
             try await rig.expect("/", "200 a1 -", requests: 1) { $0.headers["X-A"] = "1" }
             rig.clock.advance(1)

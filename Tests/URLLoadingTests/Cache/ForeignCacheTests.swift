@@ -21,7 +21,8 @@ struct ForeignCacheTests {
 
     @Test("a cache that never answers is waited for as long as a server that says nothing; then nothing is kept")
     func silent() async throws {
-        let clock = ManualClock(), cache = Silent()
+        let clock = ManualClock()
+        let cache = Silent()
         var configuration = Configuration.ephemeral
         configuration.foreignCache = cache
         configuration.keepsResponses = false

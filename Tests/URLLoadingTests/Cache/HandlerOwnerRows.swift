@@ -13,7 +13,9 @@ struct HandlerOwnerRows {
     struct Making: ProtocolHandler {
         let make: @Sendable (Request, ProtocolClient) async throws -> ProtocolAnswer
         func canHandle(_ request: Request) -> Bool { request.url.path() == "/page" }
-        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer { try await make(request, client) }
+        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+            try await make(request, client)
+        }
     }
 
     static func response(_ request: Request) -> Response {
@@ -99,7 +101,9 @@ struct HandlerOwnerRows {
     func thrownAway() async throws {
         try await withPages { origin in
             let cache = ResponseCache()
-            for handlers in [[Self.asking("/private/a", "/public")], [Self.asking("/private/a"), Self.passing(and: "/public")]] {
+            for handlers in [
+                [Self.asking("/private/a", "/public")], [Self.asking("/private/a"), Self.passing(and: "/public")],
+            ] {
                 var own = configuration(cache)
                 own.handlers = handlers
                 try await withSession(own, decisions: ada) { session in
@@ -122,7 +126,8 @@ struct HandlerOwnerRows {
 
     @Test("a file on disk gives nothing of it to another session")
     func fromDisk() async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "handler-owner-rows-\(UInt64.random(in: 0 ... .max))")
+        let folder = FileManager.default.temporaryDirectory.appending(
+            path: "handler-owner-rows-\(UInt64.random(in: 0 ... .max))")
         defer { try? FileManager.default.removeItem(at: folder) }
         try await withPages { origin in
             let cache = ResponseCache(directory: folder)
@@ -215,7 +220,9 @@ struct HandlerOwnerRows {
     func everyone() async throws {
         try await withPages { origin in
             let cache = ResponseCache()
-            try await withSession(configuration(cache, Self.asking("/public", "/public"))) { _ = try await $0.text(origin.url("/page")) }
+            try await withSession(configuration(cache, Self.asking("/public", "/public"))) {
+                _ = try await $0.text(origin.url("/page"))
+            }
             let others = try await found(origin, cache)
             #expect(others == "public;public;")
         }

@@ -20,7 +20,9 @@ struct HandlerStoringRows {
         }
     }
 
-    private func kept(_ url: String, _ policy: Response.StoragePolicy?, _ headers: Headers = [.cacheControl: "max-age=60"]) async throws -> CachedResponse? {
+    private func kept(
+        _ url: String, _ policy: Response.StoragePolicy?, _ headers: Headers = [.cacheControl: "max-age=60"]
+    ) async throws -> CachedResponse? {
         var configuration = Configuration.ephemeral
         let cache = ResponseCache()
         configuration.cache = cache

@@ -1,7 +1,8 @@
 import FoundationEssentials
 import Testing
-@testable import URLLoading
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// RFC 6265bis §5.7, as far as it needs no store.
 struct CookieAdmissionTests {
@@ -14,7 +15,10 @@ struct CookieAdmissionTests {
         if case .keep(let cookie) = try admit(field, from: text, mainDocument: mainDocument) { cookie } else { nil }
     }
 
-    private func expect(_ refusal: CookieAdmission.Refusal, _ field: String, from text: String, mainDocument: String? = nil, at place: SourceLocation = #_sourceLocation) throws {
+    private func expect(
+        _ refusal: CookieAdmission.Refusal, _ field: String, from text: String, mainDocument: String? = nil,
+        at place: SourceLocation = #_sourceLocation
+    ) throws {
         let outcome = try admit(field, from: text, mainDocument: mainDocument)
         #expect(outcome == .ignore(refusal), "\(field) from \(text)", sourceLocation: place)
     }
@@ -34,7 +38,9 @@ struct CookieAdmissionTests {
         #expect(idn?.domain == "xn--bcher-kva.example")
     }
 
-    @Test("security 21: nothing for a public suffix, in any case of letters, with a dot at its end", arguments: ["co.uk", ".CO.UK", "co.uk.", "Co.Uk."])
+    @Test(
+        "security 21: nothing for a public suffix, in any case of letters, with a dot at its end",
+        arguments: ["co.uk", ".CO.UK", "co.uk.", "Co.Uk."])
     func suffixes(_ domain: String) throws {
         try expect(.publicSuffix, "a=b; Domain=\(domain)", from: "http://www.example.co.uk/")
         try expect(.publicSuffix, "a=b; Domain=\(domain)", from: "http://www.example.co.uk./")
@@ -64,10 +70,13 @@ struct CookieAdmissionTests {
         for field in ["a=b", "a=b; SameSite=Lax", "a=b; SameSite=Strict", "a=b; SameSite=x"] {
             try expect(.crossSite, field, from: "https://example.org", mainDocument: "https://other.org")
             try expect(.crossSite, field, from: "https://example.org", mainDocument: "http://example.org")
-            #expect(try cookie(field, from: "https://a.example.org", mainDocument: "https://b.example.org:8443/x") != nil)
+            #expect(
+                try cookie(field, from: "https://a.example.org", mainDocument: "https://b.example.org:8443/x") != nil)
         }
         try expect(.noneWithoutSecure, "a=b; SameSite=None", from: "https://example.org")
-        #expect(try cookie("a=b; SameSite=None; Secure", from: "https://example.org", mainDocument: "https://other.org") != nil)
+        #expect(
+            try cookie("a=b; SameSite=None; Secure", from: "https://example.org", mainDocument: "https://other.org")
+                != nil)
         try expect(.crossSite, "a=b", from: "https://a.github.io", mainDocument: "https://b.github.io")
     }
 
@@ -78,10 +87,15 @@ struct CookieAdmissionTests {
         try expect(.prefix, "__sEcUrE-a=b", from: secure)
         #expect(try cookie("__Secure-a=b; Secure; Domain=example.org", from: secure) != nil)
         #expect(try cookie("__Host-a=b; Secure; Path=/", from: secure) != nil)
-        for wrong in ["__Host-a=b; Path=/", "__Host-a=b; Secure", "__HOST-a=b; Secure; Path=/; Domain=example.org", "__Host-a=b; Secure; Path=/x"] {
+        for wrong in [
+            "__Host-a=b; Path=/", "__Host-a=b; Secure", "__HOST-a=b; Secure; Path=/; Domain=example.org",
+            "__Host-a=b; Secure; Path=/x",
+        ] {
             try expect(.prefix, wrong, from: secure)
         }
-        for wrong in ["__Host-a", "=__Secure-a=b", "=__host-a=b; Secure; Path=/"] { try expect(.prefix, wrong, from: secure) }
+        for wrong in ["__Host-a", "=__Secure-a=b", "=__host-a=b; Secure; Path=/"] {
+            try expect(.prefix, wrong, from: secure)
+        }
         #expect(try cookie("__Hosta=b", from: plain) != nil)
     }
 
@@ -94,10 +108,14 @@ struct CookieAdmissionTests {
         headers.append(.setCookie, "evil=1; Domain=com")
         let cookies = Cookie.cookies(in: headers, from: origin)
         let id = try #require(cookies.first)
-        #expect(cookies.count == 2 && id.name == "id" && id.value == "1" && id.path == "/shop" && id.isSecure && id.isHTTPOnly)
+        #expect(
+            cookies.count == 2 && id.name == "id" && id.value == "1" && id.path == "/shop" && id.isSecure
+                && id.isHTTPOnly)
         #expect(id.sameSite == .strict && abs((id.expires ?? .distantPast).timeIntervalSinceNow - 60) < 30)
         #expect(Cookie.field(cookies) == "id=1; theme=dark" && Cookie.field([]) == nil)
-        #expect(id.description == "id=… www.example.org/shop secure httponly samesite=strict" && !"\(cookies)".contains("dark"))
+        #expect(
+            id.description == "id=… www.example.org/shop secure httponly samesite=strict"
+                && !"\(cookies)".contains("dark"))
         var dumped = ""
         dump(cookies, to: &dumped)
         #expect(!dumped.contains("dark"))
@@ -109,9 +127,11 @@ struct CookieAdmissionTests {
         #expect(cookie?.domain == "example.org" && cookie?.isHostOnly == false && cookie?.path == "/")
         #expect(Cookie(name: "a", value: "b", domain: "127.0.0.1", isHostOnly: false)?.isHostOnly == true)
         for (name, value, domain, path) in [
-            ("a\n", "b", "x.org", "/"), ("a", "b\r\nEvil: 1", "x.org", "/"), ("a", "b;c", "x.org", "/"), ("a=", "b", "x.org", "/"),
+            ("a\n", "b", "x.org", "/"), ("a", "b\r\nEvil: 1", "x.org", "/"), ("a", "b;c", "x.org", "/"),
+            ("a=", "b", "x.org", "/"),
             ("", "", "x.org", "/"), ("a", "b", "no host", "/"), ("a", "b", "x.org", "x"), ("a", "b", "x.org", "/\t"),
-            ("a", String(repeating: "b", count: 4096), "x.org", "/"), ("__Secure-a", "b", "x.org", "/"), ("__Host-a", "b", "x.org", "/"),
+            ("a", String(repeating: "b", count: 4096), "x.org", "/"), ("__Secure-a", "b", "x.org", "/"),
+            ("__Host-a", "b", "x.org", "/"),
         ] {
             #expect(Cookie(name: name, value: value, domain: domain, path: path) == nil, "\(name)")
         }

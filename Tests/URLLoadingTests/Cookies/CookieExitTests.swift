@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import Testing
+
 @testable import URLLoading
 
 /// What is there after a process has ended, one way or the other.
@@ -8,7 +9,8 @@ import Testing
 struct CookieExitTests {
     @Test("what was set is in the file when the process exits, though nobody asked for it")
     func exits() async throws {
-        let folder = Folder(), path = "\(folder.path)/state"
+        let folder = Folder()
+        let path = "\(folder.path)/state"
         defer { withExtendedLifetime(folder) {} }
         await #expect(processExitsWith: .success) { [path = path as String] in
             let (cookies, hosts) = (CookieStore(folder: URL(filePath: path)), HSTSStore(folder: URL(filePath: path)))
@@ -26,12 +28,16 @@ struct CookieExitTests {
     @Test("a killed process loses what it had not written, and nothing else")
     func killed() async throws {
         for round in 0..<5 {
-            let folder = Folder(), path = "\(folder.path)/state"
+            let folder = Folder()
+            let path = "\(folder.path)/state"
             defer { withExtendedLifetime(folder) {} }
             await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String, round = round as Int] in
                 let store = CookieStore(folder: URL(filePath: path))
                 for index in 0..<200 {
-                    guard let cookie = Cookie(name: "n\(index)", value: "\(index)", domain: "h\(index).example", expires: .now + 1000) else { exit(3) }
+                    guard
+                        let cookie = Cookie(
+                            name: "n\(index)", value: "\(index)", domain: "h\(index).example", expires: .now + 1000)
+                    else { exit(3) }
                     store.set(cookie)
                     if index == 100 { await store.flush() }
                     if index == 101 + round * 20 {
@@ -42,7 +48,8 @@ struct CookieExitTests {
                     }
                 }
             }
-            let store = CookieStore(folder: URL(filePath: path)), found = store.all
+            let store = CookieStore(folder: URL(filePath: path))
+            let found = store.all
             #expect(store.problem == nil && found.count >= 101)
             #expect(found.allSatisfy { "n" + $0.value == $0.name })
         }

@@ -12,7 +12,9 @@ struct CookieHopRows {
     func others() async throws {
         try await withTestOrigin { origin in
             origin.route("http://a.test/") { _ in
-                .status(.proxyAuthenticationRequired, headers: [.proxyAuthenticate: "Basic realm=\"p\"", .setCookie: "proxy=1"])
+                .status(
+                    .proxyAuthenticationRequired,
+                    headers: [.proxyAuthenticate: "Basic realm=\"p\"", .setCookie: "proxy=1"])
             }
             origin.route("/hints") { request in
                 .ok("x", headers: [.setCookie: "own=1"]).after(.init(.earlyHints, headers: [.setCookie: "early=1"]))

@@ -14,7 +14,9 @@ struct CookieRows {
     ) async throws {
         try await withTestOrigin { origin in
             origin.route("/*") { .ok($0.headers[.cookie] ?? "none") }
-            origin.route("/set") { _ in .ok("set", headers: ["Set-Cookie": "a=1; Path=/", "Set-Cookie": "b=2; Path=/; Domain=example.org"]) }
+            origin.route("/set") { _ in
+                .ok("set", headers: ["Set-Cookie": "a=1; Path=/", "Set-Cookie": "b=2; Path=/; Domain=example.org"])
+            }
             var configuration = Configuration.ephemeral
             configuration.resolver = RecordingResolver()
             try await use(origin, configuration)
@@ -96,10 +98,13 @@ struct CookieRows {
         }
     }
 
-    @Test("a Cookie field of the caller's goes as it is, and nothing of the store with it; away from its server it stays behind")
+    @Test(
+        "a Cookie field of the caller's goes as it is, and nothing of the store with it; away from its server it stays behind"
+    )
     func explicit() async throws {
         try await withCookieOrigin { origin, configuration in
-            let there = try url("www.example.org", "/away", origin), third = try url("third.org", "/", origin)
+            let there = try url("www.example.org", "/away", origin)
+            let third = try url("third.org", "/", origin)
             origin.route("/away") { _ in .redirect(third.absoluteString) }
             try await withSession(configuration) { session in
                 try await session.expect(url("www.example.org", "/set", origin), "set")
@@ -117,12 +122,21 @@ struct CookieRows {
     func hops() async throws {
         try await withCookieOrigin { origin, configuration in
             let (two, three) = (try url("two.org", "/2", origin), try url("www.example.org", "/end", origin))
-            origin.route("/1") { _ in .status(.found, headers: ["Location": two.absoluteString, "Set-Cookie": "one=1; Path=/"]) }
-            origin.route("/2") { .status(.found, headers: ["Location": three.absoluteString, "Set-Cookie": "two=\($0.headers[.cookie] ?? "none"); Path=/"]) }
+            origin.route("/1") { _ in
+                .status(.found, headers: ["Location": two.absoluteString, "Set-Cookie": "one=1; Path=/"])
+            }
+            origin.route("/2") {
+                .status(
+                    .found,
+                    headers: [
+                        "Location": three.absoluteString, "Set-Cookie": "two=\($0.headers[.cookie] ?? "none"); Path=/",
+                    ])
+            }
             origin.route("/end") { .ok($0.headers[.cookie] ?? "none") }
             origin.route("/login") {
                 $0.headers[.authorization] == nil
-                    ? .status(.unauthorized, headers: ["WWW-Authenticate": "Basic realm=\"x\"", "Set-Cookie": "talk=1"])
+                    ? .status(
+                        .unauthorized, headers: ["WWW-Authenticate": "Basic realm=\"x\"", "Set-Cookie": "talk=1"])
                     : .ok($0.headers[.cookie] ?? "none")
             }
             origin.route("/lost") { _ in .status(.notFound, headers: ["Set-Cookie": "lost=1; Path=/"]) }
@@ -145,7 +159,8 @@ struct CookieRows {
     func fieldSize() async throws {
         try await withCookieOrigin { origin, configuration in
             try await withSession(configuration) { session in
-                let store = try #require(session.cookies), there = try url("www.example.org", "/", origin)
+                let store = try #require(session.cookies)
+                let there = try url("www.example.org", "/", origin)
                 for index in 0..<20 {
                     store.set(["Set-Cookie": "n\(index)=\(String(repeating: "v", count: 1000))"], from: there)
                 }
@@ -159,7 +174,9 @@ struct CookieRows {
     func controls() async throws {
         try await withCookieOrigin { origin, configuration in
             origin.route("/raw") { _ in
-                .raw(["HTTP/1.1 200 OK\r\nContent-Length: 0\r\nSet-Cookie: ok=\u{9}tab\u{9}; Path=/\r\nSet-Cookie: ü=ä; Path=/\r\n\r\n"])
+                .raw([
+                    "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nSet-Cookie: ok=\u{9}tab\u{9}; Path=/\r\nSet-Cookie: ü=ä; Path=/\r\n\r\n"
+                ])
             }
             try await withSession(configuration) { session in
                 _ = try await session.data(from: url("www.example.org", "/raw", origin))
@@ -175,7 +192,9 @@ struct CookieRows {
             var configuration = configuration
             configuration.cookies.storage = .store(CookieStore(folder: folder.url("s")))
             let there = try url("www.example.org", "/keep", origin)
-            origin.route("/keep") { _ in .ok("kept", headers: ["Set-Cookie": "k=1; Path=/; Max-Age=100", "Set-Cookie": "s=1; Path=/"]) }
+            origin.route("/keep") { _ in
+                .ok("kept", headers: ["Set-Cookie": "k=1; Path=/; Max-Age=100", "Set-Cookie": "s=1; Path=/"])
+            }
             try await withSession(configuration) { session in
                 try await session.expect(there, "kept")
                 await session.cookies?.flush()
@@ -190,7 +209,8 @@ struct CookieRows {
         try await withCookieOrigin { origin, configuration in
             let (one, two) = (Session(configuration), Session(configuration))
             let store = try #require(one.cookies)
-            #expect(store !== two.cookies && store !== CookieStore.standard && one.strictTransport !== two.strictTransport)
+            #expect(
+                store !== two.cookies && store !== CookieStore.standard && one.strictTransport !== two.strictTransport)
             try await one.expect(url("www.example.org", "/set", origin), "set")
             try await two.expect(url("www.example.org", "/", origin), "none")
             #expect(store.all.count == 2 && "\(store)" == "2 cookies")
@@ -207,7 +227,9 @@ struct CookieRows {
     @Test("64 loads at once through one store")
     func crowd() async throws {
         try await withCookieOrigin { origin, configuration in
-            origin.route("/n/*") { .ok("", headers: ["Set-Cookie": "n\($0.target.split(separator: "/").last ?? "")=1; Path=/"]) }
+            origin.route("/n/*") {
+                .ok("", headers: ["Set-Cookie": "n\($0.target.split(separator: "/").last ?? "")=1; Path=/"])
+            }
             var configuration = configuration
             configuration.maximumConnectionsPerHost = 8
             try await withSession(configuration) { session in
@@ -225,7 +247,9 @@ struct CookieRows {
     @Test("over TLS as well")
     func secure() async throws {
         try await withSecureOrigin { origin, configuration in
-            origin.route("/set") { _ in .ok("set", headers: ["Set-Cookie": "__Host-a=1; Path=/; Secure", "Set-Cookie": "b=2; Path=/"]) }
+            origin.route("/set") { _ in
+                .ok("set", headers: ["Set-Cookie": "__Host-a=1; Path=/; Secure", "Set-Cookie": "b=2; Path=/"])
+            }
             origin.route("/") { .ok($0.headers[.cookie] ?? "none") }
             try await withSession(configuration) { session in
                 try await session.expect(origin.url("/set"), "set")

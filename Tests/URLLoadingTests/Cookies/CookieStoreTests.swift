@@ -1,14 +1,17 @@
 import FoundationEssentials
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
+@testable import URLLoading
+
 /// The store: its file, its neighbours, its listeners.
 @Suite(.timeLimit(.minutes(4)))
 struct CookieStoreTests {
-    private func cookie(_ name: String, _ value: String = "1", domain: String = "example.org", days: Double? = 1) throws -> Cookie {
+    private func cookie(_ name: String, _ value: String = "1", domain: String = "example.org", days: Double? = 1) throws
+        -> Cookie
+    {
         try #require(Cookie(name: name, value: value, domain: domain, expires: days.map { Date.now + $0 * 86400 }))
     }
 
@@ -32,7 +35,8 @@ struct CookieStoreTests {
 
     @Test("a new store on the same folder finds what has a date; what is the session's was never there; security 81")
     func restart() async throws {
-        let folder = Folder(), path = folder.url("state/deep").path(percentEncoded: false)
+        let folder = Folder()
+        let path = folder.url("state/deep").path(percentEncoded: false)
         defer { withExtendedLifetime(folder) {} }
         let first = CookieStore(folder: folder.url("state/deep"))
         #expect(first.all.isEmpty && !FileManager.default.fileExists(atPath: path))
@@ -60,7 +64,8 @@ struct CookieStoreTests {
     func orderInTheFile() async throws {
         let folder = Folder()
         defer { withExtendedLifetime(folder) {} }
-        let store = CookieStore(folder: folder.url("s")), site = try url("http://example.org/")
+        let store = CookieStore(folder: folder.url("s"))
+        let site = try url("http://example.org/")
         var headers = Headers()
         for name in ["z", "a", "m"] { headers.append(.setCookie, "\(name)=1; Max-Age=1000") }
         store.set(headers, from: site)
@@ -70,7 +75,9 @@ struct CookieStoreTests {
         #expect(CookieStore(folder: folder.url("s")).cookies(for: site).map(\.pair) == ["z=2", "a=1", "m=1"])
     }
 
-    @Test("the URLs of WebSockets have the cookies of http and https", arguments: [("ws", ["plain"]), ("wss", ["safe", "plain"]), ("WSS", ["safe", "plain"])])
+    @Test(
+        "the URLs of WebSockets have the cookies of http and https",
+        arguments: [("ws", ["plain"]), ("wss", ["safe", "plain"]), ("WSS", ["safe", "plain"])])
     func webSocketURLs(_ scheme: String, _ names: [String]) throws {
         let store = CookieStore()
         store.set([.setCookie: "safe=1; Secure"], from: try url("https://example.org/"))
@@ -115,7 +122,10 @@ struct CookieStoreTests {
             for task in 0..<64 {
                 group.addTask {
                     for index in 0..<20 {
-                        guard let cookie = Cookie(name: "n\(index)", value: "\(task)", domain: "h\(task).example", expires: Date.now + 1000),
+                        guard
+                            let cookie = Cookie(
+                                name: "n\(index)", value: "\(task)", domain: "h\(task).example",
+                                expires: Date.now + 1000),
                             let url = URL(string: "http://h\(task).example/")
                         else { return }
                         stores[task % 2].set(cookie)
@@ -134,7 +144,9 @@ struct CookieStoreTests {
 
     @Test("a damaged file is set aside, said once, and what is in memory goes to a new one", arguments: [false, true])
     func damage(_ isOpen: Bool) async throws {
-        let folder = Folder(), place = folder.url("s"), file = place.path(percentEncoded: false) + "/cookies.sqlite"
+        let folder = Folder()
+        let place = folder.url("s")
+        let file = place.path(percentEncoded: false) + "/cookies.sqlite"
         defer { withExtendedLifetime(folder) {} }
         let store = CookieStore(folder: place)
         if isOpen {
@@ -149,7 +161,9 @@ struct CookieStoreTests {
         next.set(try cookie("new"))
         await next.flush()
         await next.flush()
-        #expect(next.problem?.contains("cookies.sqlite") == true && FileManager.default.fileExists(atPath: file + ".damaged"))
+        #expect(
+            next.problem?.contains("cookies.sqlite") == true
+                && FileManager.default.fileExists(atPath: file + ".damaged"))
         #expect(next.all.map(\.name) == ["new"])
         let third = CookieStore(folder: place)
         #expect(third.all.map(\.name) == ["new"] && third.problem == nil)
@@ -202,14 +216,25 @@ struct CookieStoreTests {
     func netscape() throws {
         let store = CookieStore()
         store.set(try cookie("plain", "x y", days: 10))
-        store.set(try #require(Cookie(name: "wide", value: "1", domain: "example.org", isHostOnly: false, path: "/a", isSecure: true, isHTTPOnly: true)))
+        store.set(
+            try #require(
+                Cookie(
+                    name: "wide", value: "1", domain: "example.org", isHostOnly: false, path: "/a", isSecure: true,
+                    isHTTPOnly: true)))
         store.set(try #require(Cookie(name: "lines", value: "a\u{2028}b\u{85}c", domain: "example.org")))
         store.set(["Set-Cookie": "tab=a\tb"], from: try url("http://example.org/"))
-        let text = store.netscapeText, other = CookieStore()
+        let text = store.netscapeText
+        let other = CookieStore()
         #expect(other.set(netscapeText: text) == 3 && !text.contains("tab"))
-        #expect(other.all.first { $0.name == "wide" }?.isHTTPOnly == true && other.all.first { $0.name == "wide" }?.expires == nil)
+        #expect(
+            other.all.first { $0.name == "wide" }?.isHTTPOnly == true
+                && other.all.first { $0.name == "wide" }?.expires == nil)
         #expect(other.all.first { $0.name == "plain" }?.value == "x y" && other.netscapeText == text)
-        #expect(other.set(netscapeText: ".com\tTRUE\t/\tFALSE\t0\ta\tb\n.co.uk.\tTRUE\t/\tFALSE\t0\ta\tb\nx.org\tTRUE\t/\tFALSE\t1\told\tb\r\n") == 0)
+        #expect(
+            other.set(
+                netscapeText:
+                    ".com\tTRUE\t/\tFALSE\t0\ta\tb\n.co.uk.\tTRUE\t/\tFALSE\t0\ta\tb\nx.org\tTRUE\t/\tFALSE\t1\told\tb\r\n"
+            ) == 0)
     }
 
     @Test("1,000 random changes, any flush and restart between: the file says what memory says")

@@ -1,7 +1,8 @@
 import FoundationEssentials
 import Testing
-@testable import URLLoading
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// RFC 6265bis §5.7 and §5.8: what is there, what goes, what has to go.
 struct CookieTableTests {
@@ -13,13 +14,18 @@ struct CookieTableTests {
 
     /// Sets what an answer says; returns what is stored.
     @discardableResult
-    private func set(_ table: inout CookieTable, _ field: String, from text: String, at moment: Double = 0) throws -> Cookie? {
-        let context = try context(text), now = start + moment
+    private func set(_ table: inout CookieTable, _ field: String, from text: String, at moment: Double = 0) throws
+        -> Cookie?
+    {
+        let context = try context(text)
+        let now = start + moment
         guard case .keep(let cookie) = CookieAdmission.make(field.utf8, context, now: now) else { return nil }
         return table.set(cookie, isSecure: context.isSecure, now: now).stored
     }
 
-    private func sent(_ table: inout CookieTable, to text: String, at moment: Double = 0, mainDocument: String? = nil) throws -> String {
+    private func sent(_ table: inout CookieTable, to text: String, at moment: Double = 0, mainDocument: String? = nil)
+        throws -> String
+    {
         var pairs: [String] = []
         table.forEach(for: try context(text, mainDocument: mainDocument), now: start + moment) {
             pairs.append($0.pair)
@@ -37,22 +43,28 @@ struct CookieTableTests {
         try set(&table, "safe=1; Path=/; Secure", from: "https://www.example.org/", at: 4)
         try set(&table, "short=1; Path=/; Max-Age=10", from: "http://www.example.org/", at: 5)
         #expect(try sent(&table, to: "http://www.example.org/", at: 6) == "host=1; wide=1; short=1")
-        #expect(try sent(&table, to: "https://www.example.org/a/b/c", at: 6) == "deep=1; host=1; wide=1; safe=1; short=1")
+        #expect(
+            try sent(&table, to: "https://www.example.org/a/b/c", at: 6) == "deep=1; host=1; wide=1; safe=1; short=1")
         #expect(try sent(&table, to: "http://www.example.org/a/bc", at: 15) == "host=1; wide=1")
         #expect(try sent(&table, to: "http://example.org/", at: 6) == "wide=1")
         #expect(try sent(&table, to: "http://x.y.example.org:8080/", at: 6) == "wide=1")
         #expect(try sent(&table, to: "http://www.example.org./", at: 15) == "host=1; wide=1")
-        #expect(try sent(&table, to: "http://notexample.org/", at: 6) == "" && sent(&table, to: "http://org/", at: 6) == "")
+        #expect(
+            try sent(&table, to: "http://notexample.org/", at: 6) == "" && sent(&table, to: "http://org/", at: 6) == "")
     }
 
     @Test("5.8.3: what goes to requests of other sites")
     func sameSite() throws {
         var table = CookieTable()
-        for (index, field) in ["none=1; SameSite=None; Secure", "lax=1; SameSite=Lax", "strict=1; SameSite=Strict", "silent=1"].enumerated() {
+        for (index, field) in [
+            "none=1; SameSite=None; Secure", "lax=1; SameSite=Lax", "strict=1; SameSite=Strict", "silent=1",
+        ].enumerated() {
             try set(&table, field, from: "https://example.org/", at: Double(index))
         }
         #expect(try sent(&table, to: "https://example.org/", at: 9) == "none=1; lax=1; strict=1; silent=1")
-        #expect(try sent(&table, to: "https://example.org/", at: 9, mainDocument: "https://www.example.org") == "none=1; lax=1; strict=1; silent=1")
+        #expect(
+            try sent(&table, to: "https://example.org/", at: 9, mainDocument: "https://www.example.org")
+                == "none=1; lax=1; strict=1; silent=1")
         #expect(try sent(&table, to: "https://example.org/", at: 9, mainDocument: "https://other.org") == "none=1")
         #expect(try sent(&table, to: "https://example.org/", at: 9, mainDocument: "nonsense") == "none=1")
     }
@@ -88,7 +100,8 @@ struct CookieTableTests {
         var table = CookieTable()
         try set(&table, "id=safe; Secure; Domain=example.org; Path=/login", from: "https://www.example.org/")
         for (field, from) in [
-            ("id=evil; Domain=example.org; Path=/login", "http://www.example.org/"), ("id=evil; Path=/login", "http://www.example.org/"),
+            ("id=evil; Domain=example.org; Path=/login", "http://www.example.org/"),
+            ("id=evil; Path=/login", "http://www.example.org/"),
             ("id=evil; Path=/login/now", "http://www.example.org/"), ("id=evil; Path=/login", "http://example.org/"),
             ("id=; Max-Age=0; Domain=example.org; Path=/login", "http://www.example.org/"),
         ] {
@@ -96,7 +109,9 @@ struct CookieTableTests {
         }
         #expect(try sent(&table, to: "https://www.example.org/login") == "id=safe" && table.count == 1)
         // Elsewhere it may have one of the name, and others anywhere.
-        for field in ["id=own; Path=/", "id=own; Path=/log", "other=1; Path=/login"] { #expect(try set(&table, field, from: "http://www.example.org/") != nil) }
+        for field in ["id=own; Path=/", "id=own; Path=/log", "other=1; Path=/login"] {
+            #expect(try set(&table, field, from: "http://www.example.org/") != nil)
+        }
         #expect(try set(&table, "id=new; Domain=example.org; Path=/login", from: "https://www.example.org/") != nil)
     }
 
@@ -104,7 +119,9 @@ struct CookieTableTests {
     func perDomain() throws {
         var table = CookieTable(CookieStore.Limits(perDomain: 5, total: 100))
         try set(&table, "s=1; Secure", from: "https://example.org/", at: 0)
-        for index in 0..<4 { try set(&table, "c\(index)=1", from: "http://h\(index).example.org/", at: Double(index + 1)) }
+        for index in 0..<4 {
+            try set(&table, "c\(index)=1", from: "http://h\(index).example.org/", at: Double(index + 1))
+        }
         _ = try sent(&table, to: "http://h0.example.org/", at: 10)
         try set(&table, "d=1", from: "http://example.org/", at: 11)
         #expect(table.count == 5 && table.all.map(\.name).sorted() == ["c0", "c2", "c3", "d", "s"])
@@ -125,7 +142,9 @@ struct CookieTableTests {
         _ = try sent(&table, to: "http://h0.example/", at: 200)
         try set(&table, "new=1", from: "http://new.example/", at: 201)
         #expect(table.count == 91)
-        #expect(try sent(&table, to: "http://h0.example/", at: 202) == "c=0" && sent(&table, to: "http://h1.example/", at: 202) == "")
+        #expect(
+            try sent(&table, to: "http://h0.example/", at: 202) == "c=0"
+                && sent(&table, to: "http://h1.example/", at: 202) == "")
         #expect(try sent(&table, to: "http://new.example/", at: 202) == "new=1")
     }
 
@@ -134,7 +153,9 @@ struct CookieTableTests {
         var table = CookieTable()
         try set(&table, "top=1", from: "http://github.io/")
         try set(&table, "me=1; Domain=me.github.io", from: "http://a.me.github.io/")
-        #expect(try sent(&table, to: "http://github.io/") == "top=1" && sent(&table, to: "http://b.me.github.io/") == "me=1")
+        #expect(
+            try sent(&table, to: "http://github.io/") == "top=1" && sent(&table, to: "http://b.me.github.io/") == "me=1"
+        )
         try set(&table, "ip=1", from: "http://127.0.0.1/")
         try set(&table, "ip=2", from: "http://1.0.0.1/")
         #expect(try sent(&table, to: "http://127.0.0.1/") == "ip=1" && table.count == 4)
@@ -145,9 +166,12 @@ struct CookieTableTests {
         var generator = SystemRandomNumberGenerator()
         var table = CookieTable(CookieStore.Limits(perDomain: 6, total: 20))
         for step in 0..<3_000 {
-            let host = "http://\(["a", "b", "c"].randomElement(using: &generator) ?? "a").d\(Int.random(in: 0..<8)).example/"
+            let host =
+                "http://\(["a", "b", "c"].randomElement(using: &generator) ?? "a").d\(Int.random(in: 0..<8)).example/"
             let path = ["/", "/x", "/x/y"].randomElement(using: &generator) ?? "/"
-            try set(&table, "n\(Int.random(in: 0..<5))=\(step); Path=\(path); Max-Age=\(Int.random(in: 0..<40))", from: host, at: Double(step))
+            try set(
+                &table, "n\(Int.random(in: 0..<5))=\(step); Path=\(path); Max-Age=\(Int.random(in: 0..<40))",
+                from: host, at: Double(step))
             if step % 7 == 0, let cookie = table.all.randomElement(using: &generator) { _ = table.remove(cookie) }
             #expect(table.count == table.all.count && table.count <= 20)
             #expect(Set(table.all.map(\.key)).count == table.count)

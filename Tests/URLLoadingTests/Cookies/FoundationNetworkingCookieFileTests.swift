@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Testing
+
 @testable import URLLoading
 
 /// Cookies that a program takes along from FoundationNetworking.
@@ -21,7 +22,8 @@ struct FoundationNetworkingCookieFileTests {
     }
 
     private func withFile<R>(_ text: some Sequence<UInt8>, _ use: (URL) throws -> R) throws -> R {
-        let file = FileManager.default.temporaryDirectory.appending(path: "cookies-\(UInt64.random(in: 0 ... .max))", directoryHint: .notDirectory)
+        let file = FileManager.default.temporaryDirectory.appending(
+            path: "cookies-\(UInt64.random(in: 0 ... .max))", directoryHint: .notDirectory)
         try Data(text).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
         return try use(file)
@@ -38,22 +40,31 @@ struct FoundationNetworkingCookieFileTests {
 
     @Test("cookies come with their domain, path, end and security")
     func all() throws {
-        let cookies = try imported(list(
-            entry("host", "example.org", Self.far + "<key>Secure</key><false/>"),
-            entry("wide", ".example.org", Self.far + "<key>Secure</key><true/>"),
-            entry("numbered", "example.org", "<key>Expires</key><integer>4102444800</integer><key>Port</key><array><integer>80</integer></array>"),
-            entry("session", "127.0.0.1")))
+        let cookies = try imported(
+            list(
+                entry("host", "example.org", Self.far + "<key>Secure</key><false/>"),
+                entry("wide", ".example.org", Self.far + "<key>Secure</key><true/>"),
+                entry(
+                    "numbered", "example.org",
+                    "<key>Expires</key><integer>4102444800</integer><key>Port</key><array><integer>80</integer></array>"
+                ),
+                entry("session", "127.0.0.1")))
         #expect(cookies.map(\.name) == ["host", "numbered", "session", "wide"])
         #expect(cookies.map(\.domain) == ["example.org", "example.org", "127.0.0.1", "example.org"])
-        #expect(cookies.map(\.isHostOnly) == [true, true, true, false] && cookies.map(\.isSecure) == [false, false, false, true])
+        #expect(
+            cookies.map(\.isHostOnly) == [true, true, true, false]
+                && cookies.map(\.isSecure) == [false, false, false, true])
         #expect(cookies[0].expires == Date(timeIntervalSince1970: 4_102_444_800.5) && cookies[2].expires == nil)
     }
 
     @Test("entities stand for characters, and comments and unknown elements for nothing")
     func syntax() throws {
-        let cookies = try imported(list(
-            "<!-- a comment --><key>x</key><array><dict><key>Name</key><string>x</string></dict></array>",
-            entry("a&amp;b&#65;&#x42;&lt;&nope;&", "example.org", "<key>Created</key><date>2026-01-01T00:00:00Z</date><key>Note</key><string/>")))
+        let cookies = try imported(
+            list(
+                "<!-- a comment --><key>x</key><array><dict><key>Name</key><string>x</string></dict></array>",
+                entry(
+                    "a&amp;b&#65;&#x42;&lt;&nope;&", "example.org",
+                    "<key>Created</key><date>2026-01-01T00:00:00Z</date><key>Note</key><string/>")))
         #expect(cookies.map(\.name) == [])
         let entities = try imported(list(entry("a&amp;b&#65;&#x42;&lt;", "example.org", Self.far)))
         #expect(entities.map(\.name) == ["a&bAB<"])
@@ -63,20 +74,29 @@ struct FoundationNetworkingCookieFileTests {
 
     @Test("what has ended, what no store takes and what is incomplete is passed over")
     func passedOver() throws {
-        let cookies = try imported(list(
-            entry("good", "example.org", Self.far), entry("past", "example.org", "<key>Expires</key><real>1000</real>"),
-            entry("suffix", ".co.uk", Self.far), entry("semi;colon", "example.org", Self.far), entry("nohost", "a b", Self.far),
-            entry("__Host-x", "example.org", Self.far), entry("text", "example.org", "<key>Expires</key><string>soon</string>"),
-            "<key>a</key><string>b</string>", "<key>c</key><dict><key>Name</key><string>c</string></dict>"))
+        let cookies = try imported(
+            list(
+                entry("good", "example.org", Self.far),
+                entry("past", "example.org", "<key>Expires</key><real>1000</real>"),
+                entry("suffix", ".co.uk", Self.far), entry("semi;colon", "example.org", Self.far),
+                entry("nohost", "a b", Self.far),
+                entry("__Host-x", "example.org", Self.far),
+                entry("text", "example.org", "<key>Expires</key><string>soon</string>"),
+                "<key>a</key><string>b</string>", "<key>c</key><dict><key>Name</key><string>c</string></dict>"))
         #expect(cookies.map(\.name) == ["good"])
     }
 
-    @Test("a file that is none of FoundationNetworking's is an error, and nothing is set", arguments: [
-        "", "not a list", "<plist", "<plist version=\"1.0\"><array/></plist>", "bplist00", "# Netscape HTTP Cookie File\n",
-    ])
+    @Test(
+        "a file that is none of FoundationNetworking's is an error, and nothing is set",
+        arguments: [
+            "", "not a list", "<plist", "<plist version=\"1.0\"><array/></plist>", "bplist00",
+            "# Netscape HTTP Cookie File\n",
+        ])
     func bad(_ text: String) throws { try expectRefusal(text) }
 
-    @Test("a file whose elements lie in each other a hundred thousand times is an error", arguments: ["<array>", "<dict><key>a</key>"])
+    @Test(
+        "a file whose elements lie in each other a hundred thousand times is an error",
+        arguments: ["<array>", "<dict><key>a</key>"])
     func nested(_ element: String) throws {
         try expectRefusal("<?xml version=\"1.0\"?><plist version=\"1.0\">" + String(repeating: element, count: 100_000))
     }
@@ -93,7 +113,9 @@ struct FoundationNetworkingCookieFileTests {
     @Test("a file that is not there, too large, or no file is an error")
     func unreadable() throws {
         let store = CookieStore()
-        func reason(_ file: URL) -> LoadError.Reason? { #expect(throws: LoadError.self) { try store.importing(foundationNetworkingFile: file) }?.reason }
+        func reason(_ file: URL) -> LoadError.Reason? {
+            #expect(throws: LoadError.self) { try store.importing(foundationNetworkingFile: file) }?.reason
+        }
         #expect(reason(URL(filePath: "/nothing/here")) == .fileNotFound)
         #expect(reason(FileManager.default.temporaryDirectory) == .cannotReadFile)
         #expect(reason(URL(filePath: "/dev/zero")) == .cannotReadFile)
@@ -104,7 +126,9 @@ struct FoundationNetworkingCookieFileTests {
     @Test("no input crashes the reader: every beginning of a file, and each byte changed")
     func damaged() throws {
         let bytes = Array(list(entry("a", "example.org", Self.far), entry("b", ".example.org", Self.far)).utf8)
-        for count in stride(from: 0, to: bytes.count, by: 7) { _ = try? FoundationNetworkingCookieFile.cookies(in: bytes[..<count]) }
+        for count in stride(from: 0, to: bytes.count, by: 7) {
+            _ = try? FoundationNetworkingCookieFile.cookies(in: bytes[..<count])
+        }
         for place in bytes.indices {
             var changed = bytes
             changed[place] = UInt8.random(in: 0...255)

@@ -10,7 +10,8 @@ import URLLoadingTesting
 @Suite(.timeLimit(.minutes(4)))
 struct SharedJarRows {
     private func withFolder(_ use: (URL) async throws -> Void) async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "jar-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
+        let folder = FileManager.default.temporaryDirectory.appending(
+            path: "jar-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
         defer { try? FileManager.default.removeItem(at: folder) }
         try await use(folder)
     }
@@ -19,7 +20,8 @@ struct SharedJarRows {
     private func cookie(_ value: String, _ domain: String = "a.test") -> Cookie {
         let old = Date.now.addingTimeInterval(-200_000)
         return Cookie(
-            name: "sid", value: value, domain: domain, isHostOnly: true, path: "/", expires: .now.addingTimeInterval(1e6), isSecure: false,
+            name: "sid", value: value, domain: domain, isHostOnly: true, path: "/",
+            expires: .now.addingTimeInterval(1e6), isSecure: false,
             isHTTPOnly: false, sameSite: nil, creation: old, lastAccess: old)
     }
 
@@ -99,11 +101,16 @@ struct SharedJarRows {
     func limits() async throws {
         try await withFolder { folder in
             let limits = CookieStore.Limits(perDomain: 10, total: 100)
-            let a = CookieStore(folder: folder, limits: limits), b = CookieStore(folder: folder, limits: limits)
+            let a = CookieStore(folder: folder, limits: limits)
+            let b = CookieStore(folder: folder, limits: limits)
             _ = (a.all, b.all)
             for number in 0..<8 {
                 for (store, name) in [(a, "a"), (b, "b")] {
-                    store.set(try #require(Cookie(name: "\(name)\(number)", value: "1", domain: "x.test", expires: .now.addingTimeInterval(1e6))))
+                    store.set(
+                        try #require(
+                            Cookie(
+                                name: "\(name)\(number)", value: "1", domain: "x.test",
+                                expires: .now.addingTimeInterval(1e6))))
                 }
             }
             await a.flush()
@@ -120,7 +127,11 @@ struct SharedJarRows {
     func bytes() throws {
         let url = try #require(URL(string: "https://a.test/"))
         var headers = Headers()
-        func add(_ value: [UInt8]) { value.withUnsafeBytes { value in Array("sEt-cookie".utf8).withUnsafeBytes { headers.appendRaw(name: $0, value: value) } } }
+        func add(_ value: [UInt8]) {
+            value.withUnsafeBytes { value in
+                Array("sEt-cookie".utf8).withUnsafeBytes { headers.appendRaw(name: $0, value: value) }
+            }
+        }
         add(Array("a=1".utf8))
         add(Array("b=".utf8) + [0xE9])
         add(Array("c=\u{E9}; Comment=".utf8) + [0xE9])

@@ -9,7 +9,8 @@ import URLLoadingIO
 @Suite(.timeLimit(.minutes(4)))
 struct StateFileTests {
     private func withFolder(_ use: (URL, String) async throws -> Void) async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "state-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
+        let folder = FileManager.default.temporaryDirectory.appending(
+            path: "state-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         try await use(folder, folder.plainPath + "cookies.sqlite")
@@ -100,10 +101,12 @@ struct StateFileTests {
         }
     }
 
-    @Test("a file whose table is gone, or is not ours, is made good", arguments: [
-        ["DROP TABLE cookie"], ["ALTER TABLE cookie ADD COLUMN other TEXT NOT NULL DEFAULT ''"],
-        ["DROP TABLE cookie", "CREATE TABLE cookie (word TEXT)"],
-    ] as [[StaticString]], [false, true])
+    @Test(
+        "a file whose table is gone, or is not ours, is made good",
+        arguments: [
+            ["DROP TABLE cookie"], ["ALTER TABLE cookie ADD COLUMN other TEXT NOT NULL DEFAULT ''"],
+            ["DROP TABLE cookie", "CREATE TABLE cookie (word TEXT)"],
+        ] as [[StaticString]], [false, true])
     func schema(_ changes: [StaticString], isOpen: Bool) async throws {
         try await withFolder { folder, path in
             let store = CookieStore(folder: folder)

@@ -1,10 +1,11 @@
 import FoundationEssentials
 import Glibc
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// The permissions of a download: for its owner alone while it grows, as other new files have them when it is placed.
 @Suite(.timeLimit(.minutes(4)))
@@ -43,9 +44,11 @@ struct PlacingRows {
         }
     }
 
-    @Test("a file that is replaced leaves its permissions to the download, without setuid and the like", arguments: [
-        0o640, 0o600, 0o755, 0o444, 0o4755,
-    ] as [mode_t])
+    @Test(
+        "a file that is replaced leaves its permissions to the download, without setuid and the like",
+        arguments: [
+            0o640, 0o600, 0o755, 0o444, 0o4755,
+        ] as [mode_t])
     func replacing(_ mode: mode_t) async throws {
         try await Self.with { folder, session, url in
             for isMoved in [false, true] {
@@ -74,10 +77,14 @@ struct PlacingRows {
             link(folder.url("target").path(), folder.url("name").path())
             try await session.download(Request(url: url), to: folder.url("link"))
             #expect(folder.mode("link") == usual && folder.mode("target") == 0o640)
-            #expect(contents(folder.url("target")) == Data("old".utf8) && contents(folder.url("link")) == Data("content".utf8))
+            #expect(
+                contents(folder.url("target")) == Data("old".utf8)
+                    && contents(folder.url("link")) == Data("content".utf8))
             try await session.download(Request(url: url), to: folder.url("name"))
             #expect(folder.mode("name") == 0o640 && folder.mode("target") == 0o640)
-            #expect(contents(folder.url("target")) == Data("old".utf8) && contents(folder.url("name")) == Data("content".utf8))
+            #expect(
+                contents(folder.url("target")) == Data("old".utf8)
+                    && contents(folder.url("name")) == Data("content".utf8))
         }
     }
 
@@ -97,7 +104,9 @@ struct PlacingRows {
         try await Self.with { folder, session, url in
             // Memory that is mounted as a file system of its own, on most machines.
             var (here, there) = (stat(), stat())
-            guard stat("/dev/shm", &there) == 0, access("/dev/shm", W_OK) == 0, stat(folder.path, &here) == 0, here.st_dev != there.st_dev else { return }
+            guard stat("/dev/shm", &there) == 0, access("/dev/shm", W_OK) == 0, stat(folder.path, &here) == 0,
+                here.st_dev != there.st_dev
+            else { return }
             let place = URL(filePath: "/dev/shm/urlloading-test-\(UInt64.random(in: 0 ... .max))")
             defer { unlink(place.path()) }
             let usual = Self.usual(folder)
@@ -132,21 +141,27 @@ struct PlacingRows {
         }
     }
 
-    @Test("a download that requires success ends with the error of a status that is none, and leaves nothing", arguments: [
-        302, 304, 404, 503,
-    ])
+    @Test(
+        "a download that requires success ends with the error of a status that is none, and leaves nothing",
+        arguments: [
+            302, 304, 404, 503,
+        ])
     func requiresSuccess(_ code: Int) async throws {
         let folder = Folder()
         try await withTestOrigin { origin in
             let status = try #require(Status(code))
-            origin.route("/file") { _ in .status(status, headers: [.etag: "\"one\"", .retryAfter: "7"], body: code == 304 ? .none : .bytes([1])) }
+            origin.route("/file") { _ in
+                .status(status, headers: [.etag: "\"one\"", .retryAfter: "7"], body: code == 304 ? .none : .bytes([1]))
+            }
             let session = Session(ResumeRows.configuration(folder))
             var options = DownloadOptions(destination: folder.url("page"))
             options.requiresSuccess = true
             let task = session.downloadTask(Request(url: origin.url("/file")), options: options)
             task.resume()
             let error = await failure(.unacceptableStatus) { try await task.value }
-            #expect(error?.status == status && error?.response?.http?.headers[.retryAfter] == "7" && error?.resumeToken == nil)
+            #expect(
+                error?.status == status && error?.response?.http?.headers[.retryAfter] == "7"
+                    && error?.resumeToken == nil)
             #expect(folder.names == [])
             await expectEmpty(session)
         }

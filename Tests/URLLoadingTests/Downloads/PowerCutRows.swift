@@ -1,10 +1,11 @@
 import FoundationEssentials
 import Glibc
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// What a stored token is worth after a loss of power: what was on the disk by then, and no more.
 @Suite(.timeLimit(.minutes(4)))
@@ -13,7 +14,8 @@ struct PowerCutRows {
 
     /// A stored token as it is read after the next start of the system.
     static func afterReboot(_ data: Data) throws -> ResumeToken {
-        let boot = try String(decoding: Data(contentsOf: URL(filePath: "/proc/sys/kernel/random/boot_id")), as: UTF8.self)
+        let boot = try String(
+            decoding: Data(contentsOf: URL(filePath: "/proc/sys/kernel/random/boot_id")), as: UTF8.self)
         let lines = data.split(separator: UInt8(ascii: "\n"), maxSplits: 2)
         let other = "00000000-0000-4000-8000-000000000000"
         let text = String(decoding: lines[2], as: UTF8.self).replacing(boot.prefix(36), with: other)
@@ -25,7 +27,8 @@ struct PowerCutRows {
         let path = folder.url(try #require(folder.names.first)).path()
         var status = stat()
         #expect(stat(path, &status) == 0 && status.st_size >= offset)
-        let descriptor = open(path, O_WRONLY), start = Int(offset)
+        let descriptor = open(path, O_WRONLY)
+        let start = Int(offset)
         let zeros = [UInt8](repeating: 0, count: status.st_size - start)
         #expect(pwrite(descriptor, zeros, zeros.count, start) == zeros.count)
         close(descriptor)
@@ -53,13 +56,16 @@ struct PowerCutRows {
 
     /// A download that has a mark, as if 6 seconds had passed between two pieces of its body, and was cancelled then; its
     /// early token.
-    static func marked(_ clock: ManualClock, _ folder: Folder, _ session: Session, _ origin: TestOrigin) async throws -> ResumeToken {
+    static func marked(_ clock: ManualClock, _ folder: Folder, _ session: Session, _ origin: TestOrigin) async throws
+        -> ResumeToken
+    {
         origin.route("/file") { _ in
             let head = "HTTP/1.1 200 OK\r\nETag: \"one\"\r\nContent-Length: \(content.count)\r\n\r\n"
             return .raw(
                 [
                     .bytes(Array(head.utf8)), .bytes([UInt8](content.prefix(400_000))), .pause(.seconds(6)),
-                    .bytes([UInt8](content[400_000..<800_000])), .pause(.seconds(6)), .bytes([UInt8](content[800_000...])),
+                    .bytes([UInt8](content[400_000..<800_000])), .pause(.seconds(6)),
+                    .bytes([UInt8](content[800_000...])),
                 ], then: .close)
         }
         let task = session.downloadTask(Request(url: origin.url("/file")))
@@ -67,7 +73,9 @@ struct PowerCutRows {
         while task.snapshot.received < 400_000 { try await Task.sleep(for: .microseconds(200)) }
         #expect(task.resumeToken?.record.mark == nil)
         clock.advance(by: .seconds(6))
-        while task.snapshot.received < 800_000 || task.offsetOnDisk == 0 { try await Task.sleep(for: .microseconds(200)) }
+        while task.snapshot.received < 800_000 || task.offsetOnDisk == 0 {
+            try await Task.sleep(for: .microseconds(200))
+        }
         let token = try #require(task.resumeToken)
         _ = token.data
         task.cancel()
@@ -109,7 +117,9 @@ struct PowerCutRows {
             let data = try await Self.marked(clock, folder, session, origin).data
             let mark = try #require(try ResumeToken(data).record.mark)
             try Self.zero(folder, from: mark.offset - 1000)
-            await expectFailure(.resumeTokenRefused) { try await session.download(resuming: Self.afterReboot(data), to: folder.url("whole")) }
+            await expectFailure(.resumeTokenRefused) {
+                try await session.download(resuming: Self.afterReboot(data), to: folder.url("whole"))
+            }
             for name in folder.names { unlink(folder.url(name).path()) }
         }
     }
@@ -133,16 +143,21 @@ struct PowerCutRows {
         }
     }
 
-    @Test("a token that knows nothing to be on the disk begins anew after a loss of power, and keeps its token until then")
+    @Test(
+        "a token that knows nothing to be on the disk begins anew after a loss of power, and keeps its token until then"
+    )
     func nothingKnown() async throws {
         try await Self.with { _, folder, session, origin in
             let held = try ResumeRows.hold(origin.url("/file"), in: folder) { $0.boot = SystemBoot.identity }
             try Self.zero(folder, from: 0)
             origin.route("/file", faults: [.init(.requestHead, .close)]) { _ in .ok("never") }
-            let error = await failure(.connectionLost) { try await session.download(resuming: Self.afterReboot(held.data), to: folder.url("whole")) }
+            let error = await failure(.connectionLost) {
+                try await session.download(resuming: Self.afterReboot(held.data), to: folder.url("whole"))
+            }
             origin.removeFaults()
             origin.route("/file") { DownloadRows.answer($0, "\"one\"") }
-            let token = try #require(error?.resumeToken), place = folder.url("whole")
+            let token = try #require(error?.resumeToken)
+            let place = folder.url("whole")
             try await session.download(resuming: token, to: place)
             #expect(origin.requests.last?.headers[.range] == nil)
             #expect(contents(place) == Self.content)
@@ -161,9 +176,11 @@ struct PowerCutRows {
         }
     }
 
-    @Test("what is on the disk cannot be more than what is held, nor less than nothing", arguments: [
-        (700_001, "x"), (-1, "x"), (5, nil), (nil, "x"),
-    ] as [(Int64?, String?)])
+    @Test(
+        "what is on the disk cannot be more than what is held, nor less than nothing",
+        arguments: [
+            (700_001, "x"), (-1, "x"), (5, nil), (nil, "x"),
+        ] as [(Int64?, String?)])
     func unsound(_ synced: Int64?, _ tail: String?) async throws {
         let folder = Folder()
         let url = try url("http://h.example/file")

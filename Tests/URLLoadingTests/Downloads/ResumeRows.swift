@@ -2,10 +2,11 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// Resumed downloads: what each answer does to the partial file and its token (RFC 9110 §13.1.5, §14.2, §15.3.7).
 @Suite(.timeLimit(.minutes(4)))
@@ -16,13 +17,15 @@ struct ResumeRows {
 
     /// A partial file of the content, as an earlier process left it, and the stored token that names it.
     static func hold(
-        _ url: URL, in folder: Folder, validator: String = "\"one\"", _ change: (inout ResumeToken.Record) -> Void = { _ in }
+        _ url: URL, in folder: Folder, validator: String = "\"one\"",
+        _ change: (inout ResumeToken.Record) -> Void = { _ in }
     ) throws -> ResumeToken {
         let file = try FileWriter.create(in: folder.path, prefix: ResumeToken.prefix)
         try file.write([UInt8](content.prefix(held)), at: 0)
         file.keep()
         var record = ResumeToken.Record(
-            url: url.absoluteString, fields: [], validator: validator, offset: Int64(held), length: Int64(content.count), path: file.path,
+            url: url.absoluteString, fields: [], validator: validator, offset: Int64(held),
+            length: Int64(content.count), path: file.path,
             bytes: nil, tail: try file.tail(before: Int64(held)), isEarly: false)
         change(&record)
         return try ResumeToken(ResumeToken(record, nil).data)
@@ -37,19 +40,24 @@ struct ResumeRows {
     /// The one partial file still holds what it held.
     static func expectPartial(_ folder: Folder, _ comment: String, sourceLocation: SourceLocation = #_sourceLocation) {
         let names = folder.names
-        #expect(names.count == 1 && names[0].hasPrefix(ResumeToken.prefix), "\(comment): \(names)", sourceLocation: sourceLocation)
+        #expect(
+            names.count == 1 && names[0].hasPrefix(ResumeToken.prefix), "\(comment): \(names)",
+            sourceLocation: sourceLocation)
         let bytes = names.first.flatMap { contents(folder.url($0)) }
-        #expect(bytes == content.prefix(held), "\(comment): \(bytes?.count ?? -1) bytes", sourceLocation: sourceLocation)
+        #expect(
+            bytes == content.prefix(held), "\(comment): \(bytes?.count ?? -1) bytes", sourceLocation: sourceLocation)
     }
 
     /// Resumes with a token against a server that serves ranges, and expects the rest to be asked for.
     static func expectResumes(
-        _ token: ResumeToken?, _ folder: Folder, _ origin: TestOrigin, _ comment: String, sourceLocation: SourceLocation = #_sourceLocation
+        _ token: ResumeToken?, _ folder: Folder, _ origin: TestOrigin, _ comment: String,
+        sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
         let token = try #require(token, "\(comment)", sourceLocation: sourceLocation)
         origin.removeFaults()
         origin.route("/file") { DownloadRows.answer($0, "\"one\"") }
-        let session = Session(configuration(folder)), place = folder.url("whole")
+        let session = Session(configuration(folder))
+        let place = folder.url("whole")
         try await session.download(resuming: token, to: place)
         #expect(contents(place) == content, "\(comment)", sourceLocation: sourceLocation)
         #expect(origin.requests.last?.headers[.range] == "bytes=\(held)-", "\(comment)", sourceLocation: sourceLocation)
@@ -65,10 +73,13 @@ struct ResumeRows {
 
     @Test("a resumed download that fails before its answer still carries its token", arguments: Ending.allCases)
     func keepsToken(_ ending: Ending) async throws {
-        let folder = Folder(), clock = ManualClock()
+        let folder = Folder()
+        let clock = ManualClock()
         try await withTestOrigin { origin in
             let fault: TestOrigin.Fault.Effect = ending == .closed ? .close : .stall
-            if ending != .decisionCancels { origin.route("/file", faults: [.init(.requestHead, fault)]) { _ in .ok("never") } }
+            if ending != .decisionCancels {
+                origin.route("/file", faults: [.init(.requestHead, fault)]) { _ in .ok("never") }
+            }
             if ending == .decisionCancels { origin.route("/file") { DownloadRows.answer($0, "\"one\"") } }
             let token = try Self.hold(origin.url("/file"), in: folder)
             var configuration = Self.configuration(folder)
@@ -100,7 +111,9 @@ struct ResumeRows {
             }
             var error: LoadError?
             do throws(LoadError) { _ = try await task.value } catch let thrown { error = thrown }
-            let expected: [Ending: LoadError.Reason] = [.closed: .connectionLost, .silent: .idleTimeout, .sessionWasInvalidated: .sessionInvalidated]
+            let expected: [Ending: LoadError.Reason] = [
+                .closed: .connectionLost, .silent: .idleTimeout, .sessionWasInvalidated: .sessionInvalidated,
+            ]
             #expect(error?.reason == expected[ending] ?? .cancelled, "\(ending): \(String(describing: error))")
             origin.releaseStalls()
             await expectEmpty(session)
@@ -120,7 +133,9 @@ struct ResumeRows {
         let session = Session(Self.configuration(folder))
         for _ in 0..<3 {
             let given = try #require(token)
-            token = await failure(.connectionRefused) { try await session.download(resuming: given, to: folder.url("whole")) }?.resumeToken
+            token = await failure(.connectionRefused) {
+                try await session.download(resuming: given, to: folder.url("whole"))
+            }?.resumeToken
         }
         await expectEmpty(session)
         Self.expectPartial(folder, "refused")
@@ -144,13 +159,19 @@ struct ResumeRows {
     /// Each answer to a request for the rest. What names the representation is added for each kind of validator.
     static let rows: [Row] = [
         Row(name: "same", status: 206, headers: [(.contentRange, range)], outcome: .appended),
-        Row(name: "same, length unknown", status: 206, headers: [(.contentRange, "bytes \(held)-\(content.count - 1)/*")], outcome: .appended),
+        Row(
+            name: "same, length unknown", status: 206,
+            headers: [(.contentRange, "bytes \(held)-\(content.count - 1)/*")], outcome: .appended),
         Row(name: "other", status: 206, headers: [(.contentRange, range)], outcome: .mismatched),
         Row(name: "none", status: 206, headers: [(.contentRange, range)], outcome: .mismatched),
         Row(name: "weak", status: 206, headers: [(.contentRange, range)], outcome: .mismatched),
-        Row(name: "same, multipart", status: 206, headers: [(.contentType, "multipart/byteranges; boundary=x")], outcome: .mismatched),
+        Row(
+            name: "same, multipart", status: 206, headers: [(.contentType, "multipart/byteranges; boundary=x")],
+            outcome: .mismatched),
         Row(name: "same, no range", status: 206, outcome: .mismatched),
-        Row(name: "same, two ranges", status: 206, headers: [(.contentRange, range), (.contentRange, range)], outcome: .mismatched),
+        Row(
+            name: "same, two ranges", status: 206, headers: [(.contentRange, range), (.contentRange, range)],
+            outcome: .mismatched),
         Row(
             name: "same, earlier start", status: 206,
             headers: [(.contentRange, "bytes \(held - 1)-\(content.count - 1)/\(content.count)")], outcome: .mismatched),
@@ -166,7 +187,9 @@ struct ResumeRows {
         Row(
             name: "same, other length", status: 206,
             headers: [(.contentRange, "bytes \(held)-\(content.count)/\(content.count + 1)")], outcome: .mismatched),
-        Row(name: "same, coded", status: 206, headers: [(.contentRange, range), (.contentEncoding, "br")], outcome: .mismatched),
+        Row(
+            name: "same, coded", status: 206, headers: [(.contentRange, range), (.contentEncoding, "br")],
+            outcome: .mismatched),
         Row(name: "other", status: 200, outcome: .restarted),
         Row(name: "none", status: 200, outcome: .restarted),
         Row(name: "same", status: 200, outcome: .restarted),
@@ -177,7 +200,9 @@ struct ResumeRows {
         Row(name: "none", status: 404, outcome: .refused),
         Row(name: "none", status: 407, outcome: .refused),
         Row(name: "other", status: 412, outcome: .refused),
-        Row(name: "same, complete", status: 416, headers: [(.contentRange, "bytes */\(content.count)")], outcome: .refused),
+        Row(
+            name: "same, complete", status: 416, headers: [(.contentRange, "bytes */\(content.count)")],
+            outcome: .refused),
         Row(name: "none, other length", status: 416, headers: [(.contentRange, "bytes */5")], outcome: .refused),
         Row(name: "none", status: 500, outcome: .refused),
         Row(name: "none", status: 503, headers: [(.retryAfter, "7")], outcome: .refused),
@@ -199,37 +224,47 @@ struct ResumeRows {
     /// Of a server that has other content by now, of the same length.
     static let other = Data(content.reversed())
 
-    @Test("each answer to a resumed download: only a 206 that repeats the validator is appended, only a 200 begins anew",
+    @Test(
+        "each answer to a resumed download: only a 206 that repeats the validator is appended, only a 200 begins anew",
         arguments: rows, ["\"one\"", modified])
     func answers(_ row: Row, _ validator: String) async throws {
-        let folder = Folder(), comment = "\(row.status) \(row.name), \(validator)"
+        let folder = Folder()
+        let comment = "\(row.status) \(row.name), \(validator)"
         try await withTestOrigin { origin in
             let token = try Self.hold(origin.url("/file"), in: folder, validator: validator)
-            let headers = Self.headers(row, validator), status = try #require(Status(row.status))
+            let headers = Self.headers(row, validator)
+            let status = try #require(Status(row.status))
             origin.route("/file") { request in
-                let body: [UInt8] = switch row.outcome {
-                case .appended: [UInt8](Self.content[Self.held...])
-                case .restarted: [UInt8](Self.other)
-                case .mismatched: [UInt8](Self.other[Self.held...])
-                case .refused: Array("a page".utf8)
-                }
+                let body: [UInt8] =
+                    switch row.outcome {
+                    case .appended: [UInt8](Self.content[Self.held...])
+                    case .restarted: [UInt8](Self.other)
+                    case .mismatched: [UInt8](Self.other[Self.held...])
+                    case .refused: Array("a page".utf8)
+                    }
                 let isBare = row.status == 204 || row.status == 304
                 return .status(status, headers: headers, body: isBare ? .none : .bytes(body))
             }
-            let session = Session(Self.configuration(folder)), place = folder.url("whole")
+            let session = Session(Self.configuration(folder))
+            let place = folder.url("whole")
             let task = session.downloadTask(resuming: token, options: DownloadOptions(destination: place))
             task.resume()
             var error: LoadError?
             do throws(LoadError) { _ = try await task.value } catch let thrown { error = thrown }
             let request = origin.requests.last
-            #expect(request?.headers[.range] == "bytes=\(Self.held)-" && request?.headers[.ifRange] == validator, "\(comment)")
+            #expect(
+                request?.headers[.range] == "bytes=\(Self.held)-" && request?.headers[.ifRange] == validator,
+                "\(comment)")
             #expect(origin.requests.count == 1, "\(comment)")
             await expectEmpty(session)
             switch row.outcome {
-            case .appended: #expect(error == nil && contents(place) == Self.content, "\(comment): \(String(describing: error))")
-            case .restarted: #expect(error == nil && contents(place) == Self.other, "\(comment): \(String(describing: error))")
+            case .appended:
+                #expect(error == nil && contents(place) == Self.content, "\(comment): \(String(describing: error))")
+            case .restarted:
+                #expect(error == nil && contents(place) == Self.other, "\(comment): \(String(describing: error))")
             case .refused, .mismatched:
-                let isExpected = error?.response?.http?.status == status && error?.resumeToken?.offset == Int64(Self.held)
+                let isExpected =
+                    error?.response?.http?.status == status && error?.resumeToken?.offset == Int64(Self.held)
                 #expect(isExpected, "\(comment): \(String(describing: error))")
                 #expect(error?.response?.http?.headers[.retryAfter] == headers[.retryAfter], "\(comment)")
                 Self.expectPartial(folder, comment)
@@ -245,7 +280,8 @@ struct ResumeRows {
         let folder = Folder()
         try await withTestOrigin { origin in
             origin.route("/file") { _ in .status(.notFound, body: .bytes(Array("a page".utf8))) }
-            let session = Session(Self.configuration(folder)), place = folder.url("page")
+            let session = Session(Self.configuration(folder))
+            let place = folder.url("page")
             let response = try await session.download(Request(url: origin.url("/file")), to: place)
             #expect(response.http?.status == .notFound && contents(place) == Data("a page".utf8))
             unlink(place.path())
@@ -257,22 +293,33 @@ struct ResumeRows {
 
     @Test("a validator that is not UTF-8 goes out byte for byte, from a stored token too", arguments: [false, true])
     func latinTag(_ isStored: Bool) async throws {
-        let folder = Folder(), tag: [UInt8] = [0x22, 0x63, 0x61, 0x66, 0xE9, 0x22]
+        let folder = Folder()
+        let tag: [UInt8] = [0x22, 0x63, 0x61, 0x66, 0xE9, 0x22]
         try await withTestOrigin { origin in
             origin.route("/file") { _ in
                 let length = "Content-Length: \(Self.content.count)\r\n\r\n"
                 return .raw(
-                    [.bytes(Array("HTTP/1.1 200 OK\r\nETag: ".utf8) + tag + Array("\r\n\(length)".utf8)), .bytes([UInt8](Self.content.prefix(Self.held)))],
+                    [
+                        .bytes(Array("HTTP/1.1 200 OK\r\nETag: ".utf8) + tag + Array("\r\n\(length)".utf8)),
+                        .bytes([UInt8](Self.content.prefix(Self.held))),
+                    ],
                     then: .close)
             }
-            let session = Session(Self.configuration(folder)), place = folder.url("whole")
-            let error = await failure(.truncated) { try await session.download(Request(url: origin.url("/file")), to: place) }
+            let session = Session(Self.configuration(folder))
+            let place = folder.url("whole")
+            let error = await failure(.truncated) {
+                try await session.download(Request(url: origin.url("/file")), to: place)
+            }
             var token = try #require(error?.resumeToken)
             if isStored { token = try ResumeToken(token.data) }
             origin.route("/file") { _ in
-                let head = "HTTP/1.1 206 Partial Content\r\nContent-Range: \(Self.range)\r\nContent-Length: \(Self.content.count - Self.held)\r\nETag: "
+                let head =
+                    "HTTP/1.1 206 Partial Content\r\nContent-Range: \(Self.range)\r\nContent-Length: \(Self.content.count - Self.held)\r\nETag: "
                 return .raw(
-                    [.bytes(Array(head.utf8) + tag + Array("\r\n\r\n".utf8)), .bytes([UInt8](Self.content[Self.held...]))], then: .close)
+                    [
+                        .bytes(Array(head.utf8) + tag + Array("\r\n\r\n".utf8)),
+                        .bytes([UInt8](Self.content[Self.held...])),
+                    ], then: .close)
             }
             try await session.download(resuming: token, to: place)
             let sent = origin.requests.last?.headers.withValueBytes(of: .ifRange) { Array($0) }
@@ -290,11 +337,13 @@ struct ResumeRows {
             origin.route("/file") { DownloadRows.answer($0, "\"one\"") }
             let token = try Self.hold(origin.url("/file"), in: folder) { record in
                 record.fields = [
-                    ["Host", "evil.example"], ["Cookie", "a=forged"], ["Authorization", "Basic forged"], ["Proxy-Authorization", "Basic forged"],
+                    ["Host", "evil.example"], ["Cookie", "a=forged"], ["Authorization", "Basic forged"],
+                    ["Proxy-Authorization", "Basic forged"],
                     ["X-Forwarded-For", "forged"], ["Accept-Language", "de"], ["Transfer-Encoding", "chunked"],
                 ]
             }
-            let session = Session(Self.configuration(folder)), place = folder.url("whole")
+            let session = Session(Self.configuration(folder))
+            let place = folder.url("whole")
             try await session.download(resuming: token, to: place)
             let headers = try #require(origin.requests.last?.headers)
             let text = headers.map { "\($0.name): \($0.value)" }.joined(separator: "\n")

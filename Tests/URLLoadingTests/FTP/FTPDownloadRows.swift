@@ -10,7 +10,8 @@ struct FTPDownloadRows {
     static let content = Data((0..<1_500_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
 
     static func with(_ use: (FTPTestServer, Session, @Sendable (String) -> URL) async throws -> Void) async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "ftp-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
+        let folder = FileManager.default.temporaryDirectory.appending(
+            path: "ftp-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         try await withFTPTestServer { server in
@@ -24,7 +25,8 @@ struct FTPDownloadRows {
         }
     }
 
-    static func cut(_ server: FTPTestServer, _ session: Session, after count: Int = 700_000) async throws -> ResumeToken {
+    static func cut(_ server: FTPTestServer, _ session: Session, after count: Int = 700_000) async throws -> ResumeToken
+    {
         server.inject(.stallsData(after: count))
         let task = session.downloadTask(Request(url: server.url("/file")))
         task.resume()
@@ -34,9 +36,11 @@ struct FTPDownloadRows {
         return try #require(token)
     }
 
-    @Test("a download that was cancelled goes on with REST, from stored bytes too; one of a changed file begins anew", arguments: [
-        (false, "20260102030405"), (true, "20260102030405"), (true, "20260102030406"),
-    ])
+    @Test(
+        "a download that was cancelled goes on with REST, from stored bytes too; one of a changed file begins anew",
+        arguments: [
+            (false, "20260102030405"), (true, "20260102030405"), (true, "20260102030406"),
+        ])
     func goesOn(isStored: Bool, modified: String) async throws {
         try await Self.with { server, session, place in
             var token = try await Self.cut(server, session)
@@ -71,7 +75,9 @@ struct FTPDownloadRows {
         for fault in [FTPFault.abortsData(after: 500_000), .shortData(500_000)] {
             try await Self.with { server, session, place in
                 server.inject(fault)
-                let error = await failure(.truncated) { try await session.download(Request(url: server.url("/file")), to: place("whole")) }
+                let error = await failure(.truncated) {
+                    try await session.download(Request(url: server.url("/file")), to: place("whole"))
+                }
                 server.removeFaults()
                 let token = try #require(error?.resumeToken)
                 #expect(token.offset == 500_000)
@@ -106,7 +112,8 @@ struct FTPDownloadRows {
     @Test("suspended and let go again and again, it makes its way")
     func suspends() async throws {
         try await Self.with { server, session, place in
-            let task = session.downloadTask(Request(url: server.url("/file")), options: DownloadOptions(destination: place("whole")))
+            let task = session.downloadTask(
+                Request(url: server.url("/file")), options: DownloadOptions(destination: place("whole")))
             task.resume()
             for _ in 0..<300 {
                 task.suspend()

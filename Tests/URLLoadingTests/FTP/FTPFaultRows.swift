@@ -19,7 +19,8 @@ struct FTPFaultRows {
 
     static let verbs = ["", "USER", "PASS", "FEAT", "OPTS", "TYPE", "SIZE", "MDTM", "EPSV", "RETR"]
 
-    static let cases: [Case] = verbs.map { Case(.close(at: $0), ends: .connectionLost) }
+    static let cases: [Case] =
+        verbs.map { Case(.close(at: $0), ends: .connectionLost) }
         + verbs.map { Case(.reply(to: $0, "421 closing\r\n"), ends: .serviceUnavailable) }
         + verbs.map { Case(.reply(to: $0, "hello\r\n"), ends: .malformedFTPReply) }
         + verbs.map { Case(.endlessReply(to: $0), ends: .ftpReplyTooLarge) }
@@ -30,7 +31,9 @@ struct FTPFaultRows {
             Case(.reply(to: "TYPE", "504 no\r\n"), ends: .commandRefused),
             Case(.reply(to: "EPSV", "229 (|||0|)\r\n"), ends: .unexpectedFTPReply),
             Case(.reply(to: "EPSV", "229 here\r\n"), ends: .unexpectedFTPReply),
-            Case(.reply(to: "EPSV", "522 no\r\n"), .reply(to: "PASV", "227 (1,2,3,4,5,999)\r\n"), ends: .unexpectedFTPReply),
+            Case(
+                .reply(to: "EPSV", "522 no\r\n"), .reply(to: "PASV", "227 (1,2,3,4,5,999)\r\n"),
+                ends: .unexpectedFTPReply),
             Case(.reply(to: "EPSV", "522 no\r\n"), .reply(to: "PASV", "502 no\r\n"), ends: .commandRefused),
             Case(.reply(to: "RETR", "425 no data connection\r\n"), ends: .cannotConnect),
             Case(.reply(to: "RETR", "450 busy\r\n"), ends: .commandRefused),
@@ -52,7 +55,9 @@ struct FTPFaultRows {
         }
     }
 
-    @Test("silence ends with the idle time", arguments: verbs.map { FTPFault.stall(at: $0) } + [.ignoresData, .stallsData(after: 3), .neverCompletes])
+    @Test(
+        "silence ends with the idle time",
+        arguments: verbs.map { FTPFault.stall(at: $0) } + [.ignoresData, .stallsData(after: 3), .neverCompletes])
     func silence(_ fault: FTPFault) async throws {
         try await withFTPTestServer { server in
             server.put("a", Data("0123456789".utf8))
@@ -71,7 +76,10 @@ struct FTPFaultRows {
         }
     }
 
-    @Test("cancelled at every step", arguments: verbs.map { FTPFault.stall(at: $0) } + [.ignoresData, .stallsData(after: 3), .neverCompletes], [Ending.task, .invalidation])
+    @Test(
+        "cancelled at every step",
+        arguments: verbs.map { FTPFault.stall(at: $0) } + [.ignoresData, .stallsData(after: 3), .neverCompletes],
+        [Ending.task, .invalidation])
     func cancelled(_ fault: FTPFault, _ ending: Ending) async throws {
         try await withFTPTestServer { server in
             server.put("a", Data("0123456789".utf8))
@@ -86,9 +94,13 @@ struct FTPFaultRows {
         }
     }
 
-    @Test("harmless oddities: an early 226, an address that is not the server's (security 60), a greeting of many lines")
+    @Test(
+        "harmless oddities: an early 226, an address that is not the server's (security 60), a greeting of many lines")
     func harmless() async throws {
-        let faults: [FTPFault] = [.completesBeforeData, .foreignPassiveAddress, .reply(to: "", "220-one\r\n 220 two\r\n220-three\r\n220 four\r\n")]
+        let faults: [FTPFault] = [
+            .completesBeforeData, .foreignPassiveAddress,
+            .reply(to: "", "220-one\r\n 220 two\r\n220-three\r\n220 four\r\n"),
+        ]
         for fault in faults {
             try await withFTPTestServer { server in
                 server.put("a", Data("0123456789".utf8))
@@ -103,7 +115,9 @@ struct FTPFaultRows {
         }
     }
 
-    @Test("a kept connection that is closed, or says 421, costs another and nothing else", arguments: [FTPFault.tiresOfReuse, .closeOnce(at: "SIZE")])
+    @Test(
+        "a kept connection that is closed, or says 421, costs another and nothing else",
+        arguments: [FTPFault.tiresOfReuse, .closeOnce(at: "SIZE")])
     func stale(_ fault: FTPFault) async throws {
         try await withFTPTestServer { server in
             server.put("a", Data("hello".utf8))

@@ -13,12 +13,16 @@ import URLLoadingWire
             try await withSession(.ephemeral) { session in
                 let (data, response) = try await session.data(from: server.url("/pub/a%20b.txt"))
                 #expect(String(decoding: data, as: UTF8.self) == "hello")
-                #expect(response.expectedLength == 5 && response.http == nil && response.mediaType?.description == "text/plain")
+                #expect(
+                    response.expectedLength == 5 && response.http == nil
+                        && response.mediaType?.description == "text/plain")
                 #expect(response.lastModified?.description == "Fri, 02 Jan 2026 03:04:05 GMT")
-                #expect(server.commands == [
-                    "USER anonymous", "PASS urlload@", "FEAT", "OPTS UTF8 ON", "TYPE I", "SIZE pub/a b.txt", "MDTM pub/a b.txt", "EPSV",
-                    "RETR pub/a b.txt",
-                ])
+                #expect(
+                    server.commands == [
+                        "USER anonymous", "PASS urlload@", "FEAT", "OPTS UTF8 ON", "TYPE I", "SIZE pub/a b.txt",
+                        "MDTM pub/a b.txt", "EPSV",
+                        "RETR pub/a b.txt",
+                    ])
                 try await session.expect(server.url("/pub/a%20b.txt"), "hello")
                 #expect(server.counts.accepted == 1 && server.counts.transfers == 2)
                 #expect(session.connectionsDescription.contains("1 idle"))
@@ -27,7 +31,9 @@ import URLLoadingWire
         }
     }
 
-    @Test("nothing is read that nobody asks for; what is read by a handle in pieces is the same", arguments: Verb.allCases)
+    @Test(
+        "nothing is read that nobody asks for; what is read by a handle in pieces is the same", arguments: Verb.allCases
+    )
     func large(verb: Verb) async throws {
         try await withFTPTestServer { server in
             server.put("large", Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }))
@@ -38,7 +44,9 @@ import URLLoadingWire
         }
     }
 
-    @Test("a size in the 150 is the expected length where SIZE is not known; the body may have another", arguments: [false, true])
+    @Test(
+        "a size in the 150 is the expected length where SIZE is not known; the body may have another",
+        arguments: [false, true])
     func announcedSize(_ isShort: Bool) async throws {
         var configuration = FTPTestServer.Configuration()
         (configuration.features, configuration.announcesSize) = (["EPSV"], true)
@@ -47,7 +55,9 @@ import URLLoadingWire
             if isShort { server.inject(.shortData(3)) }
             try await withSession(.ephemeral) { session in
                 let (data, response) = try await session.data(from: server.url("/a"))
-                #expect(String(decoding: data, as: UTF8.self) == (isShort ? "hel" : "hello") && response.expectedLength == 5)
+                #expect(
+                    String(decoding: data, as: UTF8.self) == (isShort ? "hel" : "hello") && response.expectedLength == 5
+                )
                 let (text, listed) = try await session.data(from: server.url("/a;type=a"))
                 #expect(!text.isEmpty && listed.expectedLength == nil)
                 #expect(!server.commands.contains { $0.hasPrefix("SIZE") })
@@ -62,7 +72,9 @@ import URLLoadingWire
             server.put("pub/sub/b", Data("2".utf8))
             try await withSession(.ephemeral) { session in
                 let (data, response) = try await session.data(from: server.url("/pub/"))
-                #expect(String(decoding: data, as: UTF8.self) == "type=file;size=1;modify=20260102030405; a\r\ntype=dir; sub\r\n")
+                #expect(
+                    String(decoding: data, as: UTF8.self)
+                        == "type=file;size=1;modify=20260102030405; a\r\ntype=dir; sub\r\n")
                 #expect(response.ftpListing == .facts && response.mediaType?.description == "text/plain")
                 #expect(server.commands.last == "MLSD pub")
                 _ = try await session.data(from: server.url("/"))
@@ -81,7 +93,9 @@ import URLLoadingWire
         }
     }
 
-    @Test("HEAD has size and date; text loses its CRs; over IPv4 and IPv6", arguments: [TestOrigin.Configuration.Address.ipv4, .ipv6])
+    @Test(
+        "HEAD has size and date; text loses its CRs; over IPv4 and IPv6",
+        arguments: [TestOrigin.Configuration.Address.ipv4, .ipv6])
     func others(_ address: TestOrigin.Configuration.Address) async throws {
         guard address == .ipv4 || Loopback.hasIPv6 else { return }
         var configuration = FTPTestServer.Configuration()
@@ -105,7 +119,9 @@ import URLLoadingWire
             try await withSession(.ephemeral) { session in
                 var request = Request(url: server.url("/a"), headers: ["Range": "bytes=7-"])
                 let (data, response) = try await session.data(for: request)
-                #expect(String(decoding: data, as: UTF8.self) == "789" && response.fileRange == 7..<10 && response.expectedLength == 3)
+                #expect(
+                    String(decoding: data, as: UTF8.self) == "789" && response.fileRange == 7..<10
+                        && response.expectedLength == 3)
                 request.headers["Range"] = "bytes=2-4"
                 try await session.expect(request, "234")
                 request.headers["Range"] = "bytes=-2"
@@ -128,11 +144,13 @@ import URLLoadingWire
         }
     }
 
-    @Test("what cannot be asked is refused before anything is sent", arguments: [
-        ("ftp://127.0.0.1/a%0d%0aDELE%20b", Method.get, LoadError.Reason.invalidFTPArgument),
-        ("ftp://a%0d%0aDELE@127.0.0.1/b", .get, .badURL), ("ftp://127.0.0.1/a", .delete, .badRequest),
-        ("ftp://127.0.0.1/a/", .head, .badRequest), ("ftp://127.0.0.1/a;type=x", .get, .invalidFTPArgument),
-    ])
+    @Test(
+        "what cannot be asked is refused before anything is sent",
+        arguments: [
+            ("ftp://127.0.0.1/a%0d%0aDELE%20b", Method.get, LoadError.Reason.invalidFTPArgument),
+            ("ftp://a%0d%0aDELE@127.0.0.1/b", .get, .badURL), ("ftp://127.0.0.1/a", .delete, .badRequest),
+            ("ftp://127.0.0.1/a/", .head, .badRequest), ("ftp://127.0.0.1/a;type=x", .get, .invalidFTPArgument),
+        ])
     func refused(text: String, method: Method, reason: LoadError.Reason) async throws {
         try await withSession(.ephemeral) { session in
             let request = Request(url: try url(text), method: method)

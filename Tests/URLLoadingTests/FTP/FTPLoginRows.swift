@@ -10,7 +10,8 @@ import URLLoadingTesting
 struct FTPLoginRows {
     static func with(
         _ decisions: Decisions? = nil, change: (inout Configuration, FTPTestServer) -> Void = { _, _ in },
-        server: (inout FTPTestServer.Configuration) -> Void = { _ in }, _ use: (FTPTestServer, Session) async throws -> Void
+        server: (inout FTPTestServer.Configuration) -> Void = { _ in },
+        _ use: (FTPTestServer, Session) async throws -> Void
     ) async throws {
         var setting = FTPTestServer.Configuration()
         setting.users = ["ada": "secret", "bob": "other"]
@@ -36,7 +37,9 @@ struct FTPLoginRows {
             }
             #expect(server.counts.accepted == 2)
             // A wrong password is no way to somebody else's connection.
-            let error = await failure(.userAuthenticationRequired, .peer) { try await session.data(from: server.url("/a", user: "ada:wrong")) }
+            let error = await failure(.userAuthenticationRequired, .peer) {
+                try await session.data(from: server.url("/a", user: "ada:wrong"))
+            }
             #expect(error.map { !"\($0)".contains("wrong") && $0.code == -1013 } == true)
             await expectFailure(.userAuthenticationRequired, .peer) { try await session.data(from: server.url("/a")) }
         }
@@ -48,7 +51,9 @@ struct FTPLoginRows {
         var decisions = Decisions()
         decisions.challenge = Decision { challenge in
             let count = heard.withLock { heard in
-                heard.append("\(challenge.space.method) \(challenge.previousFailureCount) \(challenge.proposedCredential?.user ?? "-")")
+                heard.append(
+                    "\(challenge.space.method) \(challenge.previousFailureCount) \(challenge.proposedCredential?.user ?? "-")"
+                )
                 return heard.count
             }
             #expect(challenge.error?.reason == .userAuthenticationRequired && challenge.space.scheme == "ftp")
@@ -70,32 +75,42 @@ struct FTPLoginRows {
     func others() async throws {
         let store = CredentialStore()
         try await Self.with(change: { configuration, server in
-            store.set(Credential(user: "ada", password: "secret"), for: ProtectionSpace(
-                host: "127.0.0.1", port: Int(server.port), scheme: "ftp", method: .default))
+            store.set(
+                Credential(user: "ada", password: "secret"),
+                for: ProtectionSpace(
+                    host: "127.0.0.1", port: Int(server.port), scheme: "ftp", method: .default))
             configuration.authentication.credentials = store
         }) { server, session in try await session.expect(server.url("/a"), "hello") }
         let place = FileManager.default.temporaryDirectory.appending(path: "netrc-\(UInt64.random(in: 0 ... .max))")
         try Data("machine 127.0.0.1 login bob password other\n".utf8).write(to: place)
         defer { try? FileManager.default.removeItem(at: place) }
-        try await Self.with(change: { configuration, _ in configuration.authentication.netrc = .file(place) }) { server, session in
+        try await Self.with(change: { configuration, _ in configuration.authentication.netrc = .file(place) }) {
+            server, session in
             try await session.expect(server.url("/a"), "hello")
             try await session.expect(server.url("/a", user: "bob"), "hello")
             #expect(server.counts.accepted == 1)
         }
-        try await Self.with(change: { configuration, _ in configuration.ftp.account = "house" }, server: { $0.account = "house" }) {
+        try await Self.with(
+            change: { configuration, _ in configuration.ftp.account = "house" }, server: { $0.account = "house" }
+        ) {
             try await $1.expect($0.url("/a", user: "ada:secret"), "hello")
             #expect($0.commands.contains("ACCT house"))
         }
         try await Self.with(server: { $0.account = "house" }) { server, session in
-            await expectFailure(.userAuthenticationRequired) { try await session.data(from: server.url("/a", user: "ada:secret")) }
+            await expectFailure(.userAuthenticationRequired) {
+                try await session.data(from: server.url("/a", user: "ada:secret"))
+            }
         }
     }
 
     @Test("as many connections as are allowed: others wait")
     func limit() async throws {
-        try await Self.with(change: { configuration, _ in configuration.maximumConnectionsPerHost = 2 }) { server, session in
+        try await Self.with(change: { configuration, _ in configuration.maximumConnectionsPerHost = 2 }) {
+            server, session in
             try await withThrowingTaskGroup(of: Void.self) { group in
-                for _ in 0..<12 { group.addTask { try await session.expect(server.url("/a", user: "ada:secret"), "hello") } }
+                for _ in 0..<12 {
+                    group.addTask { try await session.expect(server.url("/a", user: "ada:secret"), "hello") }
+                }
                 try await group.waitForAll()
             }
             #expect(server.counts.accepted <= 2 && server.counts.transfers == 12)

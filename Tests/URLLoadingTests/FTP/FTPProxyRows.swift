@@ -1,7 +1,8 @@
 import FoundationEssentials
 import Testing
-@testable import URLLoading
 import URLLoadingTesting
+
+@testable import URLLoading
 
 /// ftp through proxies: each connection by the same way.
 @Suite(.timeLimit(.minutes(4)))
@@ -27,7 +28,9 @@ struct FTPProxyRows {
 
     @Test("ftp_proxy goes before all_proxy, and serves no other scheme")
     func environment() throws {
-        let environment = ProxyEnvironment { ["ftp_proxy": "http://f.example:1", "all_proxy": "http://a.example:2"][$0] }
+        let environment = ProxyEnvironment {
+            ["ftp_proxy": "http://f.example:1", "all_proxy": "http://a.example:2"][$0]
+        }
         let host = try Origin.Host("b.example")
         #expect(try environment.chain(to: host, port: 21, scheme: "ftp").description == "http://f.example:1")
         #expect(try environment.chain(to: host, port: 990, scheme: "ftps").description == "http://f.example:1")

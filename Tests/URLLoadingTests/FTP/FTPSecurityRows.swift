@@ -30,14 +30,19 @@ struct FTPSecurityRows {
         }
     }
 
-    @Test("explicit and implicit: data go on with the session of the control connection", arguments: [
-        FTPTestServer.Configuration.Security.requiresExplicit, .implicit,
-    ], [URLLoading.Configuration.TLS.Version.tls12, .tls13])
-    func both(_ security: FTPTestServer.Configuration.Security, _ version: URLLoading.Configuration.TLS.Version) async throws {
+    @Test(
+        "explicit and implicit: data go on with the session of the control connection",
+        arguments: [
+            FTPTestServer.Configuration.Security.requiresExplicit, .implicit,
+        ], [URLLoading.Configuration.TLS.Version.tls12, .tls13])
+    func both(_ security: FTPTestServer.Configuration.Security, _ version: URLLoading.Configuration.TLS.Version)
+        async throws
+    {
         try await Self.with(security, change: { $0.tls.maximumVersion = version }) { server, session in
             try await session.expect(server.url("/a"), "hello")
             try await session.expect(server.url("/a"), "hello")
-            _ = try await session.upload(Request(url: server.url("/up"), method: .put), from: .data(Data(count: 1_000_000)))
+            _ = try await session.upload(
+                Request(url: server.url("/up"), method: .put), from: .data(Data(count: 1_000_000)))
             #expect(server.file("up")?.content.count == 1_000_000)
             #expect(server.counts.accepted == 1 && server.counts.transfers == 3 && server.counts.resumed == 3)
             let says = server.commands.prefix(2)
@@ -61,7 +66,9 @@ struct FTPSecurityRows {
             var configuration = Configuration.ephemeral
             configuration.ftp.security = .explicit
             try await withSession(configuration) { session in
-                await expectFailure(.secureConnectionFailed, .peer, .securing) { try await session.data(from: server.url("/a")) }
+                await expectFailure(.secureConnectionFailed, .peer, .securing) {
+                    try await session.data(from: server.url("/a"))
+                }
                 #expect(server.commands == ["AUTH TLS"])
             }
         }

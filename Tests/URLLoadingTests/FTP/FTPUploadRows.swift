@@ -12,7 +12,8 @@ struct FTPUploadRows {
     func bodies() async throws {
         try await withFTPTestServer { server in
             try await withSession(.ephemeral) { session in
-                let place = FileManager.default.temporaryDirectory.appending(path: "ftp-\(UInt64.random(in: 0 ... .max))")
+                let place = FileManager.default.temporaryDirectory.appending(
+                    path: "ftp-\(UInt64.random(in: 0 ... .max))")
                 try Self.content.write(to: place)
                 defer { try? FileManager.default.removeItem(at: place) }
                 let bodies: [RequestBody] = [
@@ -23,7 +24,8 @@ struct FTPUploadRows {
                     let task = session.uploadTask(Request(url: server.url("/up\(index)"), method: .put), from: body)
                     let events = task.events
                     task.resume()
-                    var order = LoadEventOrder(), sent: Int64 = 0
+                    var order = LoadEventOrder()
+                    var sent: Int64 = 0
                     for await event in events {
                         let isLegal = order.accept(event)
                         #expect(isLegal, "\(order)")
@@ -61,17 +63,21 @@ struct FTPUploadRows {
     func text() async throws {
         try await withFTPTestServer { server in
             try await withSession(.ephemeral) { session in
-                _ = try await session.upload(Request(url: server.url("/up;type=a"), method: .put), from: .data(Data("a\nb\r\nc".utf8)))
+                _ = try await session.upload(
+                    Request(url: server.url("/up;type=a"), method: .put), from: .data(Data("a\nb\r\nc".utf8)))
                 #expect(server.file("up")?.content == Data("a\r\nb\r\nc".utf8))
             }
         }
     }
 
-    @Test("a full disk, a refusal, and a body that fails", arguments: [
-        (FTPFault.refusesStore(code: 552, after: 1), LoadError.Reason.storageFull), (.refusesStore(code: 452, after: 300_000), .storageFull),
-        (.refusesStore(code: 426, after: 1), .truncated), (.reply(to: "STOR", "553 no\r\n"), .storeRefused),
-        (.reply(to: "STOR", "552 full\r\n"), .storageFull), (.close(at: "STOR"), .connectionLost),
-    ])
+    @Test(
+        "a full disk, a refusal, and a body that fails",
+        arguments: [
+            (FTPFault.refusesStore(code: 552, after: 1), LoadError.Reason.storageFull),
+            (.refusesStore(code: 452, after: 300_000), .storageFull),
+            (.refusesStore(code: 426, after: 1), .truncated), (.reply(to: "STOR", "553 no\r\n"), .storeRefused),
+            (.reply(to: "STOR", "552 full\r\n"), .storageFull), (.close(at: "STOR"), .connectionLost),
+        ])
     func refused(fault: FTPFault, reason: LoadError.Reason) async throws {
         try await withFTPTestServer { server in
             server.inject(fault)
@@ -89,7 +95,8 @@ struct FTPUploadRows {
         try await withFTPTestServer { server in
             server.inject(.stallsData(after: 1))
             let session = Session(.patient)
-            let load = RunningLoad(session, Request(url: server.url("/up"), method: .put, body: .data(Data(count: 24 << 20))))
+            let load = RunningLoad(
+                session, Request(url: server.url("/up"), method: .put, body: .data(Data(count: 24 << 20))))
             try await server.wait { $0.stalled == 1 }
             ending.strike(load, session)
             #expect(await load.reason == .cancelled)

@@ -1,10 +1,11 @@
 import FoundationEssentials
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// What ftp shares with http on the way to an answer: tries as a policy says, a wait for a network, proxies that ask.
 @Suite(.timeLimit(.minutes(4)))
@@ -59,7 +60,8 @@ struct FTPWayRows {
         try await withFTPTestServer { server in
             server.inject(.closeOnce(at: "STOR"))
             let rig = RetryRows.Rig()
-            async let stored = rig.session.data(for: Request(url: server.url("/b"), method: .put, body: .data(Data("there".utf8))))
+            async let stored = rig.session.data(
+                for: Request(url: server.url("/b"), method: .put, body: .data(Data("there".utf8))))
             try await rig.passWaits(1)
             _ = try await stored
             #expect(server.file("b")?.content == Data("there".utf8))
@@ -69,9 +71,11 @@ struct FTPWayRows {
 
     // MARK: The time of the whole
 
-    @Test("the time of the whole ends a load at any step, and no other try follows", arguments: [
-        FTPFault.stall(at: "USER"), .stall(at: "RETR"), .ignoresData, .stallsData(after: 3), .neverCompletes,
-    ])
+    @Test(
+        "the time of the whole ends a load at any step, and no other try follows",
+        arguments: [
+            FTPFault.stall(at: "USER"), .stall(at: "RETR"), .ignoresData, .stallsData(after: 3), .neverCompletes,
+        ])
     func wholeTime(_ fault: FTPFault) async throws {
         try await withFTPTestServer { server in
             server.put("a", Data("hello".utf8))
@@ -103,14 +107,17 @@ struct FTPWayRows {
             rig.network.goUp()
             let got = try await text
             #expect(got == "hello")
-            #expect(rig.recorder.loads.flatMap(\.events).count { "\($0)" == "\(LoadEvent.waitingForConnectivity)" } == 1)
+            #expect(
+                rig.recorder.loads.flatMap(\.events).count { "\($0)" == "\(LoadEvent.waitingForConnectivity)" } == 1)
             await expectEmpty(rig.session)
         }
     }
 
     // MARK: Proxies that ask (checklist 88; security 5)
 
-    @Test("the challenge of a proxy is answered as for http, once; the server hears nothing of it", arguments: [false, true])
+    @Test(
+        "the challenge of a proxy is answered as for http, once; the server hears nothing of it",
+        arguments: [false, true])
     func asks(isWrongFirst: Bool) async throws {
         try await withFTPTestServer { server in
             server.put("a", Data("hello".utf8))
@@ -118,11 +125,15 @@ struct FTPWayRows {
                 var configuration = Configuration.patient
                 configuration.proxies = .fixed([try proxy.address()])
                 let log = ChallengeLog()
-                let session = Session(configuration, decisions: .challenged(log) { challenge in
-                    guard challenge.space.isProxy, challenge.space.method == .basic else { return .performDefaultHandling }
-                    let isWrong = isWrongFirst && challenge.previousFailureCount == 0
-                    return .use(Credential(user: "u", password: isWrong ? "no" : "pw"))
-                })
+                let session = Session(
+                    configuration,
+                    decisions: .challenged(log) { challenge in
+                        guard challenge.space.isProxy, challenge.space.method == .basic else {
+                            return .performDefaultHandling
+                        }
+                        let isWrong = isWrongFirst && challenge.previousFailureCount == 0
+                        return .use(Credential(user: "u", password: isWrong ? "no" : "pw"))
+                    })
                 for _ in 0..<2 { try await session.expect(server.url("/a"), "hello") }
                 #expect(log.withLock { $0.map(\.previousFailureCount) } == (isWrongFirst ? [0, 1] : [0]))
                 let space = try #require(log.withLock { $0.first?.space })
@@ -147,7 +158,9 @@ struct FTPWayRows {
         }
     }
 
-    @Test("a proxy that proves connections hears who we are on each; for one load alone as well", arguments: [Credential.Persistence.session, .none])
+    @Test(
+        "a proxy that proves connections hears who we are on each; for one load alone as well",
+        arguments: [Credential.Persistence.session, .none])
     func proves(_ persistence: Credential.Persistence) async throws {
         try await withFTPTestServer { server in
             server.put("a", Data("hello".utf8))
@@ -157,9 +170,13 @@ struct FTPWayRows {
             try await withTestProxy(setup) { proxy in
                 var configuration = Configuration.patient
                 configuration.proxies = .fixed([try proxy.address()])
-                let session = Session(configuration, decisions: .challenged(ChallengeLog()) { challenge in
-                    challenge.space.isProxy ? .use(Credential(user: "ada", password: "s3cret", persistence: persistence)) : .performDefaultHandling
-                })
+                let session = Session(
+                    configuration,
+                    decisions: .challenged(ChallengeLog()) { challenge in
+                        challenge.space.isProxy
+                            ? .use(Credential(user: "ada", password: "s3cret", persistence: persistence))
+                            : .performDefaultHandling
+                    })
                 try await session.expect(server.url("/a"), "hello")
                 // The control connection where it asked, and one for the data.
                 #expect(gate.seen == ["1 -", "1 negotiate", "1 authenticate ada", "2 negotiate", "2 authenticate ada"])
@@ -180,13 +197,17 @@ struct FTPWayRows {
                 let nonce = said?["nonce"] ?? ""
                 if said != nil, used.withLock({ $0.insert(nonce).inserted }) { return .letThrough() }
                 let stale = said == nil ? "" : ", stale=true"
-                return .refuse([.proxyAuthenticate: "Digest realm=p, nonce=\"\(UInt64.random(in: 0 ... .max))\", algorithm=SHA-256, qop=\"auth\"\(stale)"])
+                return .refuse([
+                    .proxyAuthenticate:
+                        "Digest realm=p, nonce=\"\(UInt64.random(in: 0 ... .max))\", algorithm=SHA-256, qop=\"auth\"\(stale)"
+                ])
             }
             try await withTestProxy(setup) { proxy in
                 var configuration = Configuration.patient
                 configuration.proxies = .fixed([try proxy.address()])
                 let log = ChallengeLog()
-                let session = Session(configuration, decisions: .challenged(log) { _ in .use(Credential(user: "u", password: "pw")) })
+                let session = Session(
+                    configuration, decisions: .challenged(log) { _ in .use(Credential(user: "u", password: "pw")) })
                 for _ in 0..<2 { try await session.expect(server.url("/a"), "hello") }
                 #expect(log.withLock { $0.count { $0.space.isProxy } } == 1)
                 await expectEmpty(session)

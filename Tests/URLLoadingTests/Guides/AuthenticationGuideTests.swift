@@ -16,13 +16,16 @@ struct AuthenticationGuideTests {
 
     @Test("a decision")
     func decision() async throws {
-        let gate = Gate([.digest("SHA-256", qop: "auth")], password: "secret"), vault = Vault(), configuration = Configuration.ephemeral
+        let gate = Gate([.digest("SHA-256", qop: "auth")], password: "secret")
+        let vault = Vault()
+        let configuration = Configuration.ephemeral
         try await withTestOrigin { origin in
             origin.route("/*") { gate.answer($0) }
             var decisions = Decisions()
             decisions.challenge = Decision { challenge in
                 let space = challenge.space
-                guard [.digest, .basic].contains(space.method), !space.isProxy, challenge.previousFailureCount == 0 else {
+                guard [.digest, .basic].contains(space.method), !space.isProxy, challenge.previousFailureCount == 0
+                else {
                     return .performDefaultHandling
                 }
                 return .use(Credential(user: "ada", password: try await vault.password(of: space.host)))
@@ -50,11 +53,14 @@ struct AuthenticationGuideTests {
 
     @Test("tokens")
     func tokens() async throws {
-        let gate = Gate([.bearer]), account = Account(), saved = "old"
+        let gate = Gate([.bearer])
+        let account = Account()
+        let saved = "old"
         try await withTestOrigin { origin in
             origin.route("/*") { gate.answer($0) }
             var configuration = Configuration.ephemeral
-            configuration.authentication.bearer = try BearerTokens(for: [origin.url().absoluteString], token: saved) { refusal in
+            configuration.authentication.bearer = try BearerTokens(for: [origin.url().absoluteString], token: saved) {
+                refusal in
                 try await account.newToken()
             }
             try await Session(configuration).expect(origin.url(), "in")
@@ -63,15 +69,19 @@ struct AuthenticationGuideTests {
 
     @Test("NTLM")
     func ntlm() async throws {
-        let gate = NTLMGate(["ada": "secret"], others: ["Basic realm=\"zone\""]), vault = Vault()
+        let gate = NTLMGate(["ada": "secret"], others: ["Basic realm=\"zone\""])
+        let vault = Vault()
         try await withTestOrigin { origin in
             origin.route("/*") { gate.answer($0) }
             var configuration = Configuration.ephemeral
             var decisions = Decisions()
             configuration.authentication.methods = [.negotiate, .ntlm]
             decisions.challenge = Decision { challenge in
-                guard challenge.space.method == .ntlm, challenge.previousFailureCount == 0 else { return .performDefaultHandling }
-                return .use(Credential(user: "EXAMPLE\\ada", password: try await vault.password(of: challenge.space.host)))
+                guard challenge.space.method == .ntlm, challenge.previousFailureCount == 0 else {
+                    return .performDefaultHandling
+                }
+                return .use(
+                    Credential(user: "EXAMPLE\\ada", password: try await vault.password(of: challenge.space.host)))
             }
             try await Session(configuration, decisions: decisions).expect(origin.url(), "ada 0")
         }

@@ -15,11 +15,14 @@ struct BodiesGuideTests {
         try await withTestOrigin { origin in
             origin.route("/") { request in .ok(.bytes(request.body)) }
             let session = Session()
-            let url = origin.url(), image = Data([1, 2]), order = Order(count: 1)
+            let url = origin.url()
+            let image = Data([1, 2])
+            let order = Order(count: 1)
             var bodies: [RequestBody] = [.data(image), .file(file.url), .form([("name", "Ada"), ("born", "1815")])]
             bodies.append(try .json(order))
 
-            let picture = file.url, bytes = Data([3])
+            let picture = file.url
+            let bytes = Data([3])
             var form = MultipartForm()
             form.append(name: "title", value: "Notes")
             form.append(name: "picture", file: picture)
@@ -31,9 +34,10 @@ struct BodiesGuideTests {
                 let sent = try await body.collect(upTo: 10_000)
                 #expect(data == sent)
             }
-            #expect(origin.requests.map { $0.headers[.contentType] ?? "" }.prefix(4) == [
-                "application/octet-stream", "image/png", "application/x-www-form-urlencoded", "application/json",
-            ])
+            #expect(
+                origin.requests.map { $0.headers[.contentType] ?? "" }.prefix(4) == [
+                    "application/octet-stream", "image/png", "application/x-www-form-urlencoded", "application/json",
+                ])
             await expectEmpty(session)
         }
     }
@@ -67,7 +71,9 @@ struct BodiesGuideTests {
         try await withTestOrigin { origin in
             origin.route("/order") { _ in .ok(#"{"count":7}"#) }
             origin.route("/camera") { _ in
-                .ok("--f\r\nContent-Type: image/jpeg\r\n\r\nJPG1\r\n--f\r\n\r\nJPG2\r\n", headers: [.contentType: "multipart/x-mixed-replace; boundary=f"])
+                .ok(
+                    "--f\r\nContent-Type: image/jpeg\r\n\r\nJPG1\r\n--f\r\n\r\nJPG2\r\n",
+                    headers: [.contentType: "multipart/x-mixed-replace; boundary=f"])
             }
             let session = Session()
             let order = try await session.load(Request(url: origin.url("/order"))) { response, body in
@@ -79,7 +85,9 @@ struct BodiesGuideTests {
             #expect(try data.decode(Order.self) == order)
 
             var shown: [String] = []
-            func show(_ frame: Data, _ type: MediaType?) { shown.append("\(frame.count) \(type.map { "\($0)" } ?? "-")") }
+            func show(_ frame: Data, _ type: MediaType?) {
+                shown.append("\(frame.count) \(type.map { "\($0)" } ?? "-")")
+            }
             try await session.load(Request(url: origin.url("/camera"))) { response, body in
                 for try await part in try body.parts(of: response) {
                     let frame = try await part.body.collect(upTo: 1 << 20)

@@ -95,7 +95,8 @@ struct CacheGuideTests {
             var configuration = Configuration.ephemeral
             configuration.sharesEqualFetches = true
             let session = Session(configuration)
-            let first = Task { try await session.data(from: url) }, second = Task { try await session.data(from: url) }
+            let first = Task { try await session.data(from: url) }
+            let second = Task { try await session.data(from: url) }
             _ = try await first.value
             _ = try await second.value
             #expect(origin.counts.requests == 1)

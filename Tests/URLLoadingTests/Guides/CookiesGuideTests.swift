@@ -17,10 +17,13 @@ struct CookiesGuideTests {
     }
 
     @Test func looking() async throws {
-        let url = try url("https://example.org/"), anHourAgo = Date.now - 3600
+        let url = try url("https://example.org/")
+        let anHourAgo = Date.now - 3600
         let store = CookieStore()
         var changes = store.changes.makeAsyncIterator()
-        if let cookie = Cookie(name: "theme", value: "dark", domain: "example.org", expires: .now + 86400) { store.set(cookie) }
+        if let cookie = Cookie(name: "theme", value: "dark", domain: "example.org", expires: .now + 86400) {
+            store.set(cookie)
+        }
         for cookie in store.cookies(for: url) { #expect("\(cookie)" == "theme=… example.org/") }
         #expect(await changes.next() == .cookies && store.all.count == 1)
         store.removeAll(since: anHourAgo)
@@ -66,7 +69,9 @@ struct CookiesGuideTests {
     }
 
     @Test func files() throws {
-        let folder = Folder(), file = folder.url("cookies.txt"), store = CookieStore()
+        let folder = Folder()
+        let file = folder.url("cookies.txt")
+        let store = CookieStore()
         store.set(["Set-Cookie": "a=1"], from: try url("https://example.org/"))
         try Data(store.netscapeText.utf8).write(to: file)
         let other = CookieStore()
@@ -78,7 +83,8 @@ struct CookiesGuideTests {
     @Test func strictTransport() throws {
         var configuration = Configuration.ephemeral
         configuration.strictTransport.storage = .store(HSTSStore())
-        let session = Session(configuration), url = try url("http://example.org/")
+        let session = Session(configuration)
+        let url = try url("http://example.org/")
         #expect(session.strictTransport?.requiresTLS(url) == false)
         configuration.strictTransport.storage = .none
         #expect(Session(configuration).strictTransport == nil)

@@ -12,7 +12,9 @@ struct FTPGuideTests {
         try await withFTPTestServer { server in
             server.put("pub/a.txt", Data("hello".utf8))
             let session = Session(.ephemeral)
-            let url = server.url("/pub/a.txt"), folder = server.url("/pub/"), place = server.url("/up.txt")
+            let url = server.url("/pub/a.txt")
+            let folder = server.url("/pub/")
+            let place = server.url("/up.txt")
 
             let (data, response) = try await session.data(from: url)
             #expect(data.count == 5 && response.expectedLength == 5 && response.lastModified != nil)
@@ -47,7 +49,9 @@ struct FTPGuideTests {
             let url = server.url("/a")
             var decisions = Decisions()
             decisions.challenge = Decision { challenge in
-                guard challenge.space.method == .default, challenge.previousFailureCount == 0 else { return .performDefaultHandling }
+                guard challenge.space.method == .default, challenge.previousFailureCount == 0 else {
+                    return .performDefaultHandling
+                }
                 return .use(Credential(user: "ada", password: "secret"))
             }
             let session = Session(.ephemeral, decisions: decisions)

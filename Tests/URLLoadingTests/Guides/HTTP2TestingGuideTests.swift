@@ -31,7 +31,7 @@ struct HTTP2TestingGuideTests {
                 try await client.send(.goAway(last: 0))
             }
             server.script(onConnection: 1) { peer in
-                try await peer.start(.initialWindowSize(100))        // the preface, SETTINGS, an acknowledgement
+                try await peer.start(.initialWindowSize(100))  // the preface, SETTINGS, an acknowledgement
                 let request = try await peer.expectRequest()
                 try await peer.respond(to: request.stream, .ok, body: Array("half".utf8), endStream: false)
                 try await peer.hold()
@@ -41,7 +41,7 @@ struct HTTP2TestingGuideTests {
             let load = Task { try await use(server.url()) }
             try await server.wait { $0.held == 1 }
             server.release()
-            let goodbye = try await server.wait(for: .goAway)        // of the client
+            let goodbye = try await server.wait(for: .goAway)  // of the client
             #expect(goodbye.frame.errorCode == .noError)
             try await load.value
         }
@@ -53,7 +53,7 @@ struct HTTP2TestingGuideTests {
             try await withHTTP2TestServer { server in
                 @Sendable func use(_ url: URL) async throws -> String { try await load(url, from: server) }
                 server.misbehave(fault, onConnection: 1)
-                server.route("/*") { _ in .ok("ok") }            // for those who come again
+                server.route("/*") { _ in .ok("ok") }  // for those who come again
                 let text = try await use(server.url())
                 #expect(fault.outcome == .succeeds && text == "ok", "\(fault)")
             }

@@ -29,10 +29,12 @@ struct HandlersGuideTests {
         func canHandle(_ request: Request) -> Bool { request.url.scheme == "count" }
 
         func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
-            return .response(Response(url: request.url), body: AsyncStream { continuation in
-                for number in 1...3 { continuation.yield(Array("\(number)\n".utf8)) }
-                continuation.finish()
-            })
+            return .response(
+                Response(url: request.url),
+                body: AsyncStream { continuation in
+                    for number in 1...3 { continuation.yield(Array("\(number)\n".utf8)) }
+                    continuation.finish()
+                })
         }
     }
 
@@ -87,7 +89,15 @@ struct HandlersGuideTests {
         var configuration = Configuration.default
         configuration.handlers = [Echo()]
         let session = Session(configuration)
-        for body in [RequestBody.data(Data("sent".utf8)), .stream { AsyncStream { $0.yield(Array("sent".utf8)); $0.finish() } }] {
+        for body in [
+            RequestBody.data(Data("sent".utf8)),
+            .stream {
+                AsyncStream {
+                    $0.yield(Array("sent".utf8))
+                    $0.finish()
+                }
+            },
+        ] {
             let request = Request(url: URL(string: "echo:x")!, method: .post, body: body)
             let (data, _) = try await session.data(for: request)
             #expect(data == Data("sent".utf8))

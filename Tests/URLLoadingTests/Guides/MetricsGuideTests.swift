@@ -34,7 +34,9 @@ struct MetricsGuideTests {
                 print(transaction.request.url, transaction.response?.http?.status.code ?? 0)
                 if let first = transaction.responseStart { print("first byte after", first - transaction.fetchStart) }
             }
-            #expect(printed.count == 5 && printed[0].hasSuffix(" 1") && printed[3] == "\(origin.url("/next")) 200", "\(printed)")
+            #expect(
+                printed.count == 5 && printed[0].hasSuffix(" 1") && printed[3] == "\(origin.url("/next")) 200",
+                "\(printed)")
         }
     }
 
@@ -56,7 +58,8 @@ struct MetricsGuideTests {
     func archive() async throws {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok("hello") }
-            let file = FileManager.default.temporaryDirectory.appending(path: "guide-\(UInt64.random(in: 0 ... .max)).har")
+            let file = FileManager.default.temporaryDirectory.appending(
+                path: "guide-\(UInt64.random(in: 0 ... .max)).har")
             defer { try? FileManager.default.removeItem(at: file) }
             var configuration = Configuration.default
             let url = origin.url()

@@ -31,7 +31,10 @@ struct NetworksGuideTests {
         let policy = AddressPolicy { address in
             address.isGlobal || address.host == "images.internal" && address.isPrivate
         }
-        let cases = [("10.0.0.1", "images.internal", true), ("10.0.0.1", "other.internal", false), ("9.9.9.9", "dns.example", true)]
+        let cases = [
+            ("10.0.0.1", "images.internal", true), ("10.0.0.1", "other.internal", false),
+            ("9.9.9.9", "dns.example", true),
+        ]
         for (text, host, isAllowed) in cases {
             #expect(ResolvedAddress(text, host: host).map(policy.allows) == isAllowed)
         }
@@ -61,7 +64,7 @@ struct NetworksGuideTests {
     private func attempt(_ request: Request, _ session: Session) async throws -> Data? {
         do {
             return try await session.data(for: request).0
-        } catch where [.unreachable, .lookupFailed, .connectionLost].contains(error.reason) {
+        } catch  where [.unreachable, .lookupFailed, .connectionLost].contains(error.reason) {
             return nil
         }
     }

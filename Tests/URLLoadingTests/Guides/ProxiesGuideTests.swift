@@ -11,7 +11,8 @@ struct ProxiesGuideTests {
     func policies() async throws {
         var configuration = Configuration.ephemeral
         configuration.proxies = .none
-        configuration.proxies = .fixed([try Proxy("http://user:password@proxy.example:3128")], except: ["intern.example", "10.0.0.0/8"])
+        configuration.proxies = .fixed(
+            [try Proxy("http://user:password@proxy.example:3128")], except: ["intern.example", "10.0.0.0/8"])
         configuration.proxies = .automatic
         configuration.proxies = .automatic(otherwise: [.direct])
         _ = try Proxy(.socks5, host: "gate.example", looksUpNames: false)
@@ -22,11 +23,13 @@ struct ProxiesGuideTests {
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy(.init(.socks)) { first in
                 try await withTestProxy { second in
-                    let outer = try first.address(), inner = try second.address()
+                    let outer = try first.address()
+                    let inner = try second.address()
                     configuration.proxies = .fixed([outer, inner])
                     try await Session(configuration).expect(origin.url(), "here")
                     #expect(first.asked.count == 1 && second.asked.count == 1)
-                    let fast = outer, spare = inner
+                    let fast = outer
+                    let spare = inner
                     configuration.proxies = .decided { url in
                         url.host()?.hasSuffix(".example") == true ? [[fast], [spare]] : [.direct]
                     }
@@ -44,7 +47,8 @@ struct ProxiesGuideTests {
         try await withTestProxy(.init(.http, user: "u")) { proxy in
             var configuration = Configuration.ephemeral
             configuration.proxies = .fixed([try proxy.address()])
-            let session = Session(configuration), url = try url("https://origin.test/")
+            let session = Session(configuration)
+            let url = try url("https://origin.test/")
             var said = ""
             do {
                 let (data, _) = try await session.data(from: url)
@@ -79,7 +83,8 @@ struct ProxiesGuideTests {
             var configuration = Configuration.ephemeral
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
                 configuration.proxies = .fixed([try proxy.address(user: "u", password: "pw")])
-                let (data, _) = try await Session(configuration).data(from: URL(string: "http://origin.test:\(origin.port)/")!)
+                let (data, _) = try await Session(configuration).data(
+                    from: URL(string: "http://origin.test:\(origin.port)/")!)
                 #expect(proxy.asked.first?.target == "http://origin.test:\(origin.port)/")
                 #expect(data.count == 4)
             }

@@ -24,8 +24,8 @@ struct RetriesGuideTests {
     func policies() async throws {
         try await withFlakyOrigin { origin, url in
             var policy = RetryPolicy()
-            policy.statuses = RetryPolicy.transientStatuses   // 408, 429, 500, 502, 503, 504
-            policy.maximumAttempts = 5                        // the first included
+            policy.statuses = RetryPolicy.transientStatuses  // 408, 429, 500, 502, 503, 504
+            policy.maximumAttempts = 5  // the first included
             policy.backOff = .exponential(base: .milliseconds(200), cap: .seconds(20))
             policy.backOff = .constant(.zero)
 
@@ -87,7 +87,7 @@ struct RetriesGuideTests {
             task.resume()
             for await event in events {
                 switch event {
-                case .retrying(let retry): print(retry)   // try 2 in 0.7 s after 503 Service Unavailable
+                case .retrying(let retry): print(retry)  // try 2 in 0.7 s after 503 Service Unavailable
                 case .waitingForConnectivity: print("offline; it goes on by itself")
                 default: break
                 }
@@ -99,9 +99,11 @@ struct RetriesGuideTests {
     func turns() async throws {
         try await withTestOrigin { origin in
             origin.route("/*") { _ in .ok("hello") }
-            let session = Session(.ephemeral), prefetched = origin.url("/a"), visible = origin.url("/b")
+            let session = Session(.ephemeral)
+            let prefetched = origin.url("/a")
+            let visible = origin.url("/b")
             let background = Task(priority: .background) { try await session.data(from: prefetched) }
-            let (image, _) = try await session.data(from: visible)   // goes first
+            let (image, _) = try await session.data(from: visible)  // goes first
             #expect(image.count == 5)
             _ = try await background.value
         }

@@ -49,7 +49,7 @@ struct StreamsGuideTests {
         task.resume()
 
         try await task.write(Data("STARTTLS\r\n".utf8))
-        let (go, _) = try await task.read(atLeast: 11, atMost: 11)      // "220 ready\r\n", and no more
+        let (go, _) = try await task.read(atLeast: 11, atMost: 11)  // "220 ready\r\n", and no more
         try await task.startSecureConnection()
 
         #expect(go == Data("220 ready\r\n".utf8) && task.isSecure)

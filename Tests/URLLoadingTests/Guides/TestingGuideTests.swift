@@ -21,7 +21,7 @@ struct TestingGuideTests {
             #expect(data.count > 7)
             try await origin.wait(within: .seconds(5)) { $0.requests == 2 }
             session.invalidateAndCancel()
-            try await origin.wait { $0.open == 0 }   // every socket is closed
+            try await origin.wait { $0.open == 0 }  // every socket is closed
         }
     }
 
@@ -40,7 +40,8 @@ struct TestingGuideTests {
     @Test("faults")
     func faults() async throws {
         try await withTestOrigin { origin in
-            origin.route("/cut", faults: [.init(.responseBody(after: 100), .reset)]) { _ in .ok(.repeated(count: 1_000)) }
+            origin.route("/cut", faults: [.init(.responseBody(after: 100), .reset)]) { _ in .ok(.repeated(count: 1_000))
+            }
             origin.inject(.init(.accept, .close), onConnection: 1)
 
             let session = Session(.ephemeral)
@@ -61,9 +62,9 @@ struct TestingGuideTests {
             origin.route("/stalls", faults: [.init(.responseBody(after: 3), .stall)]) { _ in .ok("hello") }
             let task = session.dataTask(from: origin.url("/stalls"))
             task.resume()
-            try await origin.wait { $0.stalled == 1 }   // the server says no more,
-            try await clock.untilWaiting()              // the load has heard all it said,
-            clock.advance(by: .seconds(60))             // and has waited long enough
+            try await origin.wait { $0.stalled == 1 }  // the server says no more,
+            try await clock.untilWaiting()  // the load has heard all it said,
+            clock.advance(by: .seconds(60))  // and has waited long enough
             await #expect(throws: LoadError.self) { try await task.value }
             #expect(task.snapshot.received == 3)
         }
@@ -73,7 +74,7 @@ struct TestingGuideTests {
     func turns() async throws {
         let clock = ManualClock()
         let tries = Task { for _ in 1...3 { try await clock.sleep(for: .seconds(60)) } }
-        for _ in 1...3 {                                // three tries, each after its pause
+        for _ in 1...3 {  // three tries, each after its pause
             try await clock.untilSleeping()
             clock.advance(by: .seconds(60))
         }
@@ -110,7 +111,7 @@ struct TestingGuideTests {
         let session = Session(configuration)
         let task = session.dataTask(from: URL(string: "https://anywhere.test/")!)
         task.resume()
-        try await peer.untilHeld()   // half of a field was read
+        try await peer.untilHeld()  // half of a field was read
         peer.release()
         let data = try await task.value
         #expect(data.count == 2 && peer.complaints.isEmpty)
@@ -144,25 +145,26 @@ struct TestingGuideTests {
 
     @Test("the file of the guide is one")
     func file() throws {
-        let recording = try Recording(text: """
-            urlloading recording 1
+        let recording = try Recording(
+            text: """
+                urlloading recording 1
 
-            request POST https://example.org/greet at 0
-            > Content-Type: text/plain
-            body
-            + world
-            answer 200 HTTP/1.1 at 12.5
-            < Content-Type: text/plain
-            length 13
-            piece at 12.5
-            | hello,
-            + world!
-            end at 14
+                request POST https://example.org/greet at 0
+                > Content-Type: text/plain
+                body
+                + world
+                answer 200 HTTP/1.1 at 12.5
+                < Content-Type: text/plain
+                length 13
+                piece at 12.5
+                | hello,
+                + world!
+                end at 14
 
-            request GET http://down.example/ at 20
-            failed hostNotFound -1003 resolving system at 21 down.example
+                request GET http://down.example/ at 20
+                failed hostNotFound -1003 resolving system at 21 down.example
 
-            """)
+                """)
         #expect(recording.exchanges.count == 2)
         guard case .failed(let failure, _) = recording.exchanges[1].ending else { throw CancellationError() }
         #expect(failure.reason == .hostNotFound && failure.detail == "down.example")

@@ -24,7 +24,8 @@ struct TransfersGuideTests {
         origin.route("/film.mov", faults: faults) { request in
             let all = Array(Self.content.utf8)
             var headers: Headers = ["ETag": "\"1\""]
-            guard let range = request.headers[.range], let start = Int(range.dropFirst("bytes=".count).dropLast()) else {
+            guard let range = request.headers[.range], let start = Int(range.dropFirst("bytes=".count).dropLast())
+            else {
                 return .ok(.bytes(all), headers: headers)
             }
             headers["Content-Range"] = "bytes \(start)-\(all.count - 1)/\(all.count)"
@@ -41,7 +42,8 @@ struct TransfersGuideTests {
     @Test("into a file")
     func whole() async throws {
         try await withFile { _, url, session, files in
-            let place = files.url("film.mov"), folder = URL(filePath: files.path)
+            let place = files.url("film.mov")
+            let folder = URL(filePath: files.path)
             try await session.download(Request(url: url), to: place)
             try expectContent(of: place)
 
@@ -141,7 +143,8 @@ struct TransfersGuideTests {
             let place = files.url("film.mov")
             var decisions = Decisions()
             decisions.response = Decision { response in
-                (response.expectedLength ?? .max) > 1 << 10 ? .becomeDownload(DownloadOptions(destination: place)) : .allow
+                (response.expectedLength ?? .max) > 1 << 10
+                    ? .becomeDownload(DownloadOptions(destination: place)) : .allow
             }
             let task = session.dataTask(Request(url: url), decisions: decisions)
             let events = task.events
@@ -157,16 +160,20 @@ struct TransfersGuideTests {
         try await withTestOrigin { origin in
             server.serve("/films", on: origin)
             origin.route("/put") { request in .ok("\(request.bodyCount)") }
-            let session = Session(.ephemeral), files = Folder(), film = files.url("film.mov")
+            let session = Session(.ephemeral)
+            let files = Folder()
+            let film = files.url("film.mov")
             try Data(Self.content.utf8).write(to: film)
             var url = origin.url("/put")
             let (data, response) = try await session.upload(Request(url: url, method: .put), from: .file(film))
-            #expect(response.http?.status == .ok && String(decoding: data, as: UTF8.self) == "\(Self.content.utf8.count)")
+            #expect(
+                response.http?.status == .ok && String(decoding: data, as: UTF8.self) == "\(Self.content.utf8.count)")
 
             let texts = Collected<String>()
             @Sendable func store(_ text: String) throws { texts.append(text) }
             url = origin.url("/films")
-            let (_, answer) = try await session.uploadResumably(Request(url: url, method: .post), from: .file(film)) { event in
+            let (_, answer) = try await session.uploadResumably(Request(url: url, method: .post), from: .file(film)) {
+                event in
                 if case .created(let token) = event { try store(token.text) }
             }
             #expect(answer.http?.status.code == 200)

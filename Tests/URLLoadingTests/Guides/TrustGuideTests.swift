@@ -50,13 +50,17 @@ struct TrustGuideTests {
         try await withTrust(server: { tls, authority, _ in tls.clientRootsPEM = authority.pem }) { rig in
             let vault = Vault()
             let me = try rig.authority.issue(.init(names: [], commonName: "ada", isForServers: false))
-            let directory = FileManager.default.temporaryDirectory.appending(path: "me-\(UInt64.random(in: 0 ... .max))")
+            let directory = FileManager.default.temporaryDirectory.appending(
+                path: "me-\(UInt64.random(in: 0 ... .max))")
             try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
             defer { try? FileManager.default.removeItem(at: directory) }
-            let certificateFile = directory.appending(path: "me.pem"), keyFile = directory.appending(path: "me.key")
+            let certificateFile = directory.appending(path: "me.pem")
+            let keyFile = directory.appending(path: "me.key")
             try Data(me.certificatePEM).write(to: certificateFile)
             try Data(try me.keyPEM(passphrase: "sesame")).write(to: keyFile)
-            let identity = try await ClientIdentity.load(certificateFile: certificateFile.path(), keyFile: keyFile.path()) {
+            let identity = try await ClientIdentity.load(
+                certificateFile: certificateFile.path(), keyFile: keyFile.path()
+            ) {
                 try await vault.passphrase()
             }
             var decisions = Decisions()
@@ -64,7 +68,9 @@ struct TrustGuideTests {
                 guard let request = challenge.clientCertificate else { return .performDefaultHandling }
                 return request.issuers.isEmpty ? .rejectProtectionSpace : .present(identity)
             }
-            try await withSession(rig.trusting, decisions: decisions) { try await $0.expect(rig.origin.url(), "CN=ada") }
+            try await withSession(rig.trusting, decisions: decisions) {
+                try await $0.expect(rig.origin.url(), "CN=ada")
+            }
             let session = Session(rig.trusting)
             var tls = session.configuration.tls
             tls.identities = [try .init("*", identity)]

@@ -11,7 +11,8 @@ struct WebSocketsGuideTests {
     func scope() async throws {
         try await withTestOrigin { origin in
             origin.webSocket("/echo", .echo)
-            let session = Session(.ephemeral), url = origin.url("/echo")
+            let session = Session(.ephemeral)
+            let url = origin.url("/echo")
             let answer = try await session.webSocket(Request(url: url)) { socket in
                 try await socket.send(.text("hello"))
                 let time = try await socket.ping(within: .seconds(60))
@@ -40,7 +41,8 @@ struct WebSocketsGuideTests {
     func handle() async throws {
         try await withTestOrigin { origin in
             origin.webSocket("/count", Self.counting())
-            let session = Session(.ephemeral), url = origin.url("/count")
+            let session = Session(.ephemeral)
+            let url = origin.url("/count")
             let socket = session.webSocketTask(url, protocols: ["chat.v2", "chat.v1"])
             socket.resume()
             let opening = try await socket.opened
@@ -77,7 +79,7 @@ struct WebSocketsGuideTests {
         do {
             try await socket.send(.data(Data([1, 2, 3])))
             for try await message in socket.messages { heard.append(message) }
-        } catch where error.reason == .webSocketClosed {
+        } catch  where error.reason == .webSocketClosed {
             #expect(error.webSocketClose?.code == .internalError)
         } catch {
             Issue.record("\(error)")

@@ -71,7 +71,9 @@ struct HTTP2ChoiceTests {
         }
     }
 
-    @Test("through a tunnel: loads share one, and other ways have connections of their own", arguments: [Proxy.Kind.http, .socks5])
+    @Test(
+        "through a tunnel: loads share one, and other ways have connections of their own",
+        arguments: [Proxy.Kind.http, .socks5])
     func tunnelled(_ kind: Proxy.Kind) async throws {
         try await withSecureHTTP2 { server, configuration in
             server.route("/*") { _ in .ok("two") }
@@ -138,7 +140,9 @@ struct HTTP2ChoiceTests {
         }
     }
 
-    @Test("RFC 9218 7.1: another priority is told while the stream is open, to those who understand", arguments: [true, false])
+    @Test(
+        "RFC 9218 7.1: another priority is told while the stream is open, to those who understand",
+        arguments: [true, false])
     func priorityUpdate(understands: Bool) async throws {
         try await withHTTP2 { server, session in
             server.script { peer in
@@ -148,7 +152,8 @@ struct HTTP2ChoiceTests {
                 try await peer.headers(request.stream, HTTP2Fields(.ok))
                 if understands {
                     let update = try await peer.expect(HTTP2Frame.Kind(rawValue: 16))
-                    #expect(update.stream == 0 && update.payload == [0, 0, 0, UInt8(request.stream)] + Array("u=1".utf8))
+                    #expect(
+                        update.stream == 0 && update.payload == [0, 0, 0, UInt8(request.stream)] + Array("u=1".utf8))
                 }
                 // It would come before this.
                 try await peer.ping()
@@ -187,7 +192,9 @@ struct HTTP2ChoiceTests {
                     try await session.expect(url("https://\(host):\(server.port)/"), "\(host):\(server.port)")
                 }
                 #expect(server.counts.accepted == 1)
-                await expectFailure(.certificateNameMismatch) { try await session.data(from: url("https://other.example:\(server.port)/")) }
+                await expectFailure(.certificateNameMismatch) {
+                    try await session.data(from: url("https://other.example:\(server.port)/"))
+                }
             }
         }
     }
@@ -202,11 +209,15 @@ struct HTTP2ChoiceTests {
             configuration.tls.pins = [try .init("b.host.test", [nobody])]
             try await withSession(configuration) { session in
                 try await session.expect(url("https://a.host.test:\(server.port)/"), "a.host.test:\(server.port)")
-                await expectFailure(.certificatePinMismatch) { try await session.data(from: url("https://b.host.test:\(server.port)/")) }
+                await expectFailure(.certificatePinMismatch) {
+                    try await session.data(from: url("https://b.host.test:\(server.port)/"))
+                }
                 // Whom no pins are for goes on.
                 try await session.expect(url("https://c.host.test:\(server.port)/"), "c.host.test:\(server.port)")
             }
-            #expect(server.requests.allSatisfy { $0.headers[.host]?.hasPrefix("b.") == false } && server.counts.accepted == 2)
+            #expect(
+                server.requests.allSatisfy { $0.headers[.host]?.hasPrefix("b.") == false }
+                    && server.counts.accepted == 2)
         }
     }
 
@@ -240,7 +251,9 @@ struct HTTP2ChoiceTests {
             }
             try await withSession(configuration) { session in
                 // Nobody speaks it there: the connection is closed.
-                for _ in 0..<2 { await expectFailure(.connectionLost) { try await session.data(from: server.url("/")) } }
+                for _ in 0..<2 {
+                    await expectFailure(.connectionLost) { try await session.data(from: server.url("/")) }
+                }
             }
             #expect(server.counts.accepted == 3)
         }
@@ -253,11 +266,16 @@ struct HTTP2ChoiceTests {
             let request = Request(url: server.url("/"), method: .post, body: .data(Data(bytes(300_000))))
             for _ in 0..<2 { _ = try await session.data(for: request) }
             let transactions = recorder.loads.compactMap { $0.metrics?.transactions.first }
-            #expect(transactions.map(\.protocolName) == ["h2", "h2"] && transactions.map(\.isReusedConnection) == [false, true])
+            #expect(
+                transactions.map(\.protocolName) == ["h2", "h2"]
+                    && transactions.map(\.isReusedConnection) == [false, true])
             for transaction in transactions {
                 #expect(transaction.requestContentBytes == 300_000 && transaction.responseBodyBytes == 70_000)
-                #expect(transaction.requestHeaders["host"] == nil && transaction.requestHeaders["content-length"] == "300000")
-                #expect(transaction.requestEnd != nil && transaction.responseStart != nil && transaction.responseEnd != nil)
+                #expect(
+                    transaction.requestHeaders["host"] == nil
+                        && transaction.requestHeaders["content-length"] == "300000")
+                #expect(
+                    transaction.requestEnd != nil && transaction.responseStart != nil && transaction.responseEnd != nil)
             }
         }
     }

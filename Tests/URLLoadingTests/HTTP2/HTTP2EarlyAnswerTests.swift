@@ -40,7 +40,9 @@ struct HTTP2EarlyAnswerTests {
         }
     }
 
-    @Test("the whole answer is delivered, and the connection serves on where it may", arguments: Ending.allCases, Source.allCases)
+    @Test(
+        "the whole answer is delivered, and the connection serves on where it may", arguments: Ending.allCases,
+        Source.allCases)
     func wholeAnswer(_ ending: Ending, _ source: Source) async throws {
         let folder = Folder()
         defer { withExtendedLifetime(folder) {} }
@@ -60,7 +62,8 @@ struct HTTP2EarlyAnswerTests {
                 }
                 for round in 1...3 {
                     if round == 1 {
-                        let (data, response) = try await session.data(for: Request(url: server.url("/"), method: .post, body: body))
+                        let (data, response) = try await session.data(
+                            for: Request(url: server.url("/"), method: .post, body: body))
                         #expect(String(decoding: data, as: UTF8.self) == "early" && response.http?.status == status)
                     } else {
                         try await session.expect(server.url("/next"), "next")

@@ -32,8 +32,9 @@ struct HTTP2EndingTests {
                         for number in 0..<count / 32 {
                             let task = Task {
                                 if number % 3 == 0 {
-                                    let (data, _) = try await session.data(for: Request(
-                                        url: server.url("/echo"), method: .post, body: .data(Data(body))))
+                                    let (data, _) = try await session.data(
+                                        for: Request(
+                                            url: server.url("/echo"), method: .post, body: .data(Data(body))))
                                     #expect(data == Data("40000".utf8))
                                 } else {
                                     let (data, _) = try await session.data(from: server.url("/"))
@@ -87,7 +88,9 @@ struct HTTP2EndingTests {
                 for _ in 0..<20 {
                     group.addTask { await expectFailure(.cancelled) { try await session.data(from: server.url("/")) } }
                 }
-                while server.frames.count(where: { $0.frame.kind == .headers }) < 20 { try? await Task.sleep(for: .microseconds(200)) }
+                while server.frames.count(where: { $0.frame.kind == .headers }) < 20 {
+                    try? await Task.sleep(for: .microseconds(200))
+                }
                 session.invalidateAndCancel()
             }
             await session.invalidated()
@@ -118,10 +121,13 @@ struct HTTP2EndingTests {
     @Test("a connection that rested for long and leads nowhere is given up")
     func probe() async throws {
         let clock = ManualClock()
-        try await withHTTP2(.init(), {
-            $0.use(clock)
-            $0.probeInterval = .seconds(15)
-        }) { server, session in
+        try await withHTTP2(
+            .init(),
+            {
+                $0.use(clock)
+                $0.probeInterval = .seconds(15)
+            }
+        ) { server, session in
             server.route("/") { _ in .ok("ok") }
             server.script(onConnection: 1) { peer in
                 try await peer.start()

@@ -30,15 +30,20 @@ struct HTTP2FaultTests {
                 default: Issue.record("\(fault): \(fault.outcome) but \(outcome)")
                 }
                 // Whatever happened, the next load has a connection that works.
-                let answersAgain = fault.outcome != .stalls && !["REFUSED_STREAM always", "SETTINGS never acknowledged"].contains(fault.name)
+                let answersAgain =
+                    fault.outcome != .stalls
+                    && !["REFUSED_STREAM always", "SETTINGS never acknowledged"].contains(fault.name)
                 if answersAgain { try await session.expect(server.url("/after"), "ok") }
             }
         }
     }
 
-    private func load(_ fault: HTTP2Fault, _ server: HTTP2TestServer, _ session: Session) async -> Result<String, LoadError> {
+    private func load(_ fault: HTTP2Fault, _ server: HTTP2TestServer, _ session: Session) async -> Result<
+        String, LoadError
+    > {
         let isUpload = fault.name.hasPrefix("a window that") || fault.name == "a window of one byte"
-        let request = isUpload
+        let request =
+            isUpload
             ? Request(url: server.url("/"), method: .post, body: .data(Data(bytes(100_000))))
             : Request(url: server.url("/"))
         do throws(LoadError) {

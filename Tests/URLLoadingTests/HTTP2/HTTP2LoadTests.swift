@@ -43,7 +43,8 @@ struct HTTP2LoadTests {
             let (data, response) = try await session.data(from: server.url("/body"))
             #expect([UInt8](data) == body)
             #expect(response.expectedLength == nil || response.expectedLength == Int64(count))
-            try await session.expect(Request(url: server.url("/echo"), method: .post, body: .data(Data(body))), "\(count)")
+            try await session.expect(
+                Request(url: server.url("/echo"), method: .post, body: .data(Data(body))), "\(count)")
         }
     }
 
@@ -51,10 +52,12 @@ struct HTTP2LoadTests {
         try await withHTTP2 { server, session in
             server.route("/echo") { request in .ok("\(request.bodyCount) \(request.trailers["sum"] ?? "-")") }
             let pieces = (0..<50).map { [UInt8](repeating: UInt8($0), count: 3000) }
-            let body = RequestBody.stream(trailers: { ["Sum": "1"] }) { AsyncStream { stream in
-                for piece in pieces { stream.yield(piece) }
-                stream.finish()
-            } }
+            let body = RequestBody.stream(trailers: { ["Sum": "1"] }) {
+                AsyncStream { stream in
+                    for piece in pieces { stream.yield(piece) }
+                    stream.finish()
+                }
+            }
             try await session.expect(Request(url: server.url("/echo"), method: .post, body: body), "150000 1")
         }
     }
@@ -171,16 +174,20 @@ struct HTTP2LoadTests {
                 try await peer.data(request.stream, Array("\(body.count)".utf8), endStream: true)
                 await peer.untilClosed()
             }
-            try await session.expect(Request(url: server.url("/"), method: .post, body: .data(Data(bytes(1_000_000)))), "early 1000000")
+            try await session.expect(
+                Request(url: server.url("/"), method: .post, body: .data(Data(bytes(1_000_000)))), "early 1000000")
         }
     }
 
     @Test func timeoutOfAStreamLeavesTheOthers() async throws {
         let clock = ManualClock()
-        try await withHTTP2(.init(), {
-            $0.use(clock)
-            $0.idleTimeout = .seconds(5)
-        }) { server, session in
+        try await withHTTP2(
+            .init(),
+            {
+                $0.use(clock)
+                $0.idleTimeout = .seconds(5)
+            }
+        ) { server, session in
             server.script { peer in
                 try await peer.start()
                 while true {

@@ -20,10 +20,13 @@ struct HTTP2PlacesTests {
     @Test("a connection that was told to go keeps no place", arguments: [true, false])
     func retired(hasStream: Bool) async throws {
         let clock = ManualClock()
-        try await withHTTP2(.init(), {
-            $0.use(clock)
-            $0.maximumConnectionsPerHost = 1
-        }) { server, session in
+        try await withHTTP2(
+            .init(),
+            {
+                $0.use(clock)
+                $0.maximumConnectionsPerHost = 1
+            }
+        ) { server, session in
             server.route("/") { _ in .ok("ok") }
             server.script(onConnection: 1) { peer in
                 try await peer.start()
@@ -103,10 +106,13 @@ struct HTTP2PlacesTests {
     @Test("a limit of no streams that rises while nobody has one")
     func raisedFromNothing() async throws {
         let clock = ManualClock()
-        try await withHTTP2(.init(), {
-            $0.use(clock)
-            $0.maximumConnectionsPerHost = 1
-        }) { server, session in
+        try await withHTTP2(
+            .init(),
+            {
+                $0.use(clock)
+                $0.maximumConnectionsPerHost = 1
+            }
+        ) { server, session in
             server.script { peer in
                 try await peer.start()
                 let first = try await peer.expectRequest()
@@ -114,7 +120,9 @@ struct HTTP2PlacesTests {
                 try await peer.respond(to: first.stream, body: Array("ok".utf8))
                 try await peer.hold()
                 try await peer.send(.settings(.maxConcurrentStreams(100)))
-                for _ in 0..<3 { try await peer.respond(to: try await peer.expectRequest().stream, body: Array("ok".utf8)) }
+                for _ in 0..<3 {
+                    try await peer.respond(to: try await peer.expectRequest().stream, body: Array("ok".utf8))
+                }
                 await peer.untilClosed()
             }
             try await session.expect(server.url("/"), "ok")
@@ -137,12 +145,15 @@ struct HTTP2PlacesTests {
     @Test("who waits for a place ends by cancellation and by the time of the whole load")
     func waitsEnd() async throws {
         let clock = ManualClock()
-        try await withHTTP2(.init(), {
-            $0.use(clock)
-            $0.maximumConnectionsPerHost = 1
-            $0.resourceTimeout = .seconds(100)
-            $0.idleTimeout = nil
-        }) { server, session in
+        try await withHTTP2(
+            .init(),
+            {
+                $0.use(clock)
+                $0.maximumConnectionsPerHost = 1
+                $0.resourceTimeout = .seconds(100)
+                $0.idleTimeout = nil
+            }
+        ) { server, session in
             server.script { peer in
                 try await peer.start(.maxConcurrentStreams(1))
                 _ = try await peer.expectRequest()
@@ -157,7 +168,10 @@ struct HTTP2PlacesTests {
             cancelled.cancel()
             await cancelled.value
             let isOver = Atomic<Bool>(false)
-            async let end: Void = { await timed.value; isOver.store(true, ordering: .releasing) }()
+            async let end: Void = {
+                await timed.value
+                isOver.store(true, ordering: .releasing)
+            }()
             while !isOver.load(ordering: .acquiring) {
                 clock.advance(by: .seconds(1))
                 try await Task.sleep(for: .microseconds(200))
@@ -171,14 +185,18 @@ struct HTTP2PlacesTests {
 
     @Test("after a failure no more connections are made than may be")
     func failure() async throws {
-        let calls = Atomic<Int>(0), gate = Latch()
-        try await withHTTP2(.init(), {
-            $0.nameResolver = NameResolver { _ in
-                guard calls.add(1, ordering: .relaxed).oldValue == 0 else { return ["127.0.0.1"] }
-                await gate.wait()
-                throw Gone()
+        let calls = Atomic<Int>(0)
+        let gate = Latch()
+        try await withHTTP2(
+            .init(),
+            {
+                $0.nameResolver = NameResolver { _ in
+                    guard calls.add(1, ordering: .relaxed).oldValue == 0 else { return ["127.0.0.1"] }
+                    await gate.wait()
+                    throw Gone()
+                }
             }
-        }) { server, session in
+        ) { server, session in
             server.route("/") { _ in .ok("ok") }
             let tasks = try (0..<60).map { _ in
                 let task = session.dataTask(from: try url("http://origin.test:\(server.port)/"))

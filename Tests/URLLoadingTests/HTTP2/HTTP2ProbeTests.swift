@@ -26,11 +26,14 @@ struct HTTP2ProbeTests {
     @Test("streams on a dead path end, and say why")
     func deadPath() async throws {
         let clock = ManualClock()
-        try await withHTTP2(.init(), {
-            $0.use(clock)
-            $0.idleTimeout = nil
-            $0.probeInterval = .seconds(15)
-        }) { server, session in
+        try await withHTTP2(
+            .init(),
+            {
+                $0.use(clock)
+                $0.idleTimeout = nil
+                $0.probeInterval = .seconds(15)
+            }
+        ) { server, session in
             server.route("/") { _ in .ok("ok") }
             server.script(onConnection: 1) { peer in
                 try await peer.start()
@@ -68,12 +71,15 @@ struct HTTP2ProbeTests {
     @Test("a silent peer that answers is left alone")
     func silentPeer() async throws {
         let clock = ManualClock()
-        try await withHTTP2(.init(), {
-            $0.use(clock)
-            $0.idleTimeout = nil
-            $0.probeInterval = .seconds(15)
-            $0.probeTimeout = .seconds(15)
-        }) { server, session in
+        try await withHTTP2(
+            .init(),
+            {
+                $0.use(clock)
+                $0.idleTimeout = nil
+                $0.probeInterval = .seconds(15)
+                $0.probeTimeout = .seconds(15)
+            }
+        ) { server, session in
             let said = Tally()
             server.script { peer in
                 try await peer.start()
@@ -101,10 +107,13 @@ struct HTTP2ProbeTests {
     @Test("many loads on a connection that rested send one PING")
     func onePing() async throws {
         let clock = ManualClock()
-        try await withHTTP2(.init(), {
-            $0.use(clock)
-            $0.probeInterval = .seconds(15)
-        }) { server, session in
+        try await withHTTP2(
+            .init(),
+            {
+                $0.use(clock)
+                $0.probeInterval = .seconds(15)
+            }
+        ) { server, session in
             server.route("/") { _ in .ok("ok") }
             try await session.expect(server.url("/"), "ok")
             clock.advance(by: .seconds(20))

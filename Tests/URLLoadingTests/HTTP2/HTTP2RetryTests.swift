@@ -34,13 +34,16 @@ struct HTTP2RetryTests {
             server.script(onConnection: 1) { peer in
                 try await peer.start()
                 let first = try await peer.expectRequest()
-                try await peer.respond(to: first.stream, .ok, [.etag: "\"one\"", .contentLength: "2000"], body: Array(content[..<1000]), endStream: false)
+                try await peer.respond(
+                    to: first.stream, .ok, [.etag: "\"one\"", .contentLength: "2000"], body: Array(content[..<1000]),
+                    endStream: false)
                 try await peer.hold()
                 try await peer.reset(first.stream, .internalError)
                 let rest = try await peer.expectRequest()
                 #expect(rest.fields["range"] == "bytes=1000-")
                 try await peer.respond(
-                    to: rest.stream, .partialContent, [.etag: "\"one\"", .contentRange: "bytes 1000-1999/2000"], body: Array(content[1000...]))
+                    to: rest.stream, .partialContent, [.etag: "\"one\"", .contentRange: "bytes 1000-1999/2000"],
+                    body: Array(content[1000...]))
                 _ = await peer.untilClosed()
             }
             let task = session.downloadTask(Request(url: server.url("/")))

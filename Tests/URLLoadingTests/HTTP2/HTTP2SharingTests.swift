@@ -13,7 +13,8 @@ struct HTTP2SharingTests {
     @Test("small pieces that nobody takes keep no whole buffers")
     func unreadPieces() async throws {
         try await withHTTP2 { server, session in
-            let streams = 20, rounds = 30
+            let streams = 20
+            let rounds = 30
             server.script { peer in
                 try await peer.start(.maxConcurrentStreams(200))
                 var held: [Int] = []
@@ -24,7 +25,8 @@ struct HTTP2SharingTests {
                 }
                 let fast = try await peer.expectRequest().stream
                 try await peer.respond(to: fast, body: [1], endStream: false)
-                let small = [UInt8](repeating: 2, count: 5000), large = [UInt8](repeating: 3, count: 240_000)
+                let small = [UInt8](repeating: 2, count: 5000)
+                let large = [UInt8](repeating: 3, count: 240_000)
                 for _ in 0..<rounds {
                     for stream in held { try await peer.data(stream, small) }
                     try await peer.data(fast, large)
@@ -80,10 +82,13 @@ struct HTTP2SharingTests {
     @Test("who reads for all hears his idle timeout though the others' frames never end")
     func idleTimeoutOfTheReader() async throws {
         let clock = ManualClock()
-        try await withHTTP2(.init(), {
-            $0.use(clock)
-            $0.idleTimeout = .seconds(5)
-        }) { server, session in
+        try await withHTTP2(
+            .init(),
+            {
+                $0.use(clock)
+                $0.idleTimeout = .seconds(5)
+            }
+        ) { server, session in
             let isOver = Atomic<Bool>(false)
             server.script { peer in
                 try await peer.start()
@@ -124,15 +129,20 @@ struct HTTP2SharingTests {
             }
             try await session.expect(server.url("/"), "ok")
             let error = await #expect(throws: LoadError.self) { try await session.data(from: server.url("/")) }
-            #expect(error?.reason == .connectionLost && error?.detail?.contains("ENHANCE_YOUR_CALM") == true, "\(String(describing: error))")
+            #expect(
+                error?.reason == .connectionLost && error?.detail?.contains("ENHANCE_YOUR_CALM") == true,
+                "\(String(describing: error))")
             #expect(server.counts.accepted == 1)
         }
         // A policy waits first.
-        try await withHTTP2(.init(), {
-            $0.use(clock)
-            $0.retryPolicy = RetryPolicy()
-            $0.retryPolicy?.backOff = .constant(.seconds(3))
-        }) { server, session in
+        try await withHTTP2(
+            .init(),
+            {
+                $0.use(clock)
+                $0.retryPolicy = RetryPolicy()
+                $0.retryPolicy?.backOff = .constant(.seconds(3))
+            }
+        ) { server, session in
             server.route("/") { _ in .ok("ok") }
             server.script(onConnection: 1) { peer in
                 try await peer.start()

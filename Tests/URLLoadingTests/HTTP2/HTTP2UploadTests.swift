@@ -22,18 +22,25 @@ struct HTTP2UploadTests {
     private static func goOn(_ peer: HTTP2Peer, _ received: borrowing Lock<[UInt8]>) async throws {
         let question = try await peer.expectRequest()
         #expect(question.fields[":method"] == "HEAD" && question.fields[":path"] == "/uploads/1")
-        try await peer.respond(to: question.stream, .noContent, [
-            .uploadOffset: "\(kept)", .uploadLength: "\(content.count)", .uploadComplete: "?0", .uploadInteropVersion: "9",
-        ])
+        try await peer.respond(
+            to: question.stream, .noContent,
+            [
+                .uploadOffset: "\(kept)", .uploadLength: "\(content.count)", .uploadComplete: "?0",
+                .uploadInteropVersion: "9",
+            ])
         let part = try await peer.expectRequest()
-        #expect(part.fields[":method"] == "PATCH" && part.fields["upload-offset"] == "\(kept)" && part.fields["upload-complete"] == "?1")
+        #expect(
+            part.fields[":method"] == "PATCH" && part.fields["upload-offset"] == "\(kept)"
+                && part.fields["upload-complete"] == "?1")
         let rest = try await peer.expectBody(of: part.stream)
         received.withLock { $0 = rest }
         try await peer.respond(to: part.stream, .ok, [.uploadComplete: "?1"], body: Array("done".utf8))
         _ = await peer.untilClosed()
     }
 
-    @Test("a stream that is reset goes on by another of the same connection; a lost connection by a new one", arguments: [true, false])
+    @Test(
+        "a stream that is reset goes on by another of the same connection; a lost connection by a new one",
+        arguments: [true, false])
     func goesOn(losesConnection: Bool) async throws {
         try await withHTTP2 { server, session in
             let received = Lock<[UInt8]>([])
@@ -55,7 +62,8 @@ struct HTTP2UploadTests {
                 try await Self.goOn(peer, received)
             }
             let (data, response) = try await session.uploadResumably(
-                Request(url: server.url("/files"), method: .post), from: .data(Data(Self.content)), options: ResumableUploadRows.eager)
+                Request(url: server.url("/files"), method: .post), from: .data(Data(Self.content)),
+                options: ResumableUploadRows.eager)
             #expect(String(decoding: data, as: UTF8.self) == "done" && response.http?.version == .http2)
             let isRest = received.withLock { $0 == Array(Self.content[Self.kept...]) }
             #expect(isRest)

@@ -14,7 +14,10 @@ import URLLoadingWire
 
     init() throws { route = Route(origin: try Origin(scheme: "https", host: Origin.Host("a.example"))) }
 
-    private func lease(_ state: inout State, _ waiter: State.Waiter? = nil, priority: UInt8 = 21, enter: (Token) -> Bool = { _ in true }) -> State.Lease {
+    private func lease(
+        _ state: inout State, _ waiter: State.Waiter? = nil, priority: UInt8 = 21,
+        enter: (Token) -> Bool = { _ in true }
+    ) -> State.Lease {
         state.lease(route, after: waiter, enter: enter) { State.Waiter(slot: slot, priority: priority) }
     }
 
@@ -117,7 +120,9 @@ import URLLoadingWire
         let old = Token()
         _ = state.connected(old, route)
         func fresh(_ state: inout State) -> State.Lease {
-            state.lease(route, after: nil, suits: { $0 !== old }, enter: { _ in true }) { State.Waiter(slot: slot, priority: 21) }
+            state.lease(route, after: nil, suits: { $0 !== old }, enter: { _ in true }) {
+                State.Waiter(slot: slot, priority: 21)
+            }
         }
         guard case .connect = fresh(&state) else { throw Unexpectedly("no connect") }
         let new = Token()

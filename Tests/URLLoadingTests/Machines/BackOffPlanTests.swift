@@ -7,7 +7,9 @@ import URLLoadingWire
 @Suite struct BackOffPlanTests {
     private func error(_ reason: LoadError.Reason) -> LoadError { LoadError(reason, phase: .waiting, party: .peer) }
 
-    private func head(_ status: Status, _ fields: Headers = Headers()) -> HTTPHead { HTTPHead(status: status, headers: fields) }
+    private func head(_ status: Status, _ fields: Headers = Headers()) -> HTTPHead {
+        HTTPHead(status: status, headers: fields)
+    }
 
     private func plan(_ method: Method = .get, _ change: (inout RetryPolicy) -> Void = { _ in }) throws -> BackOffPlan {
         var policy = RetryPolicy()
@@ -26,9 +28,16 @@ import URLLoadingWire
             var plan = try plan()
             let retry = plan.retry(after: error(reason), now: 1000, roll: 0.5)
             #expect(retry?.attempt == 2 && retry?.delay == .milliseconds(500))
-            if case .failed(let cause)? = retry?.cause { #expect(cause.reason == reason) } else { Issue.record("\(reason)") }
+            if case .failed(let cause)? = retry?.cause {
+                #expect(cause.reason == reason)
+            } else {
+                Issue.record("\(reason)")
+            }
         }
-        for reason in [LoadError.Reason.hostNotFound, .notHTTP, .certificateUntrusted, .badRequest, .decisionFailed, .cannotConnect] {
+        for reason in [
+            LoadError.Reason.hostNotFound, .notHTTP, .certificateUntrusted, .badRequest, .decisionFailed,
+            .cannotConnect,
+        ] {
             var plan = try plan()
             let retry1 = plan.retry(after: error(reason), now: 1000, roll: 0)
             #expect(retry1 == nil)
@@ -54,10 +63,12 @@ import URLLoadingWire
         if case .answered(.badGateway)? = retry?.cause {} else { Issue.record("\(String(describing: retry))") }
     }
 
-    @Test("only what may arrive twice, unless the policy says otherwise", arguments: [
-        (Method.get, true), (.head, true), (.put, true), (.delete, true), (.options, true), (.trace, true),
-        (.post, false), (.patch, false), (.connect, false), ("LOCK", false),
-    ])
+    @Test(
+        "only what may arrive twice, unless the policy says otherwise",
+        arguments: [
+            (Method.get, true), (.head, true), (.put, true), (.delete, true), (.options, true), (.trace, true),
+            (.post, false), (.patch, false), (.connect, false), ("LOCK", false),
+        ])
     func methods(_ method: Method, _ isIdempotent: Bool) throws {
         for includesAll in [false, true] {
             var plan = try plan(method) {
@@ -75,7 +86,9 @@ import URLLoadingWire
     func attempts(_ maximum: Int) throws {
         var plan = try plan { $0.maximumAttempts = maximum }
         var numbers = [1]
-        while let retry = plan.retry(after: error(.connectionLost), now: 1000, roll: 0) { numbers.append(retry.attempt) }
+        while let retry = plan.retry(after: error(.connectionLost), now: 1000, roll: 0) {
+            numbers.append(retry.attempt)
+        }
         #expect(numbers == Array(1...max(1, maximum)))
         #expect(plan.attempts == max(1, maximum))
     }
@@ -96,10 +109,12 @@ import URLLoadingWire
         }
     }
 
-    @Test("times that make no sense are bounded, none traps", arguments: [
-        (Duration.zero, Duration.zero, 0.0), (.seconds(-5), .seconds(1), 0), (.seconds(1), .seconds(-5), 0),
-        (.seconds(Int64.max), .seconds(2), 1.98), (.seconds(3), .seconds(Int64.max), 2.97),
-    ])
+    @Test(
+        "times that make no sense are bounded, none traps",
+        arguments: [
+            (Duration.zero, Duration.zero, 0.0), (.seconds(-5), .seconds(1), 0), (.seconds(1), .seconds(-5), 0),
+            (.seconds(Int64.max), .seconds(2), 1.98), (.seconds(3), .seconds(Int64.max), 2.97),
+        ])
     func extremes(_ base: Duration, _ cap: Duration, _ seconds: Double) throws {
         var plan = try plan {
             $0.maximumAttempts = .max
@@ -114,10 +129,14 @@ import URLLoadingWire
 
     private let date = HTTPDate(secondsSince1970: 784_111_777)  // Sun, 06 Nov 1994 08:49:37 GMT
 
-    @Test("Retry-After is waited on top, unless it is too long", arguments: [
-        ("5", 5.25), ("0", 0.25), ("60", 60.25), ("61", nil), ("99999999999999999999", nil), ("-1", 0.25), ("soon", 0.25), ("1.5", 0.25), ("", 0.25),
-        ("Sun, 06 Nov 1994 08:49:47 GMT", 10.25), ("Sun, 06 Nov 1994 08:49:17 GMT", 0.25), ("Sun, 06 Nov 1994 09:49:37 GMT", nil),
-    ] as [(String, Double?)])
+    @Test(
+        "Retry-After is waited on top, unless it is too long",
+        arguments: [
+            ("5", 5.25), ("0", 0.25), ("60", 60.25), ("61", nil), ("99999999999999999999", nil), ("-1", 0.25),
+            ("soon", 0.25), ("1.5", 0.25), ("", 0.25),
+            ("Sun, 06 Nov 1994 08:49:47 GMT", 10.25), ("Sun, 06 Nov 1994 08:49:17 GMT", 0.25),
+            ("Sun, 06 Nov 1994 09:49:37 GMT", nil),
+        ] as [(String, Double?)])
     func retryAfter(_ value: String, _ seconds: Double?) throws {
         var plan = try plan {
             $0.statuses = [.serviceUnavailable]
@@ -170,7 +189,8 @@ import URLLoadingWire
     private static let nothing = NetworkPath(.unsatisfied), unknown = NetworkPath(.unknown)
 
     private func plan(
-        _ reason: LoadError.Reason, _ phase: LoadError.Phase = .connecting, before: NetworkPath? = nil, now: NetworkPath,
+        _ reason: LoadError.Reason, _ phase: LoadError.Phase = .connecting, before: NetworkPath? = nil,
+        now: NetworkPath,
         waits: Bool = true, cellular: Bool = true
     ) -> ConnectivityPlan {
         let note = PathNote()
@@ -192,7 +212,9 @@ import URLLoadingWire
                 #expect(plan(reason, phase, now: Self.nothing) == .fail)
             }
         }
-        for reason in [LoadError.Reason.connectionRefused, .connectionLost, .cancelled, .resourceTimeout, .addressRefused, .badURL] {
+        for reason in [
+            LoadError.Reason.connectionRefused, .connectionLost, .cancelled, .resourceTimeout, .addressRefused, .badURL,
+        ] {
             #expect(plan(reason, now: Self.nothing) == .fail)
         }
     }

@@ -23,16 +23,20 @@ import URLLoadingWire
 
     /// RFC 9110 15.4, with what every client does to POST.
     static let methods: [(Int, Method, Method)] = [
-        (301, .get, .get), (301, .head, .head), (301, .post, .get), (301, .put, .put), (301, .delete, .delete), (301, .patch, .patch),
-        (302, .get, .get), (302, .head, .head), (302, .post, .get), (302, .put, .put), (302, .delete, .delete), (302, "PROPFIND", "PROPFIND"),
-        (303, .get, .get), (303, .head, .head), (303, .post, .get), (303, .put, .get), (303, .delete, .get), (303, .patch, .get),
+        (301, .get, .get), (301, .head, .head), (301, .post, .get), (301, .put, .put), (301, .delete, .delete),
+        (301, .patch, .patch),
+        (302, .get, .get), (302, .head, .head), (302, .post, .get), (302, .put, .put), (302, .delete, .delete),
+        (302, "PROPFIND", "PROPFIND"),
+        (303, .get, .get), (303, .head, .head), (303, .post, .get), (303, .put, .get), (303, .delete, .get),
+        (303, .patch, .get),
         (307, .get, .get), (307, .head, .head), (307, .post, .post), (307, .put, .put), (307, .patch, .patch),
         (308, .get, .get), (308, .head, .head), (308, .post, .post), (308, .put, .put), (308, .delete, .delete),
     ]
 
     @Test("RFC 9110 15.4: which method follows which status", arguments: methods)
     func method(_ code: Int, _ method: Method, _ expected: Method) throws {
-        var request = Request(url: try url("http://a.example/x"), method: method, headers: [.contentType: "x/y", .accept: "z"])
+        var request = Request(
+            url: try url("http://a.example/x"), method: method, headers: [.contentType: "x/y", .accept: "z"])
         if method != .get, method != .head { request.body = .data(Data([1])) }
         let next = try next(code, "/y", from: request)
         #expect(next.method == expected)
@@ -43,15 +47,23 @@ import URLLoadingWire
     }
 
     /// RFC 3986 5.2 and RFC 9110 10.2.2.
-    @Test("a Location is resolved against the request's URL", arguments: [
-        ("http://a.example/b/c?d#e", "f", "http://a.example/b/f#e"), ("http://a.example/b/c?d#e", "f#g", "http://a.example/b/f#g"),
-        ("http://a.example/b/c?d", "../f", "http://a.example/f"), ("http://a.example/b/c", "/f?g", "http://a.example/f?g"),
-        ("http://a.example/b/c?d", "?g", "http://a.example/b/c?g"), ("http://a.example/b/c?d", "", "http://a.example/b/c?d"),
-        ("http://a.example/b", "//c.example/d", "http://c.example/d"), ("https://a.example/b", "//c.example/d", "https://c.example/d"),
-        ("http://a.example/", "https://a.example:8443/x", "https://a.example:8443/x"), ("http://a.example", "x", "http://a.example/x"),
-        ("http://a.example/", "/a b", "http://a.example/a%20b"), ("http://a.example/", "/\u{e4}", "http://a.example/%C3%A4"),
-        ("http://a.example/#frag", "http://b.example/", "http://b.example/#frag"),
-    ])
+    @Test(
+        "a Location is resolved against the request's URL",
+        arguments: [
+            ("http://a.example/b/c?d#e", "f", "http://a.example/b/f#e"),
+            ("http://a.example/b/c?d#e", "f#g", "http://a.example/b/f#g"),
+            ("http://a.example/b/c?d", "../f", "http://a.example/f"),
+            ("http://a.example/b/c", "/f?g", "http://a.example/f?g"),
+            ("http://a.example/b/c?d", "?g", "http://a.example/b/c?g"),
+            ("http://a.example/b/c?d", "", "http://a.example/b/c?d"),
+            ("http://a.example/b", "//c.example/d", "http://c.example/d"),
+            ("https://a.example/b", "//c.example/d", "https://c.example/d"),
+            ("http://a.example/", "https://a.example:8443/x", "https://a.example:8443/x"),
+            ("http://a.example", "x", "http://a.example/x"),
+            ("http://a.example/", "/a b", "http://a.example/a%20b"),
+            ("http://a.example/", "/\u{e4}", "http://a.example/%C3%A4"),
+            ("http://a.example/#frag", "http://b.example/", "http://b.example/#frag"),
+        ])
     func resolution(_ base: String, _ location: String, _ expected: String) throws {
         #expect(try next(302, location, from: Request(url: url(base))).url.absoluteString == expected)
     }
@@ -64,28 +76,40 @@ import URLLoadingWire
         }
         guard case .deliver = try plan(302, nil, from: request) else { throw Unexpectedly("no Location") }
         guard case .follow = try plan(302, "/x", from: request, followed: 19) else { throw Unexpectedly("19") }
-        guard case .refuse(let many, _) = try plan(302, "/x", from: request, followed: 20) else { throw Unexpectedly("20") }
+        guard case .refuse(let many, _) = try plan(302, "/x", from: request, followed: 20) else {
+            throw Unexpectedly("20")
+        }
         #expect(many.reason == .tooManyRedirects && many.phase == .redirecting && many.party == .peer)
-        guard case .refuse(let scheme, _) = try plan(302, "file:///x", from: request) else { throw Unexpectedly("file") }
+        guard case .refuse(let scheme, _) = try plan(302, "file:///x", from: request) else {
+            throw Unexpectedly("file")
+        }
         #expect(scheme.reason == .redirectRefused)
         guard case .refuse(let bad, _) = try plan(302, "http://[", from: request) else { throw Unexpectedly("[") }
         #expect(bad.reason == .badRedirect)
     }
 
-    @Test("credentials go only where scheme, host and port are the same", arguments: [
-        ("http://a.example/x", true), ("http://A.example:80/x", true), ("https://a.example/x", false), ("http://a.example:81/x", false),
-        ("http://b.example/x", false), ("http://sub.a.example/x", false), ("http://a.example./x", false),
-    ])
+    @Test(
+        "credentials go only where scheme, host and port are the same",
+        arguments: [
+            ("http://a.example/x", true), ("http://A.example:80/x", true), ("https://a.example/x", false),
+            ("http://a.example:81/x", false),
+            ("http://b.example/x", false), ("http://sub.a.example/x", false), ("http://a.example./x", false),
+        ])
     func credentials(_ target: String, _ isKept: Bool) throws {
-        let request = Request(url: try url("http://a.example/"), headers: [.authorization: "a", .cookie: "b", .proxyAuthorization: "c", "X-Own": "d"])
+        let request = Request(
+            url: try url("http://a.example/"),
+            headers: [.authorization: "a", .cookie: "b", .proxyAuthorization: "c", "X-Own": "d"])
         let next = try next(307, target, from: request)
-        for name in [FieldName.authorization, .cookie, .proxyAuthorization] { #expect(next.headers.contains(name) == isKept) }
+        for name in [FieldName.authorization, .cookie, .proxyAuthorization] {
+            #expect(next.headers.contains(name) == isKept)
+        }
         #expect(next.headers["X-Own"] == "d")
     }
 
     @Test("only an idempotent request that met a stale connection is sent again, once")
     func retry() throws {
-        let lost = LoadError(.connectionLost, phase: .sending, party: .peer), early = LoadError(.truncated, phase: .waiting, party: .peer)
+        let lost = LoadError(.connectionLost, phase: .sending, party: .peer)
+        let early = LoadError(.truncated, phase: .waiting, party: .peer)
         let target = try url("http://a.example/")
         for method in [Method.get, .head, .put, .delete, .options, .trace] {
             for error in [lost, early] {
@@ -97,7 +121,10 @@ import URLLoadingWire
             }
             var plan = RetryPlan(Request(url: target, method: method))
             #expect(plan.retry(after: lost, isStale: false) == false)
-            for reason in [LoadError.Reason.idleTimeout, .cancelled, .notHTTP, .resourceTimeout, .connectionRefused, .requestBodyFailed] {
+            for reason in [
+                LoadError.Reason.idleTimeout, .cancelled, .notHTTP, .resourceTimeout, .connectionRefused,
+                .requestBodyFailed,
+            ] {
                 #expect(plan.retry(after: LoadError(reason, phase: .waiting, party: .peer), isStale: true) == false)
             }
             #expect(!plan.wantsFresh)

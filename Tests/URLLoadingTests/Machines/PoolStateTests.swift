@@ -11,7 +11,9 @@ import URLLoadingWire
     final class Token: Sendable {}
 
     @Test func `security 18: the same address on another link is another place`() throws {
-        let routes = try ["https://[fe80::1%25a]/", "https://[fe80::1%25b]/", "https://[fe80::1]/"].map { Route(origin: try Target($0).origin) }
+        let routes = try ["https://[fe80::1%25a]/", "https://[fe80::1%25b]/", "https://[fe80::1]/"].map {
+            Route(origin: try Target($0).origin)
+        }
         #expect(Set(routes).count == 3)
         let spaces = routes.map { Authenticator.Place($0.origin).space(.basic(realm: "r")) }
         #expect(Set(spaces).count == 3)
@@ -50,7 +52,9 @@ import URLLoadingWire
             self.slot = slot
             // Those through a proxy that forwards may take over each other's.
             let way: ProxyChain = seed.isMultiple(of: 2) ? .direct : [try Proxy("proxy.example:3128")]
-            routes = try ["a.example", "b.example", "c.example"].map { Route(origin: try Origin(scheme: "http", host: Origin.Host($0)), way: way) }
+            routes = try ["a.example", "b.example", "c.example"].map {
+                Route(origin: try Origin(scheme: "http", host: Origin.Host($0)), way: way)
+            }
         }
 
         /// Hundreds of thousands of these: the macro would cost more than the walk.
@@ -73,7 +77,10 @@ import URLLoadingWire
 
         private mutating func lease() {
             guard let route = routes.randomElement(using: &random) else { return }
-            switch state.lease(route, makeWaiter: { State.Waiter(slot: slot, priority: [9, 21, 21, 25].randomElement(using: &random) ?? 0) }) {
+            switch state.lease(
+                route,
+                makeWaiter: { State.Waiter(slot: slot, priority: [9, 21, 21, 25].randomElement(using: &random) ?? 0) })
+            {
             case .use(let token): take(token, route)
             case .connect: connecting.append(route)
             case .wait(let waiter): waiting.append((waiter, route))
@@ -144,7 +151,8 @@ import URLLoadingWire
             let (waiter, route) = waiting[place]
             let passed = waiting.enumerated().contains { other, next in
                 guard next.route == route, case .waiting = next.waiter.turn else { return false }
-                return next.waiter.priority > waiter.priority || next.waiter.priority == waiter.priority && other < place
+                return next.waiter.priority > waiter.priority
+                    || next.waiter.priority == waiter.priority && other < place
             }
             expect(!passed, "not its turn")
         }
@@ -168,13 +176,17 @@ import URLLoadingWire
                 expect(host.count <= state.perHost, "too many for one host")
                 if host.waiting.count > 0 { expect(host.count == state.perHost, "waiting, though there is a place") }
                 for idle in host.idle {
-                    expect(!leased.contains { $0.token === idle.connection } && !closed.contains(ObjectIdentifier(idle.connection)), "idle, and owned elsewhere")
+                    expect(
+                        !leased.contains { $0.token === idle.connection }
+                            && !closed.contains(ObjectIdentifier(idle.connection)), "idle, and owned elsewhere")
                 }
                 idle += host.idle.count
             }
             expect(state.idleCount == idle, "idle miscounted")
             expect(idle <= state.maximumIdle, "too many idle")
-            let owned = leased.count + idle + closed.count + waiting.count { if case .use = $0.waiter.turn { true } else { false } }
+            let owned =
+                leased.count + idle + closed.count
+                + waiting.count { if case .use = $0.waiter.turn { true } else { false } }
             expect(owned == made.count, "an orphan")
         }
 
@@ -183,7 +195,9 @@ import URLLoadingWire
             for token in state.drain() { close(token) }
             while let (waiter, route) = waiting.popLast() { act(on: state.abandon(waiter, route, now: now)) }
             while let route = connecting.popLast() { act(on: state.failedToConnect(route)) }
-            while let (token, route) = leased.popLast() { act(on: state.giveBack(token, route, reusable: true, now: now)) }
+            while let (token, route) = leased.popLast() {
+                act(on: state.giveBack(token, route, reusable: true, now: now))
+            }
             expect(state.isEmpty, "something is left")
             expect(state.description == "empty", "something is drawn")
             expect(closed.count == made.count, "something is open")
@@ -216,16 +230,23 @@ import URLLoadingWire
         for _ in 0..<3 { if case .wait(let waiter) = state.lease(route, makeWaiter: make) { waiters.append(waiter) } }
         #expect(waiters.count == 3)
         #expect(state.description == "http://a.example 0 connecting 2 leased 0 idle 3 waiting")
-        let first = Token(), second = Token()
+        let first = Token()
+        let second = Token()
         #expect(state.giveBack(first, route, reusable: true, now: 1).wake === waiters[0])
         #expect(state.giveBack(second, route, reusable: false, now: 2).wake === waiters[1])
         if case .connect = waiters[1].turn {} else { Issue.record("a place was free") }
         #expect(state.abandon(waiters[2], route, now: 3).wake == nil)
         _ = state.failedToConnect(route)
-        let old = Token(), new = Token()
+        let old = Token()
+        let new = Token()
         _ = state.giveBack(old, route, reusable: true, now: 4)
-        guard case .connect = state.lease(Route(origin: try Origin(scheme: "https", host: Origin.Host("a.example"))), makeWaiter: make) else { throw Unexpectedly("another route") }
-        guard case .use(let again) = state.lease(route, makeWaiter: make), again === old else { throw Unexpectedly("not reused") }
+        guard
+            case .connect = state.lease(
+                Route(origin: try Origin(scheme: "https", host: Origin.Host("a.example"))), makeWaiter: make)
+        else { throw Unexpectedly("another route") }
+        guard case .use(let again) = state.lease(route, makeWaiter: make), again === old else {
+            throw Unexpectedly("not reused")
+        }
         guard case .connect = state.lease(route, makeWaiter: make) else { throw Unexpectedly("no place") }
         state.connected(route)
         _ = state.giveBack(old, route, reusable: true, now: 5)
@@ -253,12 +274,14 @@ import URLLoadingWire
         #expect(gone.map { token in tokens.firstIndex { $0 === token } } == Array(0..<7))
     }
 
-    @Test("a connection to a proxy that forwards serves every origin of http, and no other proxy's, credentials or trust")
+    @Test(
+        "a connection to a proxy that forwards serves every origin of http, and no other proxy's, credentials or trust")
     func forwarded() throws {
         let slot = Poller.shared.borrowSlot()
         defer { Poller.shared.returnSlot(slot) }
         func route(_ host: String, _ proxy: String, scheme: String = "http", isMoved: Bool = false) throws -> Route {
-            Route(origin: try Origin(scheme: scheme, host: Origin.Host(host)), way: [try Proxy(proxy)], isMoved: isMoved)
+            Route(
+                origin: try Origin(scheme: scheme, host: Origin.Host(host)), way: [try Proxy(proxy)], isMoved: isMoved)
         }
         let make = { State.Waiter(slot: slot) }
         let first = try route("a.example", "p:1")
@@ -270,14 +293,20 @@ import URLLoadingWire
         var trusted = try route("b.example", "p:1")
         trusted.trust.group = 1
         for other in [
-            try route("b.example", "q:1"), try route("b.example", "u:p@p:1"), try route("b.example", "https://p:1"), trusted,
-            try route("b.example", "p:1", scheme: "https"), try route("b.example", "p:1", isMoved: true), try route("b.example", "socks5://p:1"),
+            try route("b.example", "q:1"), try route("b.example", "u:p@p:1"), try route("b.example", "https://p:1"),
+            trusted,
+            try route("b.example", "p:1", scheme: "https"), try route("b.example", "p:1", isMoved: true),
+            try route("b.example", "socks5://p:1"),
         ] {
-            guard case .connect = state.lease(other, makeWaiter: make) else { throw Unexpectedly("taken over by \(other)") }
+            guard case .connect = state.lease(other, makeWaiter: make) else {
+                throw Unexpectedly("taken over by \(other)")
+            }
             _ = state.failedToConnect(other)
         }
         let second = try route("b.example", "p:1")
-        guard case .use(let taken) = state.lease(second, makeWaiter: make), taken === token else { throw Unexpectedly("not taken over") }
+        guard case .use(let taken) = state.lease(second, makeWaiter: make), taken === token else {
+            throw Unexpectedly("not taken over")
+        }
         #expect(state.idleCount == 0 && state.hosts[first] == nil && state.hosts[second]?.leased == 1)
         // The limit is each origin's own.
         guard case .wait = state.lease(second, makeWaiter: make) else { throw Unexpectedly("beyond the limit") }
@@ -290,11 +319,15 @@ import URLLoadingWire
         defer { Poller.shared.returnSlot(slot) }
         let route = try route()
         var state = State(perHost: 1, maximumIdle: 4)
-        guard case .connect = state.lease(route, makeWaiter: { State.Waiter(slot: slot) }) else { throw Unexpectedly("no place") }
+        guard case .connect = state.lease(route, makeWaiter: { State.Waiter(slot: slot) }) else {
+            throw Unexpectedly("no place")
+        }
         state.connected(route)
         let priorities: [UInt8] = [21, 9, 25, 21, 33, 9, 25, 17]
         let waiters = try priorities.map { priority in
-            guard case .wait(let waiter) = state.lease(route, makeWaiter: { State.Waiter(slot: slot, priority: priority) })
+            guard
+                case .wait(let waiter) = state.lease(
+                    route, makeWaiter: { State.Waiter(slot: slot, priority: priority) })
             else { throw Unexpectedly("a place") }
             return waiter
         }

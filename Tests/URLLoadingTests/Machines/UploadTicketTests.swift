@@ -1,20 +1,25 @@
 import FoundationEssentials
 import Testing
-@testable import URLLoading
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// What an upload task is resumed with, as bytes.
 @Suite struct UploadTicketTests {
     private static func request() throws -> Request {
         var request = Request(url: try #require(URL(string: "http://u:p@example.org/files?a=b")), method: .post)
-        request.headers = [.authorization: "Basic secret", .accept: "text/plain", "X-Token": "secret", .cookie: "secret"]
+        request.headers = [
+            .authorization: "Basic secret", .accept: "text/plain", "X-Token": "secret", .cookie: "secret",
+        ]
         request.idleTimeout = .milliseconds(1_500)
         (request.handlesCookies, request.trafficClass, request.allowsCellularAccess) = (false, .background, false)
         return request
     }
 
-    private static func ticket(_ source: UploadTicket.Source, _ length: Int64?, _ identity: UploadIdentity? = nil) throws -> UploadTicket {
+    private static func ticket(_ source: UploadTicket.Source, _ length: Int64?, _ identity: UploadIdentity? = nil)
+        throws -> UploadTicket
+    {
         let place = try #require(URL(string: "http://example.org/uploads/1"))
         return UploadTicket(try request(), source, place: place, length: length, identity: identity)
     }
@@ -27,7 +32,9 @@ import URLLoadingWire
         #expect(read.data == ticket.data && read.place == ticket.place && read.length == 4 && read.source.isData)
         #expect(read.request.url.absoluteString == "http://example.org/files?a=b" && read.request.method == .post)
         #expect(read.request.headers == [.accept: "text/plain"] && read.request.idleTimeout == .milliseconds(1_500))
-        #expect(!read.request.handlesCookies && read.request.trafficClass == .background && read.request.allowsCellularAccess == false)
+        #expect(
+            !read.request.handlesCookies && read.request.trafficClass == .background
+                && read.request.allowsCellularAccess == false)
         #expect(read.request.allowsExpensiveNetworkAccess == nil)
     }
 

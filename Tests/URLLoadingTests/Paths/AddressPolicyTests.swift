@@ -24,15 +24,18 @@ struct AddressPolicyTests {
         return configuration
     }
 
-    @Test("literal addresses, localhost and names are asked about alike", arguments: ["127.0.0.1", "localhost", "name.example"])
+    @Test(
+        "literal addresses, localhost and names are asked about alike",
+        arguments: ["127.0.0.1", "localhost", "name.example"])
     func everyHost(_ host: String) async throws {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok("hello") }
             let asked = Asked()
-            let session = Session(configuration {
-                asked.note($0)
-                return false
-            })
+            let session = Session(
+                configuration {
+                    asked.note($0)
+                    return false
+                })
             let target = try url("http://\(host):\(origin.port)/")
             let error = await failure(.addressRefused, .local, .connecting) { try await session.data(from: target) }
             #expect(error?.url == target)
@@ -46,7 +49,8 @@ struct AddressPolicyTests {
 
     @Test("the error names the host and no address")
     func silence() async throws {
-        let session = Session(configuration(RecordingResolver(.success([.ipv4((10, 1, 2, 3), port: 0)]))) { $0.isGlobal })
+        let session = Session(
+            configuration(RecordingResolver(.success([.ipv4((10, 1, 2, 3), port: 0)]))) { $0.isGlobal })
         let error = await failure(.addressRefused) { try await session.data(from: url("http://intern.example/")) }
         #expect(error.map { "\($0)" } == "addressRefused (connecting, intern.example): intern.example")
     }
@@ -62,16 +66,19 @@ struct AddressPolicyTests {
         }
     }
 
-    @Test("a redirect is asked about at each hop", arguments: ["169.254.169.254", "metadata.example", "[::ffff:127.0.0.1]"])
+    @Test(
+        "a redirect is asked about at each hop",
+        arguments: ["169.254.169.254", "metadata.example", "[::ffff:127.0.0.1]"])
     func redirects(_ host: String) async throws {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .redirect("http://\(host):\(origin.port)/secret") }
             let asked = Asked()
             // The name is refused, wherever it leads; the addresses are.
-            let session = Session(configuration {
-                asked.note($0)
-                return $0.host == "127.0.0.1"
-            })
+            let session = Session(
+                configuration {
+                    asked.note($0)
+                    return $0.host == "127.0.0.1"
+                })
             let error = await failure(.addressRefused) { try await session.data(from: origin.url("/")) }
             #expect(error?.url?.path() == "/secret")
             #expect(asked.texts.count == 2)
@@ -96,10 +103,13 @@ struct AddressPolicyTests {
         }
     }
 
-    @Test("the public only: this machine is refused in every spelling", arguments: [
-        "127.0.0.1", "localhost", "LOCALHOST.", "a.localhost", "[::1]", "[::]", "0.0.0.0", "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]",
-        "127.0.0.2", "1%32%37.0.0.1", "name.example",
-    ])
+    @Test(
+        "the public only: this machine is refused in every spelling",
+        arguments: [
+            "127.0.0.1", "localhost", "LOCALHOST.", "a.localhost", "[::1]", "[::]", "0.0.0.0", "[::ffff:127.0.0.1]",
+            "[64:ff9b::7f00:1]",
+            "127.0.0.2", "1%32%37.0.0.1", "name.example",
+        ])
     func publicOnly(_ host: String) async throws {
         var configuration = Configuration.ephemeral
         configuration.resolver = RecordingResolver()

@@ -23,11 +23,21 @@ struct NetworkAccessTests {
         return configuration
     }
 
-    private static let refusals: [(any WritableKeyPath<Configuration, Bool> & Sendable, any WritableKeyPath<Request, Bool?> & Sendable, Reason, NetworkMonitor.Hints)] = [
-        (\.allowsCellularAccess, \.allowsCellularAccess, .notAllowedOnCellularNetwork, .init()),
-        (\.allowsExpensiveNetworkAccess, \.allowsExpensiveNetworkAccess, .notAllowedOnExpensiveNetwork, .init(isExpensive: true)),
-        (\.allowsConstrainedNetworkAccess, \.allowsConstrainedNetworkAccess, .notAllowedOnConstrainedNetwork, .init(isConstrained: true)),
-    ]
+    private static let refusals:
+        [(
+            any WritableKeyPath<Configuration, Bool> & Sendable, any WritableKeyPath<Request, Bool?> & Sendable, Reason,
+            NetworkMonitor.Hints
+        )] = [
+            (\.allowsCellularAccess, \.allowsCellularAccess, .notAllowedOnCellularNetwork, .init()),
+            (
+                \.allowsExpensiveNetworkAccess, \.allowsExpensiveNetworkAccess, .notAllowedOnExpensiveNetwork,
+                .init(isExpensive: true)
+            ),
+            (
+                \.allowsConstrainedNetworkAccess, \.allowsConstrainedNetworkAccess, .notAllowedOnConstrainedNetwork,
+                .init(isConstrained: true)
+            ),
+        ]
 
     @Test("checklist 27: what is forbidden is not connected to, by session and by request", arguments: 0..<3)
     func refused(_ number: Int) async throws {
@@ -36,7 +46,9 @@ struct NetworkAccessTests {
         let target = try url("http://name.example/")
         var request = Request(url: target)
         request[keyPath: ofRequest] = false
-        let byRequest = await failure(reason, .local, .connecting) { try await Session(configuration).data(for: request) }
+        let byRequest = await failure(reason, .local, .connecting) {
+            try await Session(configuration).data(for: request)
+        }
         #expect(byRequest?.code == -1020 && byRequest?.url == target)
 
         configuration[keyPath: ofSession] = false
@@ -68,7 +80,8 @@ struct NetworkAccessTests {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok("hello") }
             var configuration = configuration(ScriptedPaths(Self.modem))
-            configuration.resolver = RecordingResolver(.success([.ipv4((255, 255, 255, 255), port: 0), .ipv4((127, 0, 0, 1), port: 0)]))
+            configuration.resolver = RecordingResolver(
+                .success([.ipv4((255, 255, 255, 255), port: 0), .ipv4((127, 0, 0, 1), port: 0)]))
             configuration.allowsCellularAccess = false
             try await Session(configuration).expect(url("http://name.example:\(origin.port)/"), "hello")
         }
@@ -91,7 +104,9 @@ struct NetworkAccessTests {
     @Test("a connection that was kept is judged by what holds now, and kept on")
     func keptConnection() async throws {
         let answer = ScriptedPeer.Step.give("HTTP/1.1 204 No Content\r\n\r\n")
-        let peer = ScriptedPeer([.takeUntil("\r\n\r\n"), answer, .takeUntil("\r\n\r\n"), answer, .takeUntil("\r\n\r\n"), answer])
+        let peer = ScriptedPeer([
+            .takeUntil("\r\n\r\n"), answer, .takeUntil("\r\n\r\n"), answer, .takeUntil("\r\n\r\n"), answer,
+        ])
         let kernel = ScriptedPaths(Self.cable)
         var configuration = configuration(kernel)
         configuration.connect(to: peer)

@@ -11,7 +11,8 @@ struct NetworkMonitorTests {
     static let loopback = [RouteBytes.link(1, "lo", flags: 0x49, hardware: 772)]
     static let address = RouteBytes.address(2, [192, 0, 2, 2])
     static let route = RouteBytes.defaultRoute(through: [2])
-    static let home = ScriptedPaths.Tables(links: loopback + [RouteBytes.link(2, "eth0")], addresses: [address], routes: [route])
+    static let home = ScriptedPaths.Tables(
+        links: loopback + [RouteBytes.link(2, "eth0")], addresses: [address], routes: [route])
 
     static func monitor(_ kernel: ScriptedPaths) -> NetworkMonitor {
         NetworkMonitor(kernel) { $0.name.hasPrefix("wl") ? .wifi : LinkKind.make($0, LinkKind.Facts()) }
@@ -33,28 +34,52 @@ struct NetworkMonitorTests {
         ("unsatisfied", [RouteBytes.link(2, "eth0", flags: 0x40)], [address], [route]),  // switched off
         ("unsatisfied", [], [address], [route]),  // of no interface
         // The lower metric is taken; between equal ones the first.
-        ("satisfied wlan0(wifi, 4) wwan0(cellular, 4, spare)", [RouteBytes.link(3, "wwan0"), RouteBytes.link(4, "wlan0")], [],
-            [RouteBytes.defaultRoute(through: [3], metric: 700), RouteBytes.defaultRoute(through: [4], metric: 600)]),
-        ("satisfied wwan0(cellular, 4) wlan0(wifi, 4, spare) expensive", [RouteBytes.link(3, "wwan0"), RouteBytes.link(4, "wlan0")], [],
-            [RouteBytes.defaultRoute(through: [3]), RouteBytes.defaultRoute(through: [4])]),
+        (
+            "satisfied wlan0(wifi, 4) wwan0(cellular, 4, spare)",
+            [RouteBytes.link(3, "wwan0"), RouteBytes.link(4, "wlan0")], [],
+            [RouteBytes.defaultRoute(through: [3], metric: 700), RouteBytes.defaultRoute(through: [4], metric: 600)]
+        ),
+        (
+            "satisfied wwan0(cellular, 4) wlan0(wifi, 4, spare) expensive",
+            [RouteBytes.link(3, "wwan0"), RouteBytes.link(4, "wlan0")], [],
+            [RouteBytes.defaultRoute(through: [3]), RouteBytes.defaultRoute(through: [4])]
+        ),
         // A family that has only one way takes it.
-        ("satisfied wlan0(wifi, 4) wwan0(cellular, 6) expensive", [RouteBytes.link(4, "wwan0"), RouteBytes.link(3, "wlan0")], [],
-            [RouteBytes.defaultRoute(through: [3], metric: 600), RouteBytes.defaultRoute(isIPv6: true, through: [4], metric: 1024)]),
+        (
+            "satisfied wlan0(wifi, 4) wwan0(cellular, 6) expensive",
+            [RouteBytes.link(4, "wwan0"), RouteBytes.link(3, "wlan0")], [],
+            [
+                RouteBytes.defaultRoute(through: [3], metric: 600),
+                RouteBytes.defaultRoute(isIPv6: true, through: [4], metric: 1024),
+            ]
+        ),
         // A way through an interface that is down is none.
-        ("satisfied wwan0(cellular, 4) expensive", [RouteBytes.link(3, "wlan0", flags: 0x1), RouteBytes.link(4, "wwan0")], [],
-            [RouteBytes.defaultRoute(through: [3], metric: 1), RouteBytes.defaultRoute(through: [4], metric: 2)]),
+        (
+            "satisfied wwan0(cellular, 4) expensive",
+            [RouteBytes.link(3, "wlan0", flags: 0x1), RouteBytes.link(4, "wwan0")], [],
+            [RouteBytes.defaultRoute(through: [3], metric: 1), RouteBytes.defaultRoute(through: [4], metric: 2)]
+        ),
         // A tunnel is carried by what comes behind it.
-        ("satisfied wwan0(cellular, 4) tun0(other, 4) expensive", [RouteBytes.link(3, "wwan0"), RouteBytes.link(9, "tun0", hardware: 65534)], [],
-            [RouteBytes.defaultRoute(through: [9], metric: 50), RouteBytes.defaultRoute(through: [3], metric: 700)]),
-        ("satisfied eth0(wired, 4) wwan0(cellular, 4) expensive", [RouteBytes.link(2, "eth0"), RouteBytes.link(3, "wwan0")], [],
-            [RouteBytes.defaultRoute(through: [2, 3])]),
-        ("satisfied eth0(wired, 4) eth1(wired, 4, spare)", [RouteBytes.link(2, "eth0"), RouteBytes.link(5, "eth1")],
-            [RouteBytes.address(5, [10, 0, 0, 1])], [route]),
+        (
+            "satisfied wwan0(cellular, 4) tun0(other, 4) expensive",
+            [RouteBytes.link(3, "wwan0"), RouteBytes.link(9, "tun0", hardware: 65534)], [],
+            [RouteBytes.defaultRoute(through: [9], metric: 50), RouteBytes.defaultRoute(through: [3], metric: 700)]
+        ),
+        (
+            "satisfied eth0(wired, 4) wwan0(cellular, 4) expensive",
+            [RouteBytes.link(2, "eth0"), RouteBytes.link(3, "wwan0")], [],
+            [RouteBytes.defaultRoute(through: [2, 3])]
+        ),
+        (
+            "satisfied eth0(wired, 4) eth1(wired, 4, spare)", [RouteBytes.link(2, "eth0"), RouteBytes.link(5, "eth1")],
+            [RouteBytes.address(5, [10, 0, 0, 1])], [route]
+        ),
     ]
 
     @Test("what the kernel knows, in a line", arguments: pictures)
     func picture(_ line: String, _ links: [[UInt8]], _ addresses: [[UInt8]], _ routes: [[UInt8]]) {
-        let kernel = ScriptedPaths(ScriptedPaths.Tables(links: Self.loopback + links, addresses: addresses, routes: routes))
+        let kernel = ScriptedPaths(
+            ScriptedPaths.Tables(links: Self.loopback + links, addresses: addresses, routes: routes))
         let path = Self.monitor(kernel).current
         #expect("\(path)" == line)
         #expect(path.isSatisfied == line.hasPrefix("satisfied"))
@@ -86,7 +111,8 @@ struct NetworkMonitorTests {
         var paths = Self.monitor(kernel).paths.makeAsyncIterator()
         _ = await paths.next()
         for number in 0..<200 as Range<UInt8> {
-            let link = RouteBytes.link(2, "eth0", flags: number % 2 == 0 ? 0 : 0x41), other = RouteBytes.address(2, [192, 0, 2, number])
+            let link = RouteBytes.link(2, "eth0", flags: number % 2 == 0 ? 0 : 0x41)
+            let other = RouteBytes.address(2, [192, 0, 2, number])
             kernel.change(telling: [link, other]) {
                 $0.links[1] = link
                 $0.addresses.append(other)

@@ -10,7 +10,8 @@ import URLLoadingTesting
 enum Namespaces {
     static let isInside = ProcessInfo.processInfo.environment["URLLOADING_NAMESPACE"] != nil
     static let areAllowed = run("unshare -rn ip link add v0 type veth peer name v1")
-    static let areMissing: Comment = "unproved: this machine makes no network namespaces with virtual links (unshare, ip)"
+    static let areMissing: Comment =
+        "unproved: this machine makes no network namespaces with virtual links (unshare, ip)"
 
     @discardableResult static func run(_ command: String) -> Bool { system("\(command) >/dev/null 2>&1") == 0 }
 }
@@ -27,7 +28,8 @@ struct NetworkNamespaceTests {
         let child = try ChildProcess(
             "/bin/sh",
             [
-                "-c", "exec unshare -rn \"$0\" --testing-library swift-testing --filter NetworkNamespaceChild/\(name) >\(output) 2>&1",
+                "-c",
+                "exec unshare -rn \"$0\" --testing-library swift-testing --filter NetworkNamespaceChild/\(name) >\(output) 2>&1",
                 try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"),
             ],
             environment: ["URLLOADING_NAMESPACE": "1"])
@@ -62,9 +64,12 @@ struct NetworkNamespaceChild {
         #expect("\(monitor.current)" == "unsatisfied")
         var paths = monitor.paths.makeAsyncIterator()
         #expect(await paths.next()?.status == .unsatisfied)
-        let four = "satisfied v0(wired, 4)", both = "satisfied v0(wired, 4+6)"
+        let four = "satisfied v0(wired, 4)"
+        let both = "satisfied v0(wired, 4+6)"
 
-        ip("link set lo up", "link add v0 type veth peer name v1", "addr add 10.9.0.1/24 dev v0", "link set v0 up", "link set v1 up")
+        ip(
+            "link set lo up", "link add v0 type veth peer name v1", "addr add 10.9.0.1/24 dev v0", "link set v0 up",
+            "link set v1 up")
         await next(&paths, four)
         #expect("\(monitor.current)" == four)
         // The other end of the cable.
@@ -73,7 +78,9 @@ struct NetworkNamespaceChild {
         ip("link set v1 up")
         await next(&paths, four)
         // The kernel takes this route with the link, without a word.
-        ip("route add default via 10.9.0.2", "link add w0 type veth peer name w1", "addr add 10.8.0.1/24 dev w0", "link set w0 up", "link set w1 up")
+        ip(
+            "route add default via 10.9.0.2", "link add w0 type veth peer name w1", "addr add 10.8.0.1/24 dev w0",
+            "link set w0 up", "link set w1 up")
         await next(&paths, "satisfied v0(wired, 4) w0(wired, 4, spare)")
         ip("link set v0 down", "link set v0 up")
         await next(&paths, "satisfied v0(wired, 4) w0(wired, 4)")
@@ -85,7 +92,8 @@ struct NetworkNamespaceChild {
         // More than the kernel keeps for who does not listen.
         let addresses = (0..<2000).map { "addr add 10.7.\($0 / 250).\($0 % 250 + 1)/32 dev v0" }
         let file = "/tmp/url-loading-\(getpid())-batch"
-        try (addresses + ["addr flush dev v0"]).joined(separator: "\n").write(toFile: file, atomically: false, encoding: .utf8)
+        try (addresses + ["addr flush dev v0"]).joined(separator: "\n").write(
+            toFile: file, atomically: false, encoding: .utf8)
         ip("-batch \(file)")
         unlink(file)
         await next(&paths, "unsatisfied")
@@ -158,7 +166,9 @@ struct NetworkNamespaceChild {
         try await withOrigin({ $0.retryPolicy = policy }) { origin, session, recorder, target in
             async let text = session.text(target)
             let event = try await recorder.wait(for: .retrying)
-            guard case .retrying(let retry) = event, case .failed(let error) = retry.cause else { throw Unexpectedly("\(event)") }
+            guard case .retrying(let retry) = event, case .failed(let error) = retry.cause else {
+                throw Unexpectedly("\(event)")
+            }
             #expect(error.reason == .unreachable && retry.delay == .seconds(3600))
             for command in Self.up { ip(command) }
             #expect(try await text == "hello")

@@ -1,10 +1,11 @@
 import FoundationEssentials
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// Connecting to somewhere else than the URL says.
 @Suite struct AddressRows {
@@ -34,10 +35,14 @@ import URLLoadingWire
             configuration.addressPolicy = .publicOnly
             let session = Session(configuration)
             for _ in 0..<2 { try await session.expect(try url("http://docker/info"), "docker") }
-            #expect(origin.requests.map { $0.headers[.host] } == ["docker", "docker"] && origin.requests.last?.connection == 1)
+            #expect(
+                origin.requests.map { $0.headers[.host] } == ["docker", "docker"]
+                    && origin.requests.last?.connection == 1)
             await expectFailure(.proxyNotFound) { try await session.data(from: try url("http://other/info")) }
             let gone = Session(Self.configuration(try .unixSocket(path + ".gone", for: nil)))
-            await expectFailure(.connectionRefused, .peer, .connecting) { try await gone.data(from: try url("http://docker/")) }
+            await expectFailure(.connectionRefused, .peer, .connecting) {
+                try await gone.data(from: try url("http://docker/"))
+            }
         }
     }
 
@@ -52,10 +57,13 @@ import URLLoadingWire
             var buffer = [UInt8](repeating: 0, count: 1000)
             client.slot.wake()
             while case .blocked = try buffer.withUnsafeMutableBytes({ try client.read(into: $0) }) { await pause() }
-            _ = try Array("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".utf8).withUnsafeBytes { try client.write($0) }
+            _ = try Array("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".utf8).withUnsafeBytes {
+                try client.write($0)
+            }
             client.close()
         }()
-        try await Session(Self.configuration(try .abstractUnixSocket(name, for: "a.test"))).expect(try url("http://a.test/"), "ok")
+        try await Session(Self.configuration(try .abstractUnixSocket(name, for: "a.test"))).expect(
+            try url("http://a.test/"), "ok")
         try await answered
     }
 
@@ -80,25 +88,31 @@ import URLLoadingWire
     @Test func `another host and port, under the first one's name`() async throws {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok("here") }
-            let session = Session(Self.configuration(
-                try .connect("www.test", port: 80, to: "127.0.0.1", onPort: origin.port), try .connect(nil, port: 81, to: nil, onPort: origin.port)))
+            let session = Session(
+                Self.configuration(
+                    try .connect("www.test", port: 80, to: "127.0.0.1", onPort: origin.port),
+                    try .connect(nil, port: 81, to: nil, onPort: origin.port)))
             try await session.expect(try url("http://www.test/"), "here")
             try await session.expect(try url("http://127.0.0.1:81/"), "here")
             #expect(origin.requests.map { $0.headers[.host] } == ["www.test", "127.0.0.1:81"])
             await expectFailure(.hostNotFound) { try await session.data(from: try url("http://www.test:82/")) }
             try await withTestProxy(.init(.socks)) { proxy in
-                var configuration = Self.configuration(try .connect("www.test", to: "staging.test", onPort: origin.port))
+                var configuration = Self.configuration(
+                    try .connect("www.test", to: "staging.test", onPort: origin.port))
                 configuration.proxies = .fixed([try proxy.address()])
                 try await Session(configuration).expect(try url("http://www.test/"), "here")
                 #expect(proxy.asked.first?.target == "staging.test:\(origin.port)")
             }
             // A proxy that gets the whole URL would go by it: so it is asked for a tunnel.
             try await withTestProxy { proxy in
-                var configuration = Self.configuration(try .connect("www.test", port: 80, to: "staging.test", onPort: origin.port))
+                var configuration = Self.configuration(
+                    try .connect("www.test", port: 80, to: "staging.test", onPort: origin.port))
                 configuration.proxies = .fixed([try proxy.address()])
                 let session = Session(configuration)
                 try await session.expect(try url("http://www.test/"), "here")
-                #expect(proxy.asked.first?.method == "CONNECT" && proxy.asked.first?.target == "staging.test:\(origin.port)")
+                #expect(
+                    proxy.asked.first?.method == "CONNECT" && proxy.asked.first?.target == "staging.test:\(origin.port)"
+                )
                 #expect(origin.requests.last?.headers[.host] == "www.test" && origin.requests.last?.target == "/")
                 try await session.expect(try url("http://other.test:\(origin.port)/"), "here")
                 #expect(proxy.asked.last?.method == "GET")
@@ -135,9 +149,15 @@ import URLLoadingWire
             }
             let session = Session(configuration)
             try await session.expect(try url("http://A.test:\(origin.port)/"), "here")
-            await expectFailure(.hostNotFound, .system, .resolving) { try await session.data(from: try url("http://none.test/")) }
-            await expectFailure(.lookupFailed, .system, .resolving) { try await session.data(from: try url("http://odd.test/")) }
-            await expectFailure(.lookupFailed, .system, .resolving) { try await session.data(from: try url("http://broken.test/")) }
+            await expectFailure(.hostNotFound, .system, .resolving) {
+                try await session.data(from: try url("http://none.test/"))
+            }
+            await expectFailure(.lookupFailed, .system, .resolving) {
+                try await session.data(from: try url("http://odd.test/"))
+            }
+            await expectFailure(.lookupFailed, .system, .resolving) {
+                try await session.data(from: try url("http://broken.test/"))
+            }
             // Not a name, or not theirs.
             try await session.expect(origin.url(), "here")
             try await session.expect(try url("http://localhost:\(origin.port)/"), "here")

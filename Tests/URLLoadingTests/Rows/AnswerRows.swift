@@ -39,7 +39,9 @@ struct AnswerRows {
             origin.route("/html") { _ in .ok("<html>") }
             try await withSession(.ephemeral) { session in
                 func decode(_ path: String, _ limit: Int) async throws -> User {
-                    try await session.load(Request(url: origin.url(path))) { _, body in try await body.decode(User.self, upTo: limit) }
+                    try await session.load(Request(url: origin.url(path))) { _, body in
+                        try await body.decode(User.self, upTo: limit)
+                    }
                 }
                 #expect(try await decode("/ada", 14) == User(name: "Ada"))
                 await expectFailure(.bodyTooLarge, .local) { try await decode("/ada", 13) }

@@ -1,10 +1,11 @@
 import FoundationEssentials
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// Challenges and what comes of them: checklist 71-79, 83-87; security 8, 14, 65, 66.
 @Suite(.timeLimit(.minutes(4))) struct AuthenticationRows {
@@ -21,29 +22,37 @@ import URLLoadingWire
     }
 
     private static let schemes: [Gate.Kind] = [
-        .basic, .digest("MD5", qop: "auth"), .digest("MD5", qop: nil), .digest("MD5-sess", qop: "auth"), .digest("SHA-256", qop: "auth,auth-int"),
+        .basic, .digest("MD5", qop: "auth"), .digest("MD5", qop: nil), .digest("MD5-sess", qop: "auth"),
+        .digest("SHA-256", qop: "auth,auth-int"),
         .digest("SHA-256-sess", qop: "auth"), .digest("SHA-512-256", qop: "auth"), .digest("SHA-256", qop: "auth-int"),
     ]
 
-    @Test(arguments: 0..<8) func `checklist 74, 78, 79: every scheme, then unasked, on one connection`(_ index: Int) async throws {
+    @Test(arguments: 0..<8) func `checklist 74, 78, 79: every scheme, then unasked, on one connection`(_ index: Int)
+        async throws
+    {
         let gate = Gate([Self.schemes[index]])
         try await withGate(gate) { origin in
             let log = ChallengeLog()
             let session = Session(.ephemeral, decisions: .challenged(log) { _ in .use(Self.right) })
-            try await session.expect(Request(url: origin.url("/dir/a?b=c"), method: .post, body: .data(Data("text".utf8))), "in")
+            try await session.expect(
+                Request(url: origin.url("/dir/a?b=c"), method: .post, body: .data(Data("text".utf8))), "in")
             try await session.expect(origin.url("/dir/b"), "in")
             try await session.expect(origin.url("/dir/c/d"), "in")
             #expect(log.withLock { $0.count } == 1 && gate.seen.count == 4 && gate.seen[0] == "-")
             #expect(origin.counts.accepted == 1)
             let challenge = try #require(log.withLock { $0.first })
-            #expect(challenge.space.realm == "zone" && challenge.space.port == Int(origin.port) && challenge.space.scheme == "http")
+            #expect(
+                challenge.space.realm == "zone" && challenge.space.port == Int(origin.port)
+                    && challenge.space.scheme == "http")
             #expect(challenge.failureResponse?.http?.status == .unauthorized && challenge.previousFailureCount == 0)
             #expect(!challenge.space.isProxy && challenge.proposedCredential == nil)
             await expectEmpty(session)
         }
     }
 
-    @Test func `checklist 83, 84, 75: without a decision, or with one for default handling, the 401 is the response`() async throws {
+    @Test func `checklist 83, 84, 75: without a decision, or with one for default handling, the 401 is the response`()
+        async throws
+    {
         let gate = Gate([.basic])
         try await withGate(gate) { origin in
             for decisions in [nil, Decisions.challenged(ChallengeLog()) { _ in .performDefaultHandling }] {
@@ -71,23 +80,31 @@ import URLLoadingWire
         }
     }
 
-    @Test func `checklist 72, 73: failures are counted, what was refused is proposed and not used by itself`() async throws {
+    @Test func `checklist 72, 73: failures are counted, what was refused is proposed and not used by itself`()
+        async throws
+    {
         let gate = Gate([.basic])
         try await withGate(gate) { origin in
             let log = ChallengeLog()
-            let session = Session(.ephemeral, decisions: .challenged(log) { challenge in
-                challenge.previousFailureCount < 3 ? (challenge.previousFailureCount == 0 ? .performDefaultHandling : .use(Self.wrong)) : .use(Self.right)
-            })
+            let session = Session(
+                .ephemeral,
+                decisions: .challenged(log) { challenge in
+                    challenge.previousFailureCount < 3
+                        ? (challenge.previousFailureCount == 0 ? .performDefaultHandling : .use(Self.wrong))
+                        : .use(Self.right)
+                })
             try await session.expect(try url("http://ada:wr0ng@127.0.0.1:\(origin.port)/"), "in")
             #expect(log.withLock { $0.map(\.previousFailureCount) } == [0, 1, 2, 3])
-            #expect(log.withLock { $0.map { $0.proposedCredential?.password } } == ["wr0ng", "wr0ng", "wr0ng", "wr0ng"])
+            #expect(
+                log.withLock { $0.map { $0.proposedCredential?.password } } == ["wr0ng", "wr0ng", "wr0ng", "wr0ng"])
             // One that never gives up is not asked for ever.
             let stubborn = ChallengeLog()
             let (_, response) = try await session.data(
                 for: Request(url: origin.url("/else")), decisions: .challenged(stubborn) { _ in .use(Self.wrong) })
             #expect(response.http?.status == .ok)
             let other = Session(.ephemeral)
-            let (_, refused) = try await other.data(for: Request(url: origin.url()), decisions: .challenged(stubborn) { _ in .use(Self.wrong) })
+            let (_, refused) = try await other.data(
+                for: Request(url: origin.url()), decisions: .challenged(stubborn) { _ in .use(Self.wrong) })
             #expect(refused.http?.status == .unauthorized && stubborn.withLock { $0.count } == 12)
             await expectEmpty(session)
             await expectEmpty(other)
@@ -100,12 +117,15 @@ import URLLoadingWire
             let log = ChallengeLog()
             let session = Session(.ephemeral)
             try await session.expect(origin.url(), "refused")
-            let (_, response) = try await session.data(for: Request(url: origin.url()), decisions: .challenged(log) { _ in .rejectProtectionSpace })
+            let (_, response) = try await session.data(
+                for: Request(url: origin.url()), decisions: .challenged(log) { _ in .rejectProtectionSpace })
             #expect(response.http?.status == .unauthorized)
             #expect(log.withLock { $0.map(\.space.method) } == [.digest, .digest, .basic, .bearer])
-            let (_, second) = try await session.data(for: Request(url: origin.url()), decisions: .challenged(log) {
-                $0.space.method == .basic ? .use(Self.right) : .rejectProtectionSpace
-            })
+            let (_, second) = try await session.data(
+                for: Request(url: origin.url()),
+                decisions: .challenged(log) {
+                    $0.space.method == .basic ? .use(Self.right) : .rejectProtectionSpace
+                })
             #expect(second.http?.status == .ok && gate.seen.last?.hasPrefix("Basic") == true)
             await expectEmpty(session)
         }
@@ -121,7 +141,8 @@ import URLLoadingWire
         }
     }
 
-    @Test(arguments: [Ending.task, .invalidation, .resourceTimeout]) func `a load ended while it asks lets its socket go`(_ ending: Ending) async throws {
+    @Test(arguments: [Ending.task, .invalidation, .resourceTimeout])
+    func `a load ended while it asks lets its socket go`(_ ending: Ending) async throws {
         try await withGate(Gate([.basic])) { origin in
             let session = Session(.patient)
             let asked = Lock(false)
@@ -144,9 +165,11 @@ import URLLoadingWire
     @Test func `a credential that cannot be said is asked for again, with the error`() async throws {
         try await withGate(Gate([.basic])) { origin in
             let log = ChallengeLog()
-            let session = Session(.ephemeral, decisions: .challenged(log) { challenge in
-                challenge.error == nil ? .use(Credential(user: "a:b", password: "")) : .use(Self.right)
-            })
+            let session = Session(
+                .ephemeral,
+                decisions: .challenged(log) { challenge in
+                    challenge.error == nil ? .use(Credential(user: "a:b", password: "")) : .use(Self.right)
+                })
             try await session.expect(origin.url(), "in")
             #expect(log.withLock { $0.map { $0.error?.reason } } == [nil, .badDecision])
             #expect(!"\(Self.right) \(String(reflecting: Self.right))".contains("s3cret"))
@@ -174,7 +197,9 @@ import URLLoadingWire
         try await withGate(next) { origin in
             let session = Session(.ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(Self.right) })
             for _ in 0..<3 { try await session.expect(origin.url(), "in") }
-            #expect(next.seen.map { $0.contains("nonce=\"n3\", ") } == [false, false, false, true] && next.seen[3].contains("nc=00000001"))
+            #expect(
+                next.seen.map { $0.contains("nonce=\"n3\", ") } == [false, false, false, true]
+                    && next.seen[3].contains("nc=00000001"))
             await expectEmpty(session)
         }
     }
@@ -197,9 +222,12 @@ import URLLoadingWire
         let gate = Gate([.digest("MD5", qop: "auth")])
         try await withGate(gate) { origin in
             let session = Session(.ephemeral)
-            let made = Lock(0), causes = Lock<[BodyDemand.Cause]>([])
+            let made = Lock(0)
+            let causes = Lock<[BodyDemand.Cause]>([])
             func decisions() -> Decisions {
-                var decisions = Decisions.challenged(ChallengeLog()) { _ in .use(Credential(user: "ada", password: "s3cret", persistence: .none)) }
+                var decisions = Decisions.challenged(ChallengeLog()) { _ in
+                    .use(Credential(user: "ada", password: "s3cret", persistence: .none))
+                }
                 decisions.newBody = Decision { demand in
                     causes.withLock { $0.append(demand.cause) }
                     return .data(Data("demanded".utf8))
@@ -208,14 +236,21 @@ import URLLoadingWire
             }
             let stream = RequestBody.stream {
                 made.withLock { $0 += 1 }
-                return AsyncStream<[UInt8]> { $0.yield(Array("streamed".utf8)); $0.finish() }
+                return AsyncStream<[UInt8]> {
+                    $0.yield(Array("streamed".utf8))
+                    $0.finish()
+                }
             }
             for body in [stream, .demanded] {
-                let (_, response) = try await session.data(for: Request(url: origin.url(), method: .post, body: body), decisions: decisions())
+                let (_, response) = try await session.data(
+                    for: Request(url: origin.url(), method: .post, body: body), decisions: decisions())
                 #expect(response.http?.status == .ok)
             }
             #expect(made.withLock { $0 } == 2 && causes.withLock { $0 } == [.first, .challenge])
-            #expect(origin.requests.map { String(decoding: $0.body, as: UTF8.self) } == ["streamed", "streamed", "demanded", "demanded"])
+            #expect(
+                origin.requests.map { String(decoding: $0.body, as: UTF8.self) } == [
+                    "streamed", "streamed", "demanded", "demanded",
+                ])
             await expectEmpty(session)
         }
     }
@@ -236,7 +271,9 @@ import URLLoadingWire
                 return AsyncStream { attempt == 1 ? [UInt8](repeating: 0x61, count: 16 * 1024) : nil }
             }
             let (data, response) = try await session.data(for: Request(url: origin.url(), method: .post, body: body))
-            #expect(response.http?.status == .ok && String(decoding: data, as: UTF8.self) == "in" && made.withLock { $0 } == 2)
+            #expect(
+                response.http?.status == .ok && String(decoding: data, as: UTF8.self) == "in"
+                    && made.withLock { $0 } == 2)
             await expectEmpty(session)
         }
     }
@@ -245,13 +282,16 @@ import URLLoadingWire
         let gate = Gate([.basic])
         try await withSecureOrigin(.init(names: ["localhost"]), name: "localhost") { origin, base in
             origin.route("/*") { gate.answer($0) }
-            let session = Session(base, decisions: .challenged(ChallengeLog()) { challenge in
-                challenge.space.method == .basic ? .use(Self.right) : .performDefaultHandling
-            })
+            let session = Session(
+                base,
+                decisions: .challenged(ChallengeLog()) { challenge in
+                    challenge.space.method == .basic ? .use(Self.right) : .performDefaultHandling
+                })
             let task = session.dataTask(Request(url: origin.url(), method: .post, body: .data(Data("text".utf8))))
             let events = task.events
             task.resume()
-            var order = LoadEventOrder(), words: [String] = []
+            var order = LoadEventOrder()
+            var words: [String] = []
             for await event in events {
                 let isLegal = order.accept(event)
                 #expect(isLegal, "\(order)")
@@ -267,10 +307,12 @@ import URLLoadingWire
         }
     }
 
-    @Test func `auth-int is no reason to take a weaker way: the decision is asked for the body once more`() async throws {
+    @Test func `auth-int is no reason to take a weaker way: the decision is asked for the body once more`() async throws
+    {
         let gate = Gate([.digest("SHA-256", qop: "auth-int"), .basic])
         try await withGate(gate) { origin in
-            let log = ChallengeLog(), causes = Lock<[BodyDemand.Cause]>([])
+            let log = ChallengeLog()
+            let causes = Lock<[BodyDemand.Cause]>([])
             var decisions = Decisions.challenged(log) { _ in .use(Self.right) }
             decisions.newBody = Decision { demand in
                 causes.withLock { $0.append(demand.cause) }
@@ -283,7 +325,9 @@ import URLLoadingWire
             }
             let session = Session(.ephemeral, decisions: decisions)
             try await session.expect(Request(url: origin.url(), method: .post, body: .demanded), "in")
-            #expect(log.withLock { $0.map(\.space.method) } == [.digest] && causes.withLock { $0 } == [.first, .challenge, .challenge])
+            #expect(
+                log.withLock { $0.map(\.space.method) } == [.digest]
+                    && causes.withLock { $0 } == [.first, .challenge, .challenge])
             await expectEmpty(session)
         }
     }
@@ -292,7 +336,9 @@ import URLLoadingWire
         let gate = Gate([.basic])
         try await withGate(gate) { origin in
             let session = Session(.ephemeral)
-            let once = Decisions.challenged(ChallengeLog()) { _ in .use(Credential(user: "ada", password: "s3cret", persistence: .none)) }
+            let once = Decisions.challenged(ChallengeLog()) { _ in
+                .use(Credential(user: "ada", password: "s3cret", persistence: .none))
+            }
             _ = try await session.data(for: Request(url: origin.url()), decisions: once)
             try await session.expect(origin.url(), "refused")
             await expectEmpty(session)
@@ -305,7 +351,10 @@ import URLLoadingWire
             func space(_ realm: String?, _ method: Challenge.Method) -> ProtectionSpace {
                 ProtectionSpace(host: "127.0.0.1", port: Int(origin.port), scheme: "http", realm: realm, method: method)
             }
-            for (spaces, isIn) in [([space("zone", .digest)], true), ([space("zone", .any)], true), ([space(nil, .any)], true), ([space("other", .digest)], false)] {
+            for (spaces, isIn) in [
+                ([space("zone", .digest)], true), ([space("zone", .any)], true), ([space(nil, .any)], true),
+                ([space("other", .digest)], false),
+            ] {
                 var configuration = Configuration.ephemeral
                 let store = CredentialStore()
                 for space in spaces { store.set(Self.right, for: space) }
@@ -318,7 +367,8 @@ import URLLoadingWire
     }
 
     @Test func `security 65: no downgrade without a decision`() async throws {
-        let strong = Gate([.digest("SHA-256", qop: "auth")]), weak = Gate([.basic])
+        let strong = Gate([.digest("SHA-256", qop: "auth")])
+        let weak = Gate([.basic])
         let isWeak = Lock(false)
         try await withTestOrigin { origin in
             origin.route("/*") { request in isWeak.withLock { $0 } ? weak.answer(request) : strong.answer(request) }
@@ -329,15 +379,20 @@ import URLLoadingWire
             try await session.expect(named, "refused")
             #expect(weak.seen.allSatisfy { !$0.hasPrefix("Basic") })
             let log = ChallengeLog()
-            let (_, response) = try await session.data(for: Request(url: named), decisions: .challenged(log) { _ in .use(Self.right) })
+            let (_, response) = try await session.data(
+                for: Request(url: named), decisions: .challenged(log) { _ in .use(Self.right) })
             #expect(response.http?.status == .ok && log.withLock { $0.count } == 1)
             await expectEmpty(session)
         }
     }
 
     /// Where nothing was said and refused, it is the memory of the stronger way alone that forbids the weaker one.
-    @Test func `security 65: what was proved by Digest once is not said as Basic, on no other path of its realm either`() async throws {
-        let strong = Gate([.digest("SHA-256", qop: "auth")]), weak = Gate([.basic])
+    @Test
+    func `security 65: what was proved by Digest once is not said as Basic, on no other path of its realm either`()
+        async throws
+    {
+        let strong = Gate([.digest("SHA-256", qop: "auth")])
+        let weak = Gate([.basic])
         strong.extraText.withLock { $0 = ", domain=\"/a\"" }
         try await withTestOrigin { origin in
             origin.route("/*") { $0.path.hasPrefix("/a") ? strong.answer($0) : weak.answer($0) }
@@ -347,7 +402,8 @@ import URLLoadingWire
                 let store = CredentialStore()
                 if !isOfURL { store.set(Self.right, for: space) }
                 configuration.authentication.credentials = store
-                let session = Session(configuration), user = isOfURL ? "ada:s3cret@" : ""
+                let session = Session(configuration)
+                let user = isOfURL ? "ada:s3cret@" : ""
                 try await session.expect(try url("http://\(user)127.0.0.1:\(origin.port)/a/1"), "in")
                 try await session.expect(try url("http://\(user)127.0.0.1:\(origin.port)/b"), "refused")
                 await expectEmpty(session)
@@ -357,7 +413,8 @@ import URLLoadingWire
     }
 
     @Test func `security 8: domain names paths of its own server alone`() throws {
-        let text = "Digest realm=r, nonce=n, domain=\"/a http://a.test/b http://b.test/c https://a.test/d http://a.test:81/e //b.test/f\""
+        let text =
+            "Digest realm=r, nonce=n, domain=\"/a http://a.test/b http://b.test/c https://a.test/d http://a.test:81/e //b.test/f\""
         let challenge = try #require(AuthenticationChallenge.parse([text]).first.flatMap { DigestChallenge($0) })
         let space = ProtectionSpace(host: "a.test", port: 80, scheme: "http", realm: "r", method: .digest)
         let login = try #require(Login(.digest(challenge), space, Self.right, isOfURL: false, path: "/"))
@@ -389,7 +446,8 @@ import URLLoadingWire
     }
 
     @Test func `security 1, 8: logins are their origin's alone`() async throws {
-        let first = Gate([.digest("MD5", qop: "auth")]), second = Gate([.digest("MD5", qop: "auth")])
+        let first = Gate([.digest("MD5", qop: "auth")])
+        let second = Gate([.digest("MD5", qop: "auth")])
         try await withTestOrigin { b in
             b.route("/*") { second.answer($0) }
             try await withTestOrigin { a in
@@ -425,7 +483,9 @@ import URLLoadingWire
     @Test func `a refusal that is long, or ends with its connection, costs the connection and no more`() async throws {
         try await withTestOrigin { origin in
             let gate = Gate([.basic])
-            for (path, body) in [("/long/", TestOrigin.Answer.Body.repeated(count: 1 << 20)), ("/close/", .untilClose(["refused"]))] {
+            for (path, body) in [
+                ("/long/", TestOrigin.Answer.Body.repeated(count: 1 << 20)), ("/close/", .untilClose(["refused"])),
+            ] {
                 origin.route(path) { request in
                     var answer = gate.answer(request)
                     if answer.status == .unauthorized { answer.body = body }
@@ -444,9 +504,10 @@ import URLLoadingWire
         try await withTestOrigin { origin in
             origin.route("/*") { request in
                 let said = request.headers[.authorization] ?? ""
-                if said.contains("nonce=\"n1\"") , said.contains("nc=00000001") { return .ok("in") }
+                if said.contains("nonce=\"n1\""), said.contains("nc=00000001") { return .ok("in") }
                 let isStale = said.contains("nonce=\"n1\"")
-                let challenge = isStale ? "Digest realm=zone, nonce=n2, stale=true" : "Digest realm=zone, nonce=n1, qop=\"auth\""
+                let challenge =
+                    isStale ? "Digest realm=zone, nonce=n2, stale=true" : "Digest realm=zone, nonce=n1, qop=\"auth\""
                 return .status(.unauthorized, headers: [.wwwAuthenticate: challenge])
             }
             let session = Session(.ephemeral)
@@ -469,8 +530,10 @@ import URLLoadingWire
         for index in 0..<(hosts + 200) {
             let isOne = index >= hosts
             let space = ProtectionSpace(
-                host: isOne ? "one.test" : "h\(index).test", port: 80, scheme: "http", realm: "r\(index)", method: .basic)
-            let login = try #require(Login(.basic(realm: "r\(index)"), space, Self.right, isOfURL: !isOne, path: "/", isAnswer: true))
+                host: isOne ? "one.test" : "h\(index).test", port: 80, scheme: "http", realm: "r\(index)",
+                method: .basic)
+            let login = try #require(
+                Login(.basic(realm: "r\(index)"), space, Self.right, isOfURL: !isOne, path: "/", isAnswer: true))
             _ = authenticator.remember(login, since: authenticator.removals)
             if isOne { authenticator.keep(login.credential, for: space) }
         }

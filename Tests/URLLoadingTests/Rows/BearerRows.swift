@@ -1,18 +1,22 @@
 import FoundationEssentials
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// Tokens, renewed once for many; netrc in a session. Security 4, 10.
 @Suite(.timeLimit(.minutes(4))) struct BearerRows {
     private struct Oops: Error {}
 
-    private func session(_ origin: TestOrigin, _ token: String?, _ refresh: (@Sendable (Response?) async throws -> String)?) throws -> Session {
+    private func session(
+        _ origin: TestOrigin, _ token: String?, _ refresh: (@Sendable (Response?) async throws -> String)?
+    ) throws -> Session {
         var configuration = Configuration.ephemeral
-        configuration.authentication.bearer = try BearerTokens(for: [origin.url().absoluteString], token: token, refresh: refresh)
+        configuration.authentication.bearer = try BearerTokens(
+            for: [origin.url().absoluteString], token: token, refresh: refresh)
         return Session(configuration)
     }
 
@@ -24,7 +28,9 @@ import URLLoadingWire
             let session = try self.session(origin, "t0") { response in
                 refusals.add(response?.http?.status)
                 // All have been refused before there is a new one.
-                while gate.seen.count(where: { $0 == "Bearer t0" }) < 6 { try await Task.sleep(for: .microseconds(200)) }
+                while gate.seen.count(where: { $0 == "Bearer t0" }) < 6 {
+                    try await Task.sleep(for: .microseconds(200))
+                }
                 return "t1"
             }
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -113,7 +119,9 @@ import URLLoadingWire
                 origin.route("/") { _ in .redirect(other.url().absoluteString) }
                 let session = try session(origin, "t1", nil)
                 try await session.expect(origin.url(), "other")
-                #expect(origin.requests.first?.headers[.authorization] == "Bearer t1" && other.requests.first?.headers[.authorization] == nil)
+                #expect(
+                    origin.requests.first?.headers[.authorization] == "Bearer t1"
+                        && other.requests.first?.headers[.authorization] == nil)
                 await expectEmpty(session)
             }
         }

@@ -88,10 +88,14 @@ struct BodyRows {
             origin.route("/empty") { _ in .ok("") }
             try await withSession(.ephemeral) { session in
                 for path in ["/known", "/unknown"] {
-                    let count = try await session.load(Request(url: origin.url(path))) { try await $1.collect(upTo: 100_000).count }
+                    let count = try await session.load(Request(url: origin.url(path))) {
+                        try await $1.collect(upTo: 100_000).count
+                    }
                     #expect(count == 100_000)
                     await expectFailure(.bodyTooLarge, .local, .receiving, path) {
-                        try await session.load(Request(url: origin.url(path))) { try await $1.collect(upTo: 99_999).count }
+                        try await session.load(Request(url: origin.url(path))) {
+                            try await $1.collect(upTo: 99_999).count
+                        }
                     }
                 }
                 let empty = try await session.load(Request(url: origin.url("/empty"))) { try await $1.collect(upTo: 0) }
@@ -142,8 +146,11 @@ struct BodyRows {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok(.repeated(count: 4 << 20)) }
             try await withSession(.ephemeral) { session in
-                await #expect(throws: Mine.self) { try await session.load(Request(url: origin.url())) { _, _ in throw Mine() } }
-                let value = try await session.load(Request(url: origin.url())) { response, _ in response.expectedLength }
+                await #expect(throws: Mine.self) {
+                    try await session.load(Request(url: origin.url())) { _, _ in throw Mine() }
+                }
+                let value = try await session.load(Request(url: origin.url())) { response, _ in response.expectedLength
+                }
                 #expect(value == 4 << 20)
             }
             try await origin.wait { $0.open == 0 }

@@ -12,7 +12,8 @@ struct BrokenUploadRows {
     typealias Version = Configuration.TLS.Version
 
     static let moments: [TestOrigin.Fault.Point] = [
-        .requestHead, .requestBody(after: 1), .requestBody(after: 16_384), .requestBody(after: 300_000), .requestBody(after: 1_999_999),
+        .requestHead, .requestBody(after: 1), .requestBody(after: 16_384), .requestBody(after: 300_000),
+        .requestBody(after: 1_999_999),
     ]
     static let breaks: [(TestOrigin.Fault.Point, TestOrigin.Fault.Effect)] = moments.flatMap { moment in
         [.close, .cut, .reset].map { (moment, $0) }
@@ -20,7 +21,9 @@ struct BrokenUploadRows {
     static let content = Data((0..<2_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
 
     @Test("a PUT that is broken off is repeated", arguments: [Version.tls12, .tls13], breaks)
-    func repeated(_ version: Version, _ fault: (point: TestOrigin.Fault.Point, effect: TestOrigin.Fault.Effect)) async throws {
+    func repeated(_ version: Version, _ fault: (point: TestOrigin.Fault.Point, effect: TestOrigin.Fault.Effect))
+        async throws
+    {
         try await withSecureOrigin(server: { $0.maximumVersion = version }) { origin, configuration in
             origin.route("/") { .ok("\($0.bodyCount) bytes") }
             origin.inject(.init(fault.point, fault.effect), onConnection: 1)
@@ -32,7 +35,8 @@ struct BrokenUploadRows {
             configuration.retryPolicy = policy
             configuration.observers = [recorder]
             try await withSession(configuration) { session in
-                try await session.expect(Request(url: origin.url(), method: .put, body: .data(Self.content)), "2000000 bytes")
+                try await session.expect(
+                    Request(url: origin.url(), method: .put, body: .data(Self.content)), "2000000 bytes")
             }
             let causes = recorder.loads.flatMap(\.events).compactMap { event -> LoadError.Reason? in
                 guard case .retrying(let retry) = event, case .failed(let error) = retry.cause else { return nil }
@@ -43,15 +47,20 @@ struct BrokenUploadRows {
         }
     }
 
-    @Test("a PUT that is broken off is not repeated without a policy, and says why", arguments: [Version.tls12, .tls13], breaks)
-    func told(_ version: Version, _ fault: (point: TestOrigin.Fault.Point, effect: TestOrigin.Fault.Effect)) async throws {
+    @Test(
+        "a PUT that is broken off is not repeated without a policy, and says why", arguments: [Version.tls12, .tls13],
+        breaks)
+    func told(_ version: Version, _ fault: (point: TestOrigin.Fault.Point, effect: TestOrigin.Fault.Effect))
+        async throws
+    {
         try await withSecureOrigin(server: { $0.maximumVersion = version }) { origin, configuration in
             origin.route("/", faults: [.init(fault.point, fault.effect)]) { _ in .ok("") }
             var configuration = configuration
             configuration.retryPolicy = .never
             try await withSession(configuration) { session in
                 do throws(LoadError) {
-                    let (_, response) = try await session.data(for: Request(url: origin.url(), method: .put, body: .data(Self.content)))
+                    let (_, response) = try await session.data(
+                        for: Request(url: origin.url(), method: .put, body: .data(Self.content)))
                     Issue.record("no error but \(response)")
                 } catch {
                     #expect([.connectionLost, .truncated].contains(error.reason) && error.party == .peer, "\(error)")

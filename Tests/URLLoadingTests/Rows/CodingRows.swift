@@ -1,8 +1,9 @@
 import FoundationEssentials
 import Testing
-@testable import URLLoading
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// What becomes of content codings on each way by which a body reaches a program.
 @Suite(.timeLimit(.minutes(4)))
@@ -18,7 +19,8 @@ struct CodingRows {
         try await withTestOrigin { origin in
             origin.route("/") { request in
                 var fields: Headers = [
-                    .contentEncoding: "gzip", .contentType: "text/event-stream", .etag: "\"1\"", "Accept-Ranges": "bytes",
+                    .contentEncoding: "gzip", .contentType: "text/event-stream", .etag: "\"1\"",
+                    "Accept-Ranges": "bytes",
                 ]
                 for field in headers { fields[field.name] = field.value }
                 guard request.headers[.range] == "bytes=2-5" else { return .ok(.bytes(coded), headers: fields) }
@@ -82,8 +84,9 @@ struct CodingRows {
         }
     }
 
-    @Test("a body is decoded on every way if the session asked for its coding, and on none if the caller did",
-          arguments: Way.allCases)
+    @Test(
+        "a body is decoded on every way if the session asked for its coding, and on none if the caller did",
+        arguments: Way.allCases)
     func ways(_ way: Way) async throws {
         try await Self.with { origin, session in
             try await expect({ try await way.get(session, Request(url: origin.url())) }, Self.text)

@@ -1,10 +1,11 @@
 import FoundationEssentials
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// The connect timeout: what it covers, what it does not, and what can be done after it.
 @Suite(.timeLimit(.minutes(4)))
@@ -51,14 +52,17 @@ struct ConnectTimeoutRows {
 
     @Test("a name look-up that does not answer ends with the connect timeout")
     func resolving() async throws {
-        let clock = ManualClock(), isAsked = Flag(), mayAnswer = Flag()
-        let session = Session(Self.configuration(clock) {
-            $0.resolver = SystemResolver(threads: BlockingThreads(limit: 1)) { _ in
-                isAsked.raise()
-                mayAnswer.waitBlocking()
-                return .success([.ipv4((127, 0, 0, 1), port: 0)])
-            }
-        })
+        let clock = ManualClock()
+        let isAsked = Flag()
+        let mayAnswer = Flag()
+        let session = Session(
+            Self.configuration(clock) {
+                $0.resolver = SystemResolver(threads: BlockingThreads(limit: 1)) { _ in
+                    isAsked.raise()
+                    mayAnswer.waitBlocking()
+                    return .success([.ipv4((127, 0, 0, 1), port: 0)])
+                }
+            })
         let address = try url("http://slow.example/")
         let error = try await Self.expectTimeout(clock, session, .resolving, when: { await isAsked.wait() }) {
             _ = try await $0.data(from: address)
@@ -70,14 +74,16 @@ struct ConnectTimeoutRows {
 
     @Test("a resolver of the caller's that does not answer ends with the connect timeout")
     func resolvingByTheCaller() async throws {
-        let clock = ManualClock(), isAsked = Latch()
-        let session = Session(Self.configuration(clock) {
-            $0.nameResolver = NameResolver { _ in
-                isAsked.open()
-                try await Task.sleep(for: .seconds(3600))
-                return []
-            }
-        })
+        let clock = ManualClock()
+        let isAsked = Latch()
+        let session = Session(
+            Self.configuration(clock) {
+                $0.nameResolver = NameResolver { _ in
+                    isAsked.open()
+                    try await Task.sleep(for: .seconds(3600))
+                    return []
+                }
+            })
         let address = try url("http://slow.example/")
         let loading = Task {
             await failure(.connectTimeout, .system, .resolving) { try await session.data(from: address) }
@@ -90,13 +96,15 @@ struct ConnectTimeoutRows {
 
     @Test("addresses that do not answer end with the connect timeout, one or several", arguments: [false, true])
     func connecting(_ hasTwoAddresses: Bool) async throws {
-        let clock = ManualClock(), host = try await FullHost()
+        let clock = ManualClock()
+        let host = try await FullHost()
         defer { host.close() }
         let other = hasTwoAddresses ? try await FullHost((127, 0, 0, 2), port: host.port) : nil
         defer { other?.close() }
         var addresses: [SocketAddress] = [.ipv4((127, 0, 0, 1), port: 0)]
         if hasTwoAddresses { addresses.append(.ipv4((127, 0, 0, 2), port: 0)) }
-        let session = Session(Self.configuration(clock) { [addresses] in $0.resolver = RecordingResolver(.success(addresses)) })
+        let session = Session(
+            Self.configuration(clock) { [addresses] in $0.resolver = RecordingResolver(.success(addresses)) })
         let address = try url("http://silent.example:\(host.port)/")
         _ = try await Self.expectTimeout(clock, session, .connecting) { _ = try await $0.data(from: address) }
     }
@@ -122,11 +130,13 @@ struct ConnectTimeoutRows {
 
     @Test("a TLS handshake that is not answered ends with the connect timeout", arguments: Client.allCases)
     func securing(_ client: Client) async throws {
-        let clock = ManualClock(), host = try SilentHost()
+        let clock = ManualClock()
+        let host = try SilentHost()
         defer { host.close() }
-        let session = Session(Self.configuration(clock) {
-            if client == .http2 { $0.httpVersions = .http2PriorKnowledge }
-        })
+        let session = Session(
+            Self.configuration(clock) {
+                if client == .http2 { $0.httpVersions = .http2PriorKnowledge }
+            })
         let port = host.port
         let error = try await Self.expectTimeout(clock, session, .securing, when: { try await host.hears() }) {
             try await client.connect($0, port)
@@ -136,7 +146,8 @@ struct ConnectTimeoutRows {
 
     @Test("TLS that begins later on a stream ends with the connect timeout")
     func startingTLS() async throws {
-        let clock = ManualClock(), host = try SilentHost()
+        let clock = ManualClock()
+        let host = try SilentHost()
         defer { host.close() }
         let session = Session(Self.configuration(clock))
         let stream = session.streamTask(host: "127.0.0.1", port: Int(host.port))
@@ -153,12 +164,15 @@ struct ConnectTimeoutRows {
         await expectEmpty(session)
     }
 
-    @Test("a tunnel that a proxy does not open ends with the connect timeout, which names the proxy", arguments: [
-        TestProxy.Configuration.Kind.http, .socks,
-    ])
+    @Test(
+        "a tunnel that a proxy does not open ends with the connect timeout, which names the proxy",
+        arguments: [
+            TestProxy.Configuration.Kind.http, .socks,
+        ])
     func tunnelling(_ kind: TestProxy.Configuration.Kind) async throws {
         try await withTestProxy(.init(kind, fault: .stall(.greeting))) { proxy in
-            let clock = ManualClock(), way = try proxy.address()
+            let clock = ManualClock()
+            let way = try proxy.address()
             let session = Session(Self.configuration(clock) { $0.proxies = .fixed([way]) })
             let error = try await Self.expectTimeout(
                 clock, session, .connecting, when: { try await proxy.untilStalled() }
@@ -170,27 +184,35 @@ struct ConnectTimeoutRows {
 
     @Test("the stages share one limit")
     func stagesTogether() async throws {
-        let clock = ManualClock(), host = try SilentHost(), isAsked = Latch(), mayAnswer = Latch()
+        let clock = ManualClock()
+        let host = try SilentHost()
+        let isAsked = Latch()
+        let mayAnswer = Latch()
         defer { host.close() }
-        let session = Session(Self.configuration(clock) {
-            $0.nameResolver = NameResolver { _ in
-                isAsked.open()
-                await mayAnswer.wait()
-                return ["127.0.0.1"]
-            }
-        })
+        let session = Session(
+            Self.configuration(clock) {
+                $0.nameResolver = NameResolver { _ in
+                    isAsked.open()
+                    await mayAnswer.wait()
+                    return ["127.0.0.1"]
+                }
+            })
         let address = try url("https://slow.example:\(host.port)/")
-        _ = try await Self.expectTimeout(clock, session, .securing, at: .seconds(2), when: {
-            await isAsked.wait()
-            clock.advance(by: .seconds(3))
-            mayAnswer.open()
-            try await host.hears()
-        }) { session in _ = try await session.data(from: address) }
+        _ = try await Self.expectTimeout(
+            clock, session, .securing, at: .seconds(2),
+            when: {
+                await isAsked.wait()
+                clock.advance(by: .seconds(3))
+                mayAnswer.open()
+                try await host.hears()
+            }
+        ) { session in _ = try await session.data(from: address) }
     }
 
     @Test("a request's own connect timeout goes before that of its session")
     func ofARequest() async throws {
-        let clock = ManualClock(), host = try SilentHost()
+        let clock = ManualClock()
+        let host = try SilentHost()
         defer { host.close() }
         let session = Session(Self.configuration(clock) { $0.connectTimeout = nil })
         var request = Request(url: try url("https://127.0.0.1:\(host.port)/"))
@@ -201,7 +223,8 @@ struct ConnectTimeoutRows {
         ) { _ = try await $0.data(for: asked) }
     }
 
-    @Test("an FTP server that is silent before the login ends with the connect timeout", arguments: ["", "USER", "PASS"])
+    @Test(
+        "an FTP server that is silent before the login ends with the connect timeout", arguments: ["", "USER", "PASS"])
     func ftpLogin(_ verb: String) async throws {
         try await withFTPTestServer { server in
             server.put("a", Data("0123456789".utf8))
@@ -219,19 +242,22 @@ struct ConnectTimeoutRows {
         defer { host.close() }
         try await withFTPTestServer { server in
             server.put("a", Data("0123456789".utf8))
-            let clock = ManualClock(), dialled = Lock(0), isDialled = Flag()
+            let clock = ManualClock()
+            let dialled = Lock(0)
+            let isDialled = Flag()
             let port = try #require(server.url("/").port)
-            let session = Session(Self.configuration(clock) {
-                $0.dial = { [full = host.port] (_, token) async throws(IOFailure) -> any Transport in
-                    let isData = dialled.withLock { count in
-                        count += 1
-                        return count == 2
+            let session = Session(
+                Self.configuration(clock) {
+                    $0.dial = { [full = host.port] (_, token) async throws(IOFailure) -> any Transport in
+                        let isData = dialled.withLock { count in
+                            count += 1
+                            return count == 2
+                        }
+                        if isData { isDialled.raise() }
+                        let place = SocketAddress.ipv4((127, 0, 0, 1), port: isData ? full : UInt16(port))
+                        return try await SocketTransport.connect(to: place, token)
                     }
-                    if isData { isDialled.raise() }
-                    let place = SocketAddress.ipv4((127, 0, 0, 1), port: isData ? full : UInt16(port))
-                    return try await SocketTransport.connect(to: place, token)
-                }
-            })
+                })
             let address = server.url("/a")
             _ = try await Self.expectTimeout(clock, session, .connecting, when: { await isDialled.wait() }) { session in
                 _ = try await session.data(from: address)
@@ -243,7 +269,8 @@ struct ConnectTimeoutRows {
 
     @Test("without a connect timeout the idle timeout holds while connecting")
     func byDefault() async throws {
-        let clock = ManualClock(), host = try SilentHost()
+        let clock = ManualClock()
+        let host = try SilentHost()
         defer { host.close() }
         let session = Session(Self.configuration(clock) { $0.connectTimeout = nil })
         #expect(Configuration.default.connectTimeout == nil)
@@ -284,7 +311,9 @@ struct ConnectTimeoutRows {
     func deciding() async throws {
         try await withSecureOrigin { origin, base in
             origin.route("/") { _ in .ok("here") }
-            let clock = ManualClock(), isAsked = Latch(), mayAnswer = Latch()
+            let clock = ManualClock()
+            let isAsked = Latch()
+            let mayAnswer = Latch()
             var configuration = base
             configuration.use(clock)
             configuration.connectTimeout = Self.limit
@@ -307,7 +336,8 @@ struct ConnectTimeoutRows {
 
     @Test("a load that has waited for another load's attempt has its own limit for its own")
     func waitingForAnAttempt() async throws {
-        let clock = ManualClock(), host = try SilentHost()
+        let clock = ManualClock()
+        let host = try SilentHost()
         defer { host.close() }
         let session = Session(Self.configuration(clock))
         let address = try url("https://127.0.0.1:\(host.port)/")
@@ -336,33 +366,37 @@ struct ConnectTimeoutRows {
             origin.route("/") { _ in .ok("here") }
             let host = try SilentHost()
             defer { host.close() }
-            let clock = ManualClock(), dialled = Lock(0), recorder = EventRecorder()
-            let session = Session(Self.configuration(clock) {
-                $0.observers = [recorder]
-                $0.networkMonitor = SwitchedNetwork(isUp: true).monitor
-                var policy = RetryPolicy()
-                policy.backOff = .constant(.seconds(7))
-                $0.retryPolicy = policy
-                let silent = host.port, well = UInt16(origin.port)
-                $0.dial = { (_, token) async throws(IOFailure) -> any Transport in
-                    let isFirst = dialled.withLock { count in
-                        count += 1
-                        return count == 1
+            let clock = ManualClock()
+            let dialled = Lock(0)
+            let recorder = EventRecorder()
+            let session = Session(
+                Self.configuration(clock) {
+                    $0.observers = [recorder]
+                    $0.networkMonitor = SwitchedNetwork(isUp: true).monitor
+                    var policy = RetryPolicy()
+                    policy.backOff = .constant(.seconds(7))
+                    $0.retryPolicy = policy
+                    let silent = host.port
+                    let well = UInt16(origin.port)
+                    $0.dial = { (_, token) async throws(IOFailure) -> any Transport in
+                        let isFirst = dialled.withLock { count in
+                            count += 1
+                            return count == 1
+                        }
+                        let place = SocketAddress.ipv4((127, 0, 0, 1), port: isFirst ? silent : well)
+                        let transport = try await SocketTransport.connect(to: place, token)
+                        guard isFirst else { return transport }
+                        token.attach(transport.slot)
+                        defer {
+                            token.detach(transport.slot)
+                            transport.close()
+                        }
+                        while true {
+                            try token.check(.connect)
+                            await Poller.shared.park(transport.slot, .read, token)
+                        }
                     }
-                    let place = SocketAddress.ipv4((127, 0, 0, 1), port: isFirst ? silent : well)
-                    let transport = try await SocketTransport.connect(to: place, token)
-                    guard isFirst else { return transport }
-                    token.attach(transport.slot)
-                    defer {
-                        token.detach(transport.slot)
-                        transport.close()
-                    }
-                    while true {
-                        try token.check(.connect)
-                        await Poller.shared.park(transport.slot, .read, token)
-                    }
-                }
-            })
+                })
             let loading = RunningLoad(session, Request(url: origin.url()))
             try await host.connects()
             try await clock.untilWaiting()
@@ -381,7 +415,8 @@ struct ConnectTimeoutRows {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy(.init(.socks, fault: .stall(.greeting))) { proxy in
-                let clock = ManualClock(), way = try proxy.address()
+                let clock = ManualClock()
+                let way = try proxy.address()
                 let session = Session(Self.configuration(clock) { $0.proxies = .decided { _ in [[way], .direct] } })
                 let loading = RunningLoad(session, Request(url: origin.url()))
                 try await proxy.untilStalled()
@@ -400,7 +435,7 @@ struct ConnectTimeoutRows {
         func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
             do throws(LoadError) {
                 return try await client.next.load(request)
-            } catch where error.reason == .connectTimeout {
+            } catch  where error.reason == .connectTimeout {
                 return .response(Response(url: request.url), data: Data("kept".utf8))
             }
         }
@@ -408,7 +443,8 @@ struct ConnectTimeoutRows {
 
     @Test("a handler that asks the network can answer after the connect timeout")
     func handling() async throws {
-        let clock = ManualClock(), host = try SilentHost()
+        let clock = ManualClock()
+        let host = try SilentHost()
         defer { host.close() }
         let session = Session(Self.configuration(clock) { $0.handlers = [Fallback()] })
         let address = try url("https://127.0.0.1:\(host.port)/")
@@ -423,7 +459,8 @@ struct ConnectTimeoutRows {
 
     @Test("a cancelled load does not wait for its connect timeout, and the timer keeps no load alive")
     func cancelling() async throws {
-        let clock = ManualClock(), host = try SilentHost()
+        let clock = ManualClock()
+        let host = try SilentHost()
         defer { host.close() }
         weak var load: LoadControl?
         do {

@@ -50,7 +50,9 @@ struct ConnectionRows {
             try await withSession(configuration) { session in
                 let loads = (0..<5).map { _ in Task { try await session.text(origin.url()) } }
                 try await origin.wait { $0.requests == 1 }
-                while !session.connectionsDescription.contains("4 waiting") { try await Task.sleep(for: .microseconds(200)) }
+                while !session.connectionsDescription.contains("4 waiting") {
+                    try await Task.sleep(for: .microseconds(200))
+                }
                 let waiting = loads.filter { _ in true }
                 var cancelled = 0
                 for load in waiting.prefix(3) {
@@ -68,9 +70,16 @@ struct ConnectionRows {
     @Test("checklist 22: the resource timeout ends a load whatever its activity")
     func resourceTimeout() async throws {
         try await withTestOrigin { origin in
-            let drip: [TestOrigin.Answer.Piece] = (0..<4000).flatMap { _ in ["x", .pause(.milliseconds(5))] as [TestOrigin.Answer.Piece] }
+            let drip: [TestOrigin.Answer.Piece] = (0..<4000).flatMap { _ in
+                ["x", .pause(.milliseconds(5))] as [TestOrigin.Answer.Piece]
+            }
             origin.route("/body") { _ in .ok(.chunks(drip)) }
-            origin.route("/head") { _ in .raw(["HTTP/1.1 200 OK\r\n"] + (0..<4000).flatMap { _ in ["A: b\r\n", .pause(.milliseconds(5))] as [TestOrigin.Answer.Piece] }) }
+            origin.route("/head") { _ in
+                .raw(
+                    ["HTTP/1.1 200 OK\r\n"]
+                        + (0..<4000).flatMap { _ in ["A: b\r\n", .pause(.milliseconds(5))] as [TestOrigin.Answer.Piece]
+                        })
+            }
             origin.route("/loop") { _ in .redirect("/loop") }
             var configuration = Configuration.ephemeral
             configuration.resourceTimeout = .milliseconds(60)
@@ -78,7 +87,9 @@ struct ConnectionRows {
             configuration.limits.fieldCount = 100_000
             try await withSession(configuration) { session in
                 for path in ["/body", "/head", "/loop"] {
-                    await expectFailure(.resourceTimeout, .local, nil, path) { try await session.data(from: origin.url(path)) }
+                    await expectFailure(.resourceTimeout, .local, nil, path) {
+                        try await session.data(from: origin.url(path))
+                    }
                 }
                 await expectFailure(.resourceTimeout, .local) {
                     try await session.load(Request(url: origin.url("/body"))) { _, body in
@@ -103,8 +114,12 @@ struct ConnectionRows {
                 var request = Request(url: origin.url("/stall"))
                 request.resourceTimeout = .seconds(30)
                 let limited = request
-                async let ended: Void = expectFailure(.resourceTimeout, .local, .connecting) { try await session.data(for: limited) }
-                while !session.connectionsDescription.hasSuffix("1 waiting") { try await Task.sleep(for: .microseconds(200)) }
+                async let ended: Void = expectFailure(.resourceTimeout, .local, .connecting) {
+                    try await session.data(for: limited)
+                }
+                while !session.connectionsDescription.hasSuffix("1 waiting") {
+                    try await Task.sleep(for: .microseconds(200))
+                }
                 clock.advance(by: .seconds(30))
                 await ended
                 first.cancel()

@@ -17,7 +17,9 @@ struct ConnectivityRows {
 
         init(
             isUp: Bool = false, configure: (inout Configuration) -> Void = { _ in },
-            answer: @escaping @Sendable (Int) -> Result<[SocketAddress], IOFailure> = { $0 == 1 ? ScriptedResolver.far : ScriptedResolver.here }
+            answer: @escaping @Sendable (Int) -> Result<[SocketAddress], IOFailure> = {
+                $0 == 1 ? ScriptedResolver.far : ScriptedResolver.here
+            }
         ) {
             network = SwitchedNetwork(isUp: isUp)
             resolver = ScriptedResolver(answer)
@@ -32,7 +34,9 @@ struct ConnectivityRows {
         }
 
         /// Waits for the wait of that number.
-        func untilWaiting(_ count: Int = 1) async throws { try await recorder.wait(for: .waitingForConnectivity, count: count) }
+        func untilWaiting(_ count: Int = 1) async throws {
+            try await recorder.wait(for: .waitingForConnectivity, count: count)
+        }
 
         var story: [String] { recorder.loads.map { $0.description.split(separator: ": ").last.map(String.init) ?? "" } }
     }
@@ -49,7 +53,8 @@ struct ConnectivityRows {
     @Test("without a network it waits, tells so once, and goes on", arguments: Verb.allCases)
     func waits(_ verb: Verb) async throws {
         try await withOrigin { origin in
-            let rig = Rig(), target = try remote(origin)
+            let rig = Rig()
+            let target = try remote(origin)
             async let count = verb.run(rig.session, Request(url: target))
             try await rig.untilWaiting()
             #expect(rig.session.connectionsDescription == "empty")
@@ -89,17 +94,21 @@ struct ConnectivityRows {
     func cameMeanwhile() async throws {
         try await withOrigin { origin in
             let network = SwitchedNetwork(isUp: false)
-            let rig = Rig(configure: { $0.networkMonitor = network.monitor }, answer: { number in
-                guard number == 1 else { return ScriptedResolver.here }
-                network.goUp()
-                return ScriptedResolver.failure
-            })
+            let rig = Rig(
+                configure: { $0.networkMonitor = network.monitor },
+                answer: { number in
+                    guard number == 1 else { return ScriptedResolver.here }
+                    network.goUp()
+                    return ScriptedResolver.failure
+                })
             try await rig.session.expect(remote(origin), "hello")
             #expect(rig.story == ["responded received metrics completed, 200, 5 bytes"])
         }
     }
 
-    @Test("this machine is never waited for, nor is the network asked about", arguments: ["127.0.0.1", "localhost", "a.localhost", "LOCALHOST."])
+    @Test(
+        "this machine is never waited for, nor is the network asked about",
+        arguments: ["127.0.0.1", "localhost", "a.localhost", "LOCALHOST."])
     func loopback(_ host: String) async throws {
         try await withOrigin { origin in
             let rig = Rig()
@@ -203,10 +212,12 @@ struct ConnectivityRows {
     func twice() async throws {
         try await withOrigin { origin in
             let network = SwitchedNetwork(isUp: false)
-            let rig = Rig(configure: { $0.networkMonitor = network.monitor }, answer: { number in
-                if number == 2 { network.goDown() }
-                return number < 3 ? ScriptedResolver.failure : ScriptedResolver.here
-            })
+            let rig = Rig(
+                configure: { $0.networkMonitor = network.monitor },
+                answer: { number in
+                    if number == 2 { network.goDown() }
+                    return number < 3 ? ScriptedResolver.failure : ScriptedResolver.here
+                })
             let target = try remote(origin)
             async let text = rig.session.text(target)
             try await rig.untilWaiting()

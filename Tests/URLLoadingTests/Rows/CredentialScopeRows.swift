@@ -1,7 +1,8 @@
 import FoundationEssentials
 import Testing
-@testable import URLLoading
 import URLLoadingTesting
+
+@testable import URLLoading
 
 /// For whom a credential is: one load, all loads of a session, all sessions of a store; and who is asked for it.
 @Suite(.timeLimit(.minutes(4))) struct CredentialScopeRows {
@@ -16,7 +17,9 @@ import URLLoadingTesting
             origin.route("/*") { gate.answer($0) }
             for persistence in [Credential.Persistence.none, .session] {
                 let session = Session(.ephemeral)
-                let decisions = Decisions.challenged(ChallengeLog()) { _ in .use(Credential(user: "ada", password: "s3cret", persistence: persistence)) }
+                let decisions = Decisions.challenged(ChallengeLog()) { _ in
+                    .use(Credential(user: "ada", password: "s3cret", persistence: persistence))
+                }
                 let first = try await status(session, origin.url(), decisions)
                 let second = try await status(session, origin.url())
                 #expect(first == .ok && second == (persistence == .none ? .unauthorized : .ok))
@@ -28,8 +31,11 @@ import URLLoadingTesting
         }
     }
 
-    @Test func `checklist 86, 87: permanent is for all who share the store's file, and for those after them`() async throws {
-        let file = FileManager.default.temporaryDirectory.appending(path: "credentials-\(UInt64.random(in: 0 ... .max))/c.json")
+    @Test func `checklist 86, 87: permanent is for all who share the store's file, and for those after them`()
+        async throws
+    {
+        let file = FileManager.default.temporaryDirectory.appending(
+            path: "credentials-\(UInt64.random(in: 0 ... .max))/c.json")
         defer { try? FileManager.default.removeItem(at: file.deletingLastPathComponent()) }
         let gate = Gate([.digest("SHA-256", qop: "auth")])
         try await withTestOrigin { origin in
@@ -39,8 +45,11 @@ import URLLoadingTesting
                 for round in 0..<2 {
                     var configuration = Configuration.ephemeral
                     configuration.authentication.credentials = CredentialStore(file: file)
-                    let decisions = Decisions.challenged(ChallengeLog()) { _ in .use(Credential(user: "ada", password: "s3cret", persistence: persistence)) }
-                    statuses.append(try await status(Session(configuration), origin.url(), round == 0 ? decisions : nil))
+                    let decisions = Decisions.challenged(ChallengeLog()) { _ in
+                        .use(Credential(user: "ada", password: "s3cret", persistence: persistence))
+                    }
+                    statuses.append(
+                        try await status(Session(configuration), origin.url(), round == 0 ? decisions : nil))
                 }
                 #expect(statuses == [.ok, persistence == .permanent ? .ok : .unauthorized])
             }
@@ -55,7 +64,11 @@ import URLLoadingTesting
             try await withTestOrigin { origin in
                 origin.route("/*") { gate.answer($0) }
                 let (own, shared) = (ChallengeLog(), ChallengeLog())
-                let session = Session(.ephemeral, decisions: .challenged(shared) { _ in .use(Credential(user: "ada", password: "s3cret", persistence: .none)) })
+                let session = Session(
+                    .ephemeral,
+                    decisions: .challenged(shared) { _ in
+                        .use(Credential(user: "ada", password: "s3cret", persistence: .none))
+                    })
                 let refused = try await status(session, origin.url(), .challenged(own) { _ in .rejectProtectionSpace })
                 #expect(refused == .unauthorized && own.withLock { $0.count } == 1 && shared.withLock { $0.isEmpty })
                 let open = try await status(session, origin.url())
@@ -65,16 +78,23 @@ import URLLoadingTesting
         }
     }
 
-    @Test func `checklist 4: what a session learned ends with it, what is in a store of the caller's stays`() async throws {
+    @Test func `checklist 4: what a session learned ends with it, what is in a store of the caller's stays`()
+        async throws
+    {
         let gate = Gate([.basic])
         try await withTestOrigin { origin in
             origin.route("/*") { gate.answer($0) }
-            let space = ProtectionSpace(host: "127.0.0.1", port: Int(origin.port), scheme: "http", realm: "zone", method: .basic)
+            let space = ProtectionSpace(
+                host: "127.0.0.1", port: Int(origin.port), scheme: "http", realm: "zone", method: .basic)
             for store in [nil, CredentialStore()] {
                 var configuration = Configuration.ephemeral
                 configuration.authentication.credentials = store
-                let session = Session(configuration, decisions: .challenged(ChallengeLog()) { _ in .use(Credential(user: "ada", password: "s3cret")) })
-                for user in ["", "ada:s3cret@"] { try await session.expect(try url("http://\(user)127.0.0.1:\(origin.port)/"), "in") }
+                let session = Session(
+                    configuration,
+                    decisions: .challenged(ChallengeLog()) { _ in .use(Credential(user: "ada", password: "s3cret")) })
+                for user in ["", "ada:s3cret@"] {
+                    try await session.expect(try url("http://\(user)127.0.0.1:\(origin.port)/"), "in")
+                }
                 let known = session.core.authenticator
                 #expect(known.rememberedPlaces == 1 && known.credential(for: space) != nil)
                 await expectEmpty(session)

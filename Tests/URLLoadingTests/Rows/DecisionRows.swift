@@ -42,7 +42,9 @@ struct DecisionRows {
         }
     }
 
-    @Test("checklist 48, 50: no byte of the body before the answer; allow goes on, cancel ends", arguments: Shape.allCases)
+    @Test(
+        "checklist 48, 50: no byte of the body before the answer; allow goes on, cancel ends", arguments: Shape.allCases
+    )
     func disposition(_ shape: Shape) async throws {
         try await withOrigin { origin, session in
             let recorder = EventRecorder()
@@ -79,7 +81,9 @@ struct DecisionRows {
             #expect(first?.underlying is Oops)
             decisions = Decisions()
             decisions.redirect = Decision { _ in throw Oops() }
-            await expectFailure(.decisionFailed) { try await shape.load(session, Request(url: origin.url("/moved")), decisions) }
+            await expectFailure(.decisionFailed) {
+                try await shape.load(session, Request(url: origin.url("/moved")), decisions)
+            }
         }
     }
 
@@ -195,7 +199,8 @@ struct DecisionRows {
         struct Echo: ProtocolHandler {
             func canHandle(_ request: Request) -> Bool { request.url.scheme == "echo" }
             func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
-                .response(Response(url: request.url), data: Data("\(Local.name) \(Task.currentPriority == .utility)".utf8))
+                .response(
+                    Response(url: request.url), data: Data("\(Local.name) \(Task.currentPriority == .utility)".utf8))
             }
         }
         try await withTestOrigin { origin in
@@ -212,7 +217,9 @@ struct DecisionRows {
             try await Local.$name.withValue("caller") {
                 _ = try await session.data(for: Request(url: origin.url()), decisions: decisions)
                 var request = Request(url: origin.url(), method: .put)
-                request.body = .stream { AsyncStream(unfolding: { seen.all.count == 2 ? nil : Self.note(Local.name, seen) }) }
+                request.body = .stream {
+                    AsyncStream(unfolding: { seen.all.count == 2 ? nil : Self.note(Local.name, seen) })
+                }
                 _ = try await session.data(for: request)
             }
             #expect(seen.all == ["caller", "caller"])

@@ -77,11 +77,13 @@ struct DecodeErrorRows {
         #expect((error?.detail?.count ?? .max) < 260)
     }
 
-    @Test("an internationalised host is shown as its A-label", arguments: [
-        ("http://b\u{FC}cher.example/a", "xn--bcher-kva.example"),
-        ("http://b%C3%BCcher.example/a", "xn--bcher-kva.example"),
-        ("http://xn--bcher-kva.example/a", "xn--bcher-kva.example"), ("http://example.org/a", "example.org"),
-    ])
+    @Test(
+        "an internationalised host is shown as its A-label",
+        arguments: [
+            ("http://b\u{FC}cher.example/a", "xn--bcher-kva.example"),
+            ("http://b%C3%BCcher.example/a", "xn--bcher-kva.example"),
+            ("http://xn--bcher-kva.example/a", "xn--bcher-kva.example"), ("http://example.org/a", "example.org"),
+        ])
     func hosts(_ text: String, _ shown: String) throws {
         let address = try url(text)
         let error = LoadError(.hostNotFound, phase: .resolving, party: .system, url: address)

@@ -33,20 +33,24 @@ struct DecodingRows {
             + [UInt8(truncatingIfNeeded: head), UInt8(truncatingIfNeeded: head >> 8), UInt8(head >> 16)] + bytes
     }
 
-    @Test("codings are decoded", arguments: [
-        "gzip", "x-gzip", "GZIP", "deflate", "br", "zstd", "identity", "gzip, gzip", "identity, gzip", "gzip, br", "br, zstd",
-    ])
+    @Test(
+        "codings are decoded",
+        arguments: [
+            "gzip", "x-gzip", "GZIP", "deflate", "br", "zstd", "identity", "gzip, gzip", "identity, gzip", "gzip, br",
+            "br, zstd",
+        ])
     func decoded(_ coding: String) async throws {
-        let bytes = switch coding {
-        case "deflate": Compressed.zlib(Self.text)
-        case "br": Self.brotli(Self.text)
-        case "zstd": Self.zstd(Self.text)
-        case "gzip, br": Self.brotli(Compressed.gzip(Self.text))
-        case "br, zstd": Self.zstd(Self.brotli(Self.text))
-        case "identity": Self.text
-        case "gzip, gzip": Compressed.gzip(Compressed.gzip(Self.text))
-        default: Compressed.gzip(Self.text)
-        }
+        let bytes =
+            switch coding {
+            case "deflate": Compressed.zlib(Self.text)
+            case "br": Self.brotli(Self.text)
+            case "zstd": Self.zstd(Self.text)
+            case "gzip, br": Self.brotli(Compressed.gzip(Self.text))
+            case "br, zstd": Self.zstd(Self.brotli(Self.text))
+            case "identity": Self.text
+            case "gzip, gzip": Compressed.gzip(Compressed.gzip(Self.text))
+            default: Compressed.gzip(Self.text)
+            }
         try await withAnswer(bytes, coding: coding) { session, url in
             let (data, response) = try await session.data(from: url)
             #expect(data == Data(Self.text))
@@ -83,7 +87,13 @@ struct DecodingRows {
     @Test("a decoded answer leaves its connection usable, and an empty one is empty")
     func reuse() async throws {
         try await withTestOrigin { origin in
-            origin.route("/chunked") { _ in .ok(.chunks(Compressed.gzip(Self.text).map { .bytes([$0]) }.prefix(200) + [.bytes(Array(Compressed.gzip(Self.text).dropFirst(200)))]), headers: [.contentEncoding: "gzip"]) }
+            origin.route("/chunked") { _ in
+                .ok(
+                    .chunks(
+                        Compressed.gzip(Self.text).map { .bytes([$0]) }.prefix(200) + [
+                            .bytes(Array(Compressed.gzip(Self.text).dropFirst(200)))
+                        ]), headers: [.contentEncoding: "gzip"])
+            }
             origin.route("/empty") { _ in .ok(.none, headers: [.contentEncoding: "gzip"]) }
             try await withSession(.ephemeral) { session in
                 for _ in 1...3 {
@@ -116,9 +126,11 @@ struct DecodingRows {
     static let head: [UInt8] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 255]
 
     static let damaged: [Damage] = [
-        Damage("no gzip", Array("not gzip at all".utf8)), Damage("half a magic", [0x1F]), Damage("no member", [0x1F, 0x8B]),
+        Damage("no gzip", Array("not gzip at all".utf8)), Damage("half a magic", [0x1F]),
+        Damage("no member", [0x1F, 0x8B]),
         Damage("cut in the head", Array(Compressed.gzip(text).prefix(7))), Damage("cut behind it", head),
-        Damage("cut in the middle", Array(Compressed.gzip(text).prefix(1000))), Damage("cut in the trailer", Array(Compressed.gzip(text).dropLast(3))),
+        Damage("cut in the middle", Array(Compressed.gzip(text).prefix(1000))),
+        Damage("cut in the trailer", Array(Compressed.gzip(text).dropLast(3))),
         Damage("wrong checksum", flipping: 8), Damage("wrong size", flipping: 1), Damage("wrong byte", flipping: 100),
         Damage("impossible block", head + [7]), Damage("distance too far", head + [0x63, 0xFF, 0xFF, 0xFF]),
         Damage("reserved flags", [0x1F, 0x8B, 8, 0xE0] + Compressed.gzip(text).dropFirst(4)),

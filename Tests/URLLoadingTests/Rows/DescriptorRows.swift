@@ -2,10 +2,11 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// When descriptors run out, connections that are idle give up theirs for new ones, the oldest first, whatever they speak.
 @Suite(.timeLimit(.minutes(4))) struct DescriptorRows {
@@ -17,7 +18,9 @@ import URLLoadingWire
         init(_ most: Int) { self.most = most }
 
         private var open: [SocketTransport] {
-            made.withLock { $0.filter { transport in (try? transport.write(UnsafeRawBufferPointer(start: nil, count: 0))) != nil } }
+            made.withLock {
+                $0.filter { transport in (try? transport.write(UnsafeRawBufferPointer(start: nil, count: 0))) != nil }
+            }
         }
         /// The ports that connections are open to, in the order in which they were made.
         var ports: [Int] { open.compactMap(\.peer).map { Int($0.port) } }
@@ -74,7 +77,9 @@ import URLLoadingWire
             }
             async let slow = session.text(origins[0].url("/slow"))
             try await origins[0].wait { $0.requests == 1 }
-            let error = await failure(.cannotConnect, .system, .connecting) { try await session.data(from: origins[1].url()) }
+            let error = await failure(.cannotConnect, .system, .connecting) {
+                try await session.data(from: origins[1].url())
+            }
             #expect(error?.detail?.contains("open files") == true)
             gate.open()
             #expect(try await slow == "slow")

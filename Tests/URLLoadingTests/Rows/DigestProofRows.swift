@@ -1,10 +1,11 @@
 import FoundationEssentials
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// Digest both ways: the server's own proof (RFC 7616 §3.5), and bodies that are proved before they are sent.
 @Suite(.timeLimit(.minutes(4))) struct DigestProofRows {
@@ -19,22 +20,30 @@ import URLLoadingWire
         return "rspauth=\"\(response)\", qop=auth, nc=\(count), cnonce=\"\(cnonce)\""
     }
 
-    private func withProof(_ change: @escaping @Sendable (String) -> String, _ use: (TestOrigin, Session) async throws -> Void) async throws {
+    private func withProof(
+        _ change: @escaping @Sendable (String) -> String, _ use: (TestOrigin, Session) async throws -> Void
+    ) async throws {
         let gate = Gate([.digest("SHA-256", qop: "auth")])
         try await withTestOrigin { origin in
             origin.route("/*") { request in
                 var answer = gate.answer(request)
-                if answer.status == .ok, let proof = Self.proof(request) { answer.headers.append(.authenticationInfo, change(proof)) }
+                if answer.status == .ok, let proof = Self.proof(request) {
+                    answer.headers.append(.authenticationInfo, change(proof))
+                }
                 return answer
             }
-            let session = Session(.ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(AuthenticationRows.right) })
+            let session = Session(
+                .ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(AuthenticationRows.right) })
             try await use(origin, session)
             await expectEmpty(session)
         }
     }
 
     @Test func `a server that proves itself`() async throws {
-        for change: @Sendable (String) -> String in [{ $0 }, { $0.replacing("qop=auth, ", with: "") }, { $0 + ", nextnonce=\"n0\"" }, { _ in "nextnonce=\"n0\"" }] {
+        for change: @Sendable (String) -> String in [
+            { $0 }, { $0.replacing("qop=auth, ", with: "") }, { $0 + ", nextnonce=\"n0\"" },
+            { _ in "nextnonce=\"n0\"" },
+        ] {
             try await withProof(change) { origin, session in
                 for _ in 0..<2 { try await session.expect(origin.url("/a?b=c"), "in") }
             }
@@ -44,7 +53,8 @@ import URLLoadingWire
     @Test func `one that does not know the password, or answers another request`() async throws {
         for change: @Sendable (String) -> String in [
             { $0.replacing("rspauth=\"", with: "rspauth=\"0") }, { $0.replacing("nc=00000001", with: "nc=00000002") },
-            { $0.replacing("qop=auth", with: "qop=none") }, { $0.replacing("cnonce=\"", with: "cnonce=\"x") }, { _ in "rspauth=\"\"" },
+            { $0.replacing("qop=auth", with: "qop=none") }, { $0.replacing("cnonce=\"", with: "cnonce=\"x") },
+            { _ in "rspauth=\"\"" },
         ] {
             try await withProof(change) { origin, session in
                 await expectFailure(.authenticationFailed, .peer) { try await session.data(from: origin.url()) }
@@ -61,7 +71,8 @@ import URLLoadingWire
         setup.recordedBodySize = 1 << 20
         try await withTestOrigin(setup) { origin in
             origin.route("/*") { gate.answer($0) }
-            let session = Session(.ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(AuthenticationRows.right) })
+            let session = Session(
+                .ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(AuthenticationRows.right) })
             for body in [RequestBody.file(URL(filePath: path)), .file(URL(filePath: path), range: 3..<500_000)] {
                 try await session.expect(Request(url: origin.url(), method: .put, body: body), "in")
             }
@@ -76,7 +87,8 @@ import URLLoadingWire
             let gate = Gate([.digest("SHA-256", qop: protection)])
             try await withTestOrigin { origin in
                 origin.route("/*") { gate.answer($0) }
-                let session = Session(.ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(AuthenticationRows.right) })
+                let session = Session(
+                    .ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(AuthenticationRows.right) })
                 let made = Lock(0)
                 let body = RequestBody.stream {
                     made.withLock { $0 += 1 }
@@ -86,7 +98,8 @@ import URLLoadingWire
                     }
                 }
                 try await session.expect(Request(url: origin.url(), method: .put, body: body), "in")
-                #expect(origin.requests.last?.bodyCount == 6 && made.withLock { $0 } == (protection == "auth-int" ? 3 : 2))
+                #expect(
+                    origin.requests.last?.bodyCount == 6 && made.withLock { $0 } == (protection == "auth-int" ? 3 : 2))
                 await expectEmpty(session)
             }
             #expect(gate.faults == [])
@@ -98,8 +111,10 @@ import URLLoadingWire
         let gate = Gate([.digest("SHA-256", qop: "auth-int")])
         try await withTestOrigin { origin in
             origin.route("/*") { gate.answer($0) }
-            let session = Session(.ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(AuthenticationRows.right) })
-            let made = Lock(0), isHashing = Latch()
+            let session = Session(
+                .ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(AuthenticationRows.right) })
+            let made = Lock(0)
+            let isHashing = Latch()
             let body = { (isEndless: Bool) in
                 RequestBody.stream { () -> AsyncThrowingStream<[UInt8], any Error> in
                     let count = made.withLock { made in
@@ -114,7 +129,9 @@ import URLLoadingWire
                 }
             }
             // What cannot be hashed is not sent as if it could.
-            let broken = await failure(.requestBodyFailed) { try await session.data(for: Request(url: origin.url(), method: .put, body: body(false))) }
+            let broken = await failure(.requestBodyFailed) {
+                try await session.data(for: Request(url: origin.url(), method: .put, body: body(false)))
+            }
             #expect(broken?.underlying is Broken)
             made.withLock { $0 = 0 }
             let load = Task { try await session.data(for: Request(url: origin.url(), method: .put, body: body(true))) }
@@ -190,8 +207,13 @@ import URLLoadingWire
                     stream.finish()
                 }
             }
-            for body in [nil, RequestBody.data(Data("memory".utf8)), .file(URL(filePath: path)), .file(URL(filePath: path), range: 2..<5), stream, .demanded] {
-                try await session.expect(Request(url: try url("http://origin.test/a?b"), method: body == nil ? .get : .put, body: body), "in")
+            for body in [
+                nil, RequestBody.data(Data("memory".utf8)), .file(URL(filePath: path)),
+                .file(URL(filePath: path), range: 2..<5), stream, .demanded,
+            ] {
+                try await session.expect(
+                    Request(url: try url("http://origin.test/a?b"), method: body == nil ? .get : .put, body: body), "in"
+                )
             }
             #expect(gate.seen.last?.contains("qop=auth-int") == true)
             await expectEmpty(session)
@@ -210,18 +232,25 @@ import URLLoadingWire
         return "rspauth=\"\(response)\", qop=auth-int, nc=\(count), cnonce=\"\(cnonce)\""
     }
 
-    @Test(arguments: ["in", "im"]) func `a body that is the server's, and one that was changed on the way`(_ body: String) async throws {
+    @Test(arguments: ["in", "im"]) func `a body that is the server's, and one that was changed on the way`(
+        _ body: String
+    ) async throws {
         let gate = Gate([.digest("SHA-256", qop: "auth-int")])
         let answer: @Sendable (TestOrigin.RecordedRequest) -> TestOrigin.Answer = { request in
             var answer = gate.answer(request, body)
-            if answer.status == .ok, let proof = Self.proof(request, "in") { answer.headers.append(.authenticationInfo, proof) }
+            if answer.status == .ok, let proof = Self.proof(request, "in") {
+                answer.headers.append(.authenticationInfo, proof)
+            }
             return answer
         }
         try await withTestOrigin { origin in
             origin.route("/*", answer)
-            let session = Session(.ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(AuthenticationRows.right) })
+            let session = Session(
+                .ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(AuthenticationRows.right) })
             for _ in 0..<2 {
-                if body == "in" { try await session.expect(origin.url(), "in") } else {
+                if body == "in" {
+                    try await session.expect(origin.url(), "in")
+                } else {
                     await expectFailure(.authenticationFailed, .peer) { try await session.data(from: origin.url()) }
                 }
             }
@@ -237,10 +266,14 @@ import URLLoadingWire
             origin.route("/*") { gate.answer($0) }
             let log = ChallengeLog()
             let session = Session(.ephemeral, decisions: .challenged(log) { _ in .use(AuthenticationRows.right) })
-            try await session.expect(Request(url: origin.url("/a?b"), method: .post, body: .data(Data("text".utf8))), "in")
+            try await session.expect(
+                Request(url: origin.url("/a?b"), method: .post, body: .data(Data("text".utf8))), "in")
             try await session.expect(origin.url("/c"), "in")
             #expect(log.withLock { $0.count } == 1)
-            #expect(gate.seen.dropFirst().allSatisfy { !$0.contains("qop=") && !$0.contains("nc=") && !$0.contains("cnonce=") })
+            #expect(
+                gate.seen.dropFirst().allSatisfy {
+                    !$0.contains("qop=") && !$0.contains("nc=") && !$0.contains("cnonce=")
+                })
             await expectEmpty(session)
         }
     }

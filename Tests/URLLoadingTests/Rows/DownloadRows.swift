@@ -2,10 +2,11 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// Checklist 20, 38, 53, 56, 128, 130-135 and security 75-79: bodies that become files.
 @Suite(.timeLimit(.minutes(4)))
@@ -22,7 +23,9 @@ struct DownloadRows {
         var configuration = Configuration.ephemeral
         configuration.temporaryDirectory = URL(filePath: folder.path)
         try await withTestOrigin(setting) { origin in
-            origin.route("/file", faults: stallsAfter.map { [.init(.responseBody(after: $0), .stall)] } ?? []) { Self.answer($0, etag) }
+            origin.route("/file", faults: stallsAfter.map { [.init(.responseBody(after: $0), .stall)] } ?? []) {
+                Self.answer($0, etag)
+            }
             origin.route("/rest") { Self.answer($0, etag) }
             let session = Session(configuration)
             try await use(folder, session, origin)
@@ -95,8 +98,10 @@ struct DownloadRows {
             }
             let file = try await task.value
             #expect(contents(file.url) == Self.content)
-            #expect(origin.requests.last?.headers[.range].map { ["bytes=200000-", "bytes=200001-"].contains($0) } == true)
-            var order = LoadEventOrder(), resumptions = 0
+            #expect(
+                origin.requests.last?.headers[.range].map { ["bytes=200000-", "bytes=200001-"].contains($0) } == true)
+            var order = LoadEventOrder()
+            var resumptions = 0
             for await event in events {
                 if becomes { break }
                 let isLegal = order.accept(event)
@@ -123,9 +128,12 @@ struct DownloadRows {
             var file: DownloadedFile? = try await task.value
             #expect(contents(file?.url) == Self.content)
             // Security 75: only the owner may read it, and nobody can guess its name.
-            #expect(folder.names.count == 1 && folder.names[0].hasPrefix(".urlloading-") && folder.names[0].utf8.count == 36)
+            #expect(
+                folder.names.count == 1 && folder.names[0].hasPrefix(".urlloading-") && folder.names[0].utf8.count == 36
+            )
             #expect(folder.mode(folder.names[0]) == 0o600)
-            var order = LoadEventOrder(), last: Int64 = 0
+            var order = LoadEventOrder()
+            var last: Int64 = 0
             for await event in events {
                 let isLegal = order.accept(event)
                 #expect(isLegal)
@@ -157,7 +165,9 @@ struct DownloadRows {
             #expect(contents(place) == Data("old".utf8))
             try await session.download(Request(url: origin.url("/file")), to: place)
             #expect(contents(place) == Self.content)
-            await expectFailure(.cannotCreateFile) { try await session.download(Request(url: origin.url("/file")), to: folder.url("no/x")) }
+            await expectFailure(.cannotCreateFile) {
+                try await session.download(Request(url: origin.url("/file")), to: folder.url("no/x"))
+            }
             unlink(place.path())
         }
     }
@@ -209,10 +219,13 @@ struct DownloadRows {
         }
     }
 
-    @Test("a suggested name is a name, never a path (security 77)", arguments: [
-        ("attachment; filename=\"../../etc/passwd\"", "passwd"), ("attachment; filename=a\\b.txt", "b.txt"),
-        ("attachment; filename*=UTF-8''na%C3%AFve%2F.bin", "bin"), ("attachment; filename=\"..\"", "x.tar"), (nil, "x.tar"),
-    ])
+    @Test(
+        "a suggested name is a name, never a path (security 77)",
+        arguments: [
+            ("attachment; filename=\"../../etc/passwd\"", "passwd"), ("attachment; filename=a\\b.txt", "b.txt"),
+            ("attachment; filename*=UTF-8''na%C3%AFve%2F.bin", "bin"), ("attachment; filename=\"..\"", "x.tar"),
+            (nil, "x.tar"),
+        ])
     func suggested(_ disposition: String?, _ expected: String) throws {
         var headers = Headers()
         if let disposition { headers[.contentDisposition] = disposition }
@@ -268,12 +281,18 @@ struct DownloadRows {
                 let first = request.headers[.range].flatMap { Int($0.dropFirst(6).dropLast()) } ?? 0
                 cuts.append(first)
                 guard Self.content.count - first > 400_000 else { return whole }
-                let head = first == 0 ? "HTTP/1.1 200 OK\r\n" : "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes \(first)-\(Self.content.count - 1)/\(Self.content.count)\r\n"
+                let head =
+                    first == 0
+                    ? "HTTP/1.1 200 OK\r\n"
+                    : "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes \(first)-\(Self.content.count - 1)/\(Self.content.count)\r\n"
                 let text = "\(head)ETag: \"one\"\r\nContent-Length: \(Self.content.count - first)\r\n\r\n"
-                return .raw([.bytes(Array(text.utf8)), .bytes([UInt8](Self.content[first..<first + 300_000]))], then: .close)
+                return .raw(
+                    [.bytes(Array(text.utf8)), .bytes([UInt8](Self.content[first..<first + 300_000]))], then: .close)
             }
             let place = folder.url("whole")
-            var failure = await failure(.truncated) { try await session.download(Request(url: origin.url("/cut")), to: place) }
+            var failure = await failure(.truncated) {
+                try await session.download(Request(url: origin.url("/cut")), to: place)
+            }
             var turns = 0
             while let token = failure?.resumeToken, turns < 10 {
                 turns += 1
@@ -309,7 +328,8 @@ struct DownloadRows {
 
     private static func record() -> ResumeToken.Record {
         ResumeToken.Record(
-            url: "http://h.example/file", fields: [], validator: "\"one\"", offset: 3, length: 10, path: nil, bytes: Data("abc".utf8),
+            url: "http://h.example/file", fields: [], validator: "\"one\"", offset: 3, length: 10, path: nil,
+            bytes: Data("abc".utf8),
             tail: Digest.hex(Array("abc".utf8)), isEarly: false)
     }
 
@@ -324,17 +344,22 @@ struct DownloadRows {
                 await expectFailure(.resumeTokenRefused) { () async throws(LoadError) in try ResumeToken(damaged) }
             }
             for prefix in [0, 1, 20, data.count - 1] {
-                await expectFailure(.resumeTokenRefused) { () async throws(LoadError) in try ResumeToken(data.prefix(prefix)) }
+                await expectFailure(.resumeTokenRefused) { () async throws(LoadError) in
+                    try ResumeToken(data.prefix(prefix))
+                }
             }
             await expectFailure(.resumeTokenRefused) { () async throws(LoadError) in
-                try ResumeToken(Data(String(decoding: data, as: UTF8.self).replacing("Resume/1", with: "Resume/2").utf8))
+                try ResumeToken(
+                    Data(String(decoding: data, as: UTF8.self).replacing("Resume/1", with: "Resume/2").utf8))
             }
             func fails(_ change: (inout ResumeToken.Record) -> Void) async {
                 var record = token.record
                 change(&record)
                 // Its checksum is right: whoever can write a token can write that too.
                 guard let forged = try? ResumeToken(ResumeToken(record, nil).data) else { return }
-                await expectFailure(.resumeTokenRefused) { try await session.download(resuming: forged, to: folder.url("x")) }
+                await expectFailure(.resumeTokenRefused) {
+                    try await session.download(resuming: forged, to: folder.url("x"))
+                }
                 #expect(!folder.names.contains("x"))
             }
             let victim = folder.url("victim")
@@ -347,7 +372,8 @@ struct DownloadRows {
             #expect(contents(victim)?.count == 2_000_000)
             unlink(victim.path())
             // Of a file by such a name that is a link, or that others may write to.
-            let own = try #require(token.record.path), moved = folder.url("moved").path()
+            let own = try #require(token.record.path)
+            let moved = folder.url("moved").path()
             rename(own, moved)
             symlink(moved, own)
             let read = try ResumeToken(data)
@@ -362,7 +388,9 @@ struct DownloadRows {
                 Request(url: try url("http://other.example/file")), Request(url: origin.url("/file"), method: .post),
                 Request(url: origin.url("/file"), body: .data(Data())),
             ] {
-                await expectFailure(.resumeTokenRefused) { try await session.download(resuming: read, request: request, to: folder.url("x")) }
+                await expectFailure(.resumeTokenRefused) {
+                    try await session.download(resuming: read, request: request, to: folder.url("x"))
+                }
             }
             #expect(origin.requests.count == 1)
             read.discard()
@@ -401,7 +429,9 @@ struct DownloadRows {
             let written = task.snapshot.received
             origin.route("/file") { Self.answer($0, "\"one\"") }
             // Two that write to one file would spoil it.
-            await expectFailure(.resumeTokenRefused) { try await session.download(resuming: ResumeToken(data), to: folder.url("whole")) }
+            await expectFailure(.resumeTokenRefused) {
+                try await session.download(resuming: ResumeToken(data), to: folder.url("whole"))
+            }
             _ = await task.cancelProducingResumeToken()
             try await session.download(resuming: ResumeToken(data), to: folder.url("whole"))
             let range = try #require(origin.requests.last?.headers[.range])
@@ -412,14 +442,25 @@ struct DownloadRows {
         }
     }
 
-    @Test("whether a response can be resumed, case by case", arguments: [
-        ("GET", 200, ["ETag": "\"a\""], "\"a\""), ("GET", 206, ["ETag": "\"a\""], nil), ("GET", 200, ["ETag": "W/\"a\""], nil),
-        ("GET", 200, [:], nil), ("GET", 200, ["ETag": "\"a\"", "Content-Encoding": "gzip"], nil), ("GET", 404, ["ETag": "\"a\""], nil),
-        ("POST", 200, ["ETag": "\"a\""], nil), ("GET", 200, ["ETag": "\"a\"", "Accept-Ranges": "none"], nil),
-        ("GET", 200, ["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"], nil),
-        ("GET", 200, ["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 08:50:36 GMT"], nil),
-        ("GET", 200, ["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 08:50:37 GMT"], "Sun, 06 Nov 1994 08:49:37 GMT"),
-    ] as [(String, Int, [String: String], String?)])
+    @Test(
+        "whether a response can be resumed, case by case",
+        arguments: [
+            ("GET", 200, ["ETag": "\"a\""], "\"a\""), ("GET", 206, ["ETag": "\"a\""], nil),
+            ("GET", 200, ["ETag": "W/\"a\""], nil),
+            ("GET", 200, [:], nil), ("GET", 200, ["ETag": "\"a\"", "Content-Encoding": "gzip"], nil),
+            ("GET", 404, ["ETag": "\"a\""], nil),
+            ("POST", 200, ["ETag": "\"a\""], nil), ("GET", 200, ["ETag": "\"a\"", "Accept-Ranges": "none"], nil),
+            ("GET", 200, ["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"], nil),
+            (
+                "GET", 200,
+                ["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 08:50:36 GMT"], nil
+            ),
+            (
+                "GET", 200,
+                ["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 08:50:37 GMT"],
+                "Sun, 06 Nov 1994 08:49:37 GMT"
+            ),
+        ] as [(String, Int, [String: String], String?)])
     func validators(_ method: String, _ status: Int, _ fields: [String: String], _ expected: String?) throws {
         var headers = Headers()
         for (name, value) in fields { headers.append(FieldName(name), value) }
@@ -452,11 +493,14 @@ struct DownloadRows {
             task.cancel()
             file = nil
             (download, _) = (nil, file)
-            await expectFailure(.badDecision) { try await session.data(for: Request(url: origin.url("/file")), decisions: decisions) }
+            await expectFailure(.badDecision) {
+                try await session.data(for: Request(url: origin.url("/file")), decisions: decisions)
+            }
         }
     }
 
-    @Test("checklist 49: a data task becomes a stream; what came behind the head comes first", arguments: [false, true])
+    @Test(
+        "checklist 49: a data task becomes a stream; what came behind the head comes first", arguments: [false, true])
     func becomingStream(_ isFinishing: Bool) async throws {
         let peer = ScriptedPeer([
             .takeUntil("\r\n\r\n"), .give("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nwel"), .hold, .give("come"),
@@ -490,7 +534,9 @@ struct DownloadRows {
         taken.cancel()
         _ = await taken.ended()
         if !isFinishing {
-            await expectFailure(.badDecision) { try await session.data(for: Request(url: try url("data:,x")), decisions: decisions) }
+            await expectFailure(.badDecision) {
+                try await session.data(for: Request(url: try url("data:,x")), decisions: decisions)
+            }
         }
         await expectEmpty(session)
     }

@@ -1,9 +1,10 @@
 import FoundationEssentials
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// A load ends with its last handle, whatever its kind and however far it has come.
 @Suite(.timeLimit(.minutes(4)))
@@ -42,11 +43,12 @@ struct DroppedHandleRows {
     func dropped(_ kind: Kind, _ phase: Phase) async throws {
         let folder = Folder()
         try await withTestOrigin { origin in
-            let faults: [TestOrigin.Fault] = switch phase {
-            case .sending: [.init(.requestBody(after: 1), .stall)]
-            case .receiving: [.init(.responseBody(after: 300_000), .stall)]
-            default: [.init(.requestHead, .stall)]
-            }
+            let faults: [TestOrigin.Fault] =
+                switch phase {
+                case .sending: [.init(.requestBody(after: 1), .stall)]
+                case .receiving: [.init(.responseBody(after: 300_000), .stall)]
+                default: [.init(.requestHead, .stall)]
+                }
             origin.route("/", faults: faults) { _ in .ok(.repeated(count: 1_000_000)) }
             origin.route("/other", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
             try await withTestProxy(.init(.socks, fault: .stall(.greeting))) { proxy in
@@ -58,7 +60,8 @@ struct DroppedHandleRows {
     private static func expectEnd(
         of kind: Kind, in phase: Phase, _ origin: TestOrigin, _ proxy: TestProxy, _ folder: Folder
     ) async throws {
-        let silent = try SilentHost(), full = try await FullHost()
+        let silent = try SilentHost()
+        let full = try await FullHost()
         defer {
             silent.close()
             full.close()
@@ -70,11 +73,12 @@ struct DroppedHandleRows {
         let session = Session(configuration)
         let first = phase == .queued ? RunningLoad(session, Request(url: origin.url("/other"))) : nil
         if first != nil { try await origin.wait { $0.stalled == 1 } }
-        let address = switch phase {
-        case .connecting: try url("http://127.0.0.1:\(full.port)/")
-        case .securing: try url("https://127.0.0.1:\(silent.port)/")
-        default: origin.url()
-        }
+        let address =
+            switch phase {
+            case .connecting: try url("http://127.0.0.1:\(full.port)/")
+            case .securing: try url("https://127.0.0.1:\(silent.port)/")
+            default: origin.url()
+            }
         var handle: AnyObject? = kind.begin(session, address, folder)
         switch phase {
         case .queued: while !session.connectionsDescription.hasSuffix("1 waiting") { await pause() }

@@ -23,14 +23,19 @@ import URLLoadingWire
         (.requestBodyFailed, "requestBodyFailed", -1021), (.bodyTooLarge, "bodyTooLarge", -1103),
         (.secureConnectionFailed, "secureConnectionFailed", -1200), (.notTLS, "notTLS", -1200),
         (.noCommonTLSVersion, "noCommonTLSVersion", -1200), (.trustRootsUnavailable, "trustRootsUnavailable", -1200),
-        (.certificateExpired, "certificateExpired", -1201), (.certificateNameMismatch, "certificateNameMismatch", -1202),
+        (.certificateExpired, "certificateExpired", -1201),
+        (.certificateNameMismatch, "certificateNameMismatch", -1202),
         (.certificateInvalid, "certificateInvalid", -1202), (.certificateRevoked, "certificateRevoked", -1202),
-        (.certificateUntrusted, "certificateUntrusted", -1203), (.certificateNotYetValid, "certificateNotYetValid", -1204),
+        (.certificateUntrusted, "certificateUntrusted", -1203),
+        (.certificateNotYetValid, "certificateNotYetValid", -1204),
         (.clientCertificateRequired, "clientCertificateRequired", -1206),
-        (.authenticationFailed, "authenticationFailed", -1013), (.certificateSelfSigned, "certificateSelfSigned", -1202), (.certificateWeak, "certificateWeak", -1202),
+        (.authenticationFailed, "authenticationFailed", -1013),
+        (.certificateSelfSigned, "certificateSelfSigned", -1202), (.certificateWeak, "certificateWeak", -1202),
         (.certificateForged, "certificateForged", -1202), (.certificatePinMismatch, "certificatePinMismatch", -1202),
-        (.certificateStatusMissing, "certificateStatusMissing", -1202), (.certificateRefused, "certificateRefused", -1202),
-        (.clientCertificateRefused, "clientCertificateRefused", -1205), (.badClientIdentity, "badClientIdentity", -1206),
+        (.certificateStatusMissing, "certificateStatusMissing", -1202),
+        (.certificateRefused, "certificateRefused", -1202),
+        (.clientCertificateRefused, "clientCertificateRefused", -1205),
+        (.badClientIdentity, "badClientIdentity", -1206),
         (.wrongPassphrase, "wrongPassphrase", -1206), (.badHostPattern, "badHostPattern", -1000),
         (.cannotCreateFile, "cannotCreateFile", -3000), (.cannotReadFile, "cannotReadFile", -3001),
         (.cannotWriteFile, "cannotWriteFile", -3003), (.cannotMoveFile, "cannotMoveFile", -3005),
@@ -76,7 +81,9 @@ import URLLoadingWire
 
     @Test("an error describes itself in one line, without secrets")
     func description() throws {
-        let error = LoadError(.hostNotFound, phase: .resolving, party: .system, url: try url("http://user:secret@host.example/path?token=x"), detail: "no such name")
+        let error = LoadError(
+            .hostNotFound, phase: .resolving, party: .system,
+            url: try url("http://user:secret@host.example/path?token=x"), detail: "no such name")
         #expect("\(error)" == "hostNotFound (resolving, host.example): no such name")
     }
 }

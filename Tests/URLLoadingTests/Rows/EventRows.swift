@@ -2,10 +2,11 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// Server-sent events (WHATWG HTML 9.2): a typed sequence over as many connections as it takes.
 @Suite(.timeLimit(.minutes(4)))
@@ -46,7 +47,8 @@ struct EventRows {
 
     // MARK: Events
 
-    private static let stream = "\u{FEFF}: hello\n\ndata: one\n\nid: 7\r\nevent: price\r\ndata: 1\r\ndata\r\ndata:  2\r\n\r\nretry: 10\rdata:é\r\rid\ndata: last\n\ndata: half"
+    private static let stream =
+        "\u{FEFF}: hello\n\ndata: one\n\nid: 7\r\nevent: price\r\ndata: 1\r\ndata\r\ndata:  2\r\n\r\nretry: 10\rdata:é\r\rid\ndata: last\n\ndata: half"
     private static let events = [
         ServerSentEvent(data: "one"), ServerSentEvent(type: "price", data: "1\n\n 2", lastEventID: "7"),
         ServerSentEvent(data: "é", lastEventID: "7"), ServerSentEvent(data: "last"),
@@ -89,7 +91,9 @@ struct EventRows {
                 let own: Headers = [.accept: "text/*", .cacheControl: "no-cache", "Last-Event-ID": "81"]
                 for try await _ in session.events(for: Request(url: origin.url(), headers: own)) {}
             }
-            let seen = origin.requests.map { [$0.headers[.accept], $0.headers[.cacheControl], $0.headers["Last-Event-ID"]] }
+            let seen = origin.requests.map {
+                [$0.headers[.accept], $0.headers[.cacheControl], $0.headers["Last-Event-ID"]]
+            }
             #expect(seen == [["text/event-stream", "no-store", nil], ["text/*", "no-cache", "81"]])
         }
     }
@@ -115,9 +119,14 @@ struct EventRows {
             while peer.connections == connection { try await Task.sleep(for: .microseconds(200)) }
         }
         try await listening.task.value
-        #expect(listening.seen.all == [ServerSentEvent(data: "a", lastEventID: "41"), ServerSentEvent(data: "b", lastEventID: "42")])
+        #expect(
+            listening.seen.all == [
+                ServerSentEvent(data: "a", lastEventID: "41"), ServerSentEvent(data: "b", lastEventID: "42"),
+            ])
         let asked = (1...3).map { String(decoding: peer.written(onConnection: $0), as: UTF8.self) }
-        #expect(!asked[0].contains("Last-Event-ID") && asked[1].contains("Last-Event-ID: 42\r\n") && asked[2].contains("Last-Event-ID: 42\r\n"))
+        #expect(
+            !asked[0].contains("Last-Event-ID") && asked[1].contains("Last-Event-ID: 42\r\n")
+                && asked[2].contains("Last-Event-ID: 42\r\n"))
         await expectEmpty(session)
     }
 
@@ -137,12 +146,20 @@ struct EventRows {
         await expectEmpty(session)
     }
 
-    @Test("another answer than an event stream ends it, on the first connection and later", arguments: [
-        ("HTTP/1.1 500 Oh\r\nContent-Type: text/event-stream\r\nRetry-After: 3\r\nContent-Length: 0\r\n\r\n", LoadError.Reason.unacceptableStatus, 500),
-        ("HTTP/1.1 206 Part\r\nContent-Type: text/event-stream\r\nContent-Length: 0\r\n\r\n", .unacceptableStatus, 206),
-        ("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 0\r\n\r\n", .unacceptableContentType, 200),
-        ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", .unacceptableContentType, 200),
-    ], [false, true])
+    @Test(
+        "another answer than an event stream ends it, on the first connection and later",
+        arguments: [
+            (
+                "HTTP/1.1 500 Oh\r\nContent-Type: text/event-stream\r\nRetry-After: 3\r\nContent-Length: 0\r\n\r\n",
+                LoadError.Reason.unacceptableStatus, 500
+            ),
+            (
+                "HTTP/1.1 206 Part\r\nContent-Type: text/event-stream\r\nContent-Length: 0\r\n\r\n",
+                .unacceptableStatus, 206
+            ),
+            ("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 0\r\n\r\n", .unacceptableContentType, 200),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", .unacceptableContentType, 200),
+        ], [false, true])
     func refused(_ answer: (String, LoadError.Reason, Int), _ isLater: Bool) async throws {
         let refusal: [ScriptedPeer.Step] = [.takeUntil("\r\n\r\n"), .give(answer.0)]
         let good: [ScriptedPeer.Step] = [.takeUntil("\r\n\r\n"), .give(Self.head + "data: a\n\n"), .end]
@@ -192,7 +209,9 @@ struct EventRows {
     @Test("what is not to be repeated is sent once")
     func unsafeMethod() async throws {
         try await withTestOrigin { origin in
-            origin.route("/") { request in .ok(.bytes(Array("data: ".utf8) + request.body + Array("\n\n".utf8)), headers: Self.type) }
+            origin.route("/") { request in
+                .ok(.bytes(Array("data: ".utf8) + request.body + Array("\n\n".utf8)), headers: Self.type)
+            }
             try await withSession(.ephemeral) { session in
                 let request = Request(url: origin.url(), method: .post, body: .form([("q", "1")]))
                 var seen: [String] = []
@@ -205,7 +224,11 @@ struct EventRows {
 
     // MARK: Limits and times
 
-    @Test("lines and events have limits", arguments: [("data: 0123456789\n\n", LoadError.Reason.eventLineTooLong), ("data: 0123\ndata: 0123\n\n", .eventTooLarge)])
+    @Test(
+        "lines and events have limits",
+        arguments: [
+            ("data: 0123456789\n\n", LoadError.Reason.eventLineTooLong), ("data: 0123\ndata: 0123\n\n", .eventTooLarge),
+        ])
     func limits(_ text: String, _ reason: LoadError.Reason) async throws {
         var configuration = Configuration.ephemeral
         configuration.limits.eventLineSize = 12
@@ -214,7 +237,9 @@ struct EventRows {
             origin.route("/") { _ in .ok("data: ok\n\n" + text, headers: Self.type) }
             try await withSession(configuration) { session in
                 var seen = 0
-                await expectFailure(reason, .peer, .receiving) { for try await _ in session.events(from: origin.url()) { seen += 1 } }
+                await expectFailure(reason, .peer, .receiving) {
+                    for try await _ in session.events(from: origin.url()) { seen += 1 }
+                }
                 #expect(seen == 1)
             }
         }
@@ -222,7 +247,9 @@ struct EventRows {
 
     @Test("a silent server is waited for, whatever the configuration says; the caller's own limits count")
     func silence() async throws {
-        let script: [ScriptedPeer.Step] = [.takeUntil("\r\n\r\n"), .give(Self.head + "data: a\n\n"), .hold, .give("data: b\n\n"), .hold]
+        let script: [ScriptedPeer.Step] = [
+            .takeUntil("\r\n\r\n"), .give(Self.head + "data: a\n\n"), .hold, .give("data: b\n\n"), .hold,
+        ]
         let patient = ScriptedPeer(script)
         let (configuration, clock) = Self.rig(patient)
         let session = Session(configuration)
@@ -256,7 +283,8 @@ struct EventRows {
     @Test("the resource timeout is one for all connections, and for the waits between them")
     func wholeTime() async throws {
         let ending: [ScriptedPeer.Step] = [.takeUntil("\r\n\r\n"), .give(Self.head + "data: a\n\n"), .end]
-        let (others, time) = Self.rig(ScriptedPeer(ending, [.takeUntil("\r\n\r\n"), .give(Self.head + "data: b\n\n"), .hold]))
+        let (others, time) = Self.rig(
+            ScriptedPeer(ending, [.takeUntil("\r\n\r\n"), .give(Self.head + "data: b\n\n"), .hold]))
         let second = Session(others)
         var request = Request(url: Self.page)
         request.resourceTimeout = .seconds(20)
@@ -287,7 +315,8 @@ struct EventRows {
         // Before the head, before an event, and while it waits to connect again; after an event has come.
         let scripts: [[ScriptedPeer.Step]] = [
             [.takeUntil("\r\n\r\n"), .hold], [.takeUntil("\r\n\r\n"), .give(Self.head + "data: h"), .hold],
-            [.takeUntil("\r\n\r\n"), .give(Self.head), .end], [.takeUntil("\r\n\r\n"), .give(Self.head + "data: h\n\n"), .hold],
+            [.takeUntil("\r\n\r\n"), .give(Self.head), .end],
+            [.takeUntil("\r\n\r\n"), .give(Self.head + "data: h\n\n"), .hold],
         ]
         let peer = ScriptedPeer(scripts[stage])
         let (configuration, clock) = Self.rig(peer)
@@ -325,7 +354,9 @@ struct EventRows {
             origin.route("/") { _ in .ok("data: a\n\ndata: b\n\n", headers: Self.type) }
             let session = Session(.ephemeral)
             var seen: [String] = []
-            for try await event in session.events(for: Request(url: origin.url()), reconnection: .never) { seen.append(event.data) }
+            for try await event in session.events(for: Request(url: origin.url()), reconnection: .never) {
+                seen.append(event.data)
+            }
             #expect(seen == ["a", "b"])
             await expectEmpty(session)
         }
@@ -337,7 +368,8 @@ struct ReconnectionPlanTests {
     private typealias Reconnection = ServerSentEvents.Reconnection
 
     private static func wait(
-        _ error: LoadError.Reason? = .connectionLost, failures: Int = 0, retry: Duration? = nil, lostFor: Duration = .zero,
+        _ error: LoadError.Reason? = .connectionLost, failures: Int = 0, retry: Duration? = nil,
+        lostFor: Duration = .zero,
         chance: Double = 0, _ change: (inout ServerSentEvents.Reconnection) -> Void = { _ in }
     ) -> Double? {
         var reconnection = Reconnection.standard
@@ -346,7 +378,8 @@ struct ReconnectionPlanTests {
         (history.wasConnected, history.failures, history.retry) = (true, failures, retry)
         history.lostFor = LoadControl.nanoseconds(lostFor)
         let failure = error.map { LoadError($0, phase: .receiving, party: .peer) }
-        guard case .connect(let wait) = ReconnectionPlan.make(after: failure, history, reconnection, chance: chance) else { return nil }
+        guard case .connect(let wait) = ReconnectionPlan.make(after: failure, history, reconnection, chance: chance)
+        else { return nil }
         return Double(wait) / 1e9
     }
 
@@ -354,7 +387,8 @@ struct ReconnectionPlanTests {
     func delays() {
         #expect([0, 1, 2, 6, 7, 1000].map { Self.wait(failures: $0) } == [3, 6, 12, 192, 300, 300])
         #expect(Self.wait(nil) == 3)
-        #expect([0, 999, 5000, 10_000_000, Int64.max].map { Self.wait(retry: .milliseconds($0)) } == [1, 1, 5, 300, 300])
+        #expect(
+            [0, 999, 5000, 10_000_000, Int64.max].map { Self.wait(retry: .milliseconds($0)) } == [1, 1, 5, 300, 300])
         #expect(Self.wait(retry: .zero) { $0.bounds = .zero ... .zero } == 0)
         #expect(Self.wait(failures: 1000) { $0.bounds = .zero ... .seconds(Int64.max) } ?? 0 > 1e9)
         #expect(Self.wait { $0.delay = .seconds(-1) } == 1)
@@ -369,13 +403,24 @@ struct ReconnectionPlanTests {
 
     @Test("attempts and time have their ends")
     func ends() {
-        #expect([0, 1, 2].map { failures in Self.wait(failures: failures) { $0.attempts = 2 } != nil } == [true, true, false])
+        #expect(
+            [0, 1, 2].map { failures in Self.wait(failures: failures) { $0.attempts = 2 } != nil } == [
+                true, true, false,
+            ])
         #expect(Self.wait { $0 = .never } == nil)
         #expect(Self.wait { $0.attempts = -1 } == nil)
-        #expect([0, 7, 8].map { seconds in Self.wait(lostFor: .seconds(seconds)) { $0.time = .seconds(10) } != nil } == [true, true, false])
-        for reason in [LoadError.Reason.cancelled, .sessionInvalidated, .certificateUntrusted, .badURL, .unacceptableStatus, .eventTooLarge] {
+        #expect(
+            [0, 7, 8].map { seconds in Self.wait(lostFor: .seconds(seconds)) { $0.time = .seconds(10) } != nil } == [
+                true, true, false,
+            ])
+        for reason in [
+            LoadError.Reason.cancelled, .sessionInvalidated, .certificateUntrusted, .badURL, .unacceptableStatus,
+            .eventTooLarge,
+        ] {
             #expect(Self.wait(reason) == nil)
         }
-        for reason in [LoadError.Reason.hostNotFound, .unreachable, .truncated, .idleTimeout] { #expect(Self.wait(reason) == 3) }
+        for reason in [LoadError.Reason.hostNotFound, .unreachable, .truncated, .idleTimeout] {
+            #expect(Self.wait(reason) == 3)
+        }
     }
 }

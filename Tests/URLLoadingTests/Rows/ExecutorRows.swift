@@ -14,7 +14,10 @@ struct ExecutorRows {
     private final class Threads: Sendable {
         private let seen = Lock<Set<UInt>>([])
         static var current: UInt { UInt(pthread_self()) }
-        func note() { let current = Self.current; seen.withLock { _ = $0.insert(current) } }
+        func note() {
+            let current = Self.current
+            seen.withLock { _ = $0.insert(current) }
+        }
         var all: Set<UInt> { seen.withLock { $0 } }
     }
 
@@ -37,10 +40,15 @@ struct ExecutorRows {
         let origin = try TestOrigin()
         origin.start()
         origin.route("/") { _ in .redirect("/end") }
-        origin.route("/end") { _ in .ok(.chunks((0..<20).flatMap { _ in [.bytes([UInt8](repeating: 1, count: 5000)), .pause(.microseconds(100))] })) }
+        origin.route("/end") { _ in
+            .ok(
+                .chunks(
+                    (0..<20).flatMap { _ in [.bytes([UInt8](repeating: 1, count: 5000)), .pause(.microseconds(100))] }))
+        }
         let session = Session(configuration, decisions: decisions)
         for _ in 1...3 {
-            let (data, _) = try await session.data(for: Request(url: origin.url(), method: .put, body: .data(Data(count: 200_000))))
+            let (data, _) = try await session.data(
+                for: Request(url: origin.url(), method: .put, body: .data(Data(count: 200_000))))
             #expect(data.count == 100_000)
             MainActor.assertIsolated()
             // The main queue may be drained by another thread once the first has left it: nothing to compare with.
@@ -55,7 +63,9 @@ struct ExecutorRows {
                 return count
             }
             #expect(count == 100_000)
-            let collected = try await session.load(Request(url: origin.url())) { try await $1.collect(upTo: .max).count }
+            let collected = try await session.load(Request(url: origin.url())) {
+                try await $1.collect(upTo: .max).count
+            }
             #expect(collected == 100_000)
         }
         #expect(!threads.all.isEmpty)
@@ -68,7 +78,9 @@ struct ExecutorRows {
         try await withTestOrigin { origin in
             origin.route("/") { .ok("\($0.method) \($0.bodyCount)") }
             origin.route("/hop") { _ in .redirect("/") }
-            origin.route("/zip") { _ in .ok(.bytes(Compressed.gzip(DecodingRows.text)), headers: [.contentEncoding: "gzip"]) }
+            origin.route("/zip") { _ in
+                .ok(.bytes(Compressed.gzip(DecodingRows.text)), headers: [.contentEncoding: "gzip"])
+            }
             origin.route("/large") { _ in .ok(.repeated(count: 3 << 20, chunked: true)) }
             origin.route("/stall", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
             let threads = Threads()
@@ -81,10 +93,19 @@ struct ExecutorRows {
                     for _ in 0..<6 {
                         group.addTask {
                             try await session.expect(origin.url("/hop"), "GET 0")
-                            try await session.expect(Request(url: origin.url(), method: .post, body: .data(Data(count: 300_000))), "POST 300000")
-                            try await session.expect(Request(url: origin.url(), method: .put, body: .stream {
-                                AsyncStream<[UInt8]> { $0.yield([1, 2]); $0.yield([3]); $0.finish() }
-                            }), "PUT 3")
+                            try await session.expect(
+                                Request(url: origin.url(), method: .post, body: .data(Data(count: 300_000))),
+                                "POST 300000")
+                            try await session.expect(
+                                Request(
+                                    url: origin.url(), method: .put,
+                                    body: .stream {
+                                        AsyncStream<[UInt8]> {
+                                            $0.yield([1, 2])
+                                            $0.yield([3])
+                                            $0.finish()
+                                        }
+                                    }), "PUT 3")
                             let (text, _) = try await session.data(from: origin.url("/zip"))
                             #expect(text == Data(DecodingRows.text))
                             let count = try await session.load(Request(url: origin.url("/large"))) { _, body in
@@ -122,7 +143,8 @@ struct ExecutorRows {
                 try await withThrowingTaskGroup { group in
                     for _ in 0..<8 {
                         group.addTask {
-                            try await session.expect(Request(url: origin.url(), method: .post, body: .data(Data(count: 400_000))), "400000")
+                            try await session.expect(
+                                Request(url: origin.url(), method: .post, body: .data(Data(count: 400_000))), "400000")
                         }
                     }
                     try await group.waitForAll()

@@ -2,10 +2,11 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// Multipart forms (RFC 7578), and security row 71.
 @Suite(.timeLimit(.minutes(4)))
@@ -31,7 +32,9 @@ struct FormRows {
         #expect(type == "multipart/form-data; boundary=\(boundary)" && boundary.utf8.count == 32)
         var expected = Data()
         func part(_ fields: String, _ content: Data) {
-            expected += Data("--\(boundary)\r\nContent-Disposition: form-data; \(fields)\r\n\r\n".utf8) + content + Data("\r\n".utf8)
+            expected +=
+                Data("--\(boundary)\r\nContent-Disposition: form-data; \(fields)\r\n\r\n".utf8) + content
+                + Data("\r\n".utf8)
         }
         part("name=\"title\"", Data("Nötes".utf8))
         part("name=\"\"", Data())
@@ -78,9 +81,14 @@ struct FormRows {
         #expect(places.allSatisfy { $0.count == 16 })
     }
 
-    @Test("names and types that would begin fields of their own are refused", arguments: ["\0", "\u{1}", "\u{7F}", "a\u{1B}b"])
+    @Test(
+        "names and types that would begin fields of their own are refused",
+        arguments: ["\0", "\u{1}", "\u{7F}", "a\u{1B}b"])
     func injection(_ text: String) async throws {
-        var named = MultipartForm(), filed = MultipartForm(), typed = MultipartForm(), broken = MultipartForm()
+        var named = MultipartForm()
+        var filed = MultipartForm()
+        var typed = MultipartForm()
+        var broken = MultipartForm()
         named.append(name: text, value: "v")
         filed.append(name: "n", data: Data(), fileName: text)
         typed.append(name: "n", data: Data(), contentType: "text/plain\(text)")

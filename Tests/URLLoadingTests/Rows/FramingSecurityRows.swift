@@ -20,21 +20,28 @@ struct FramingSecurityRows {
         init(size: Int) {
             let head = "HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: "
             let count = size - head.utf8.count - "\(size)\r\n\r\n".utf8.count
-            self.init("\(head)\(String(repeating: "0", count: "\(size)".count - "\(count)".count))\(count)\r\n\r\n\(String(repeating: "x", count: count))")
+            self.init(
+                "\(head)\(String(repeating: "0", count: "\(size)".count - "\(count)".count))\(count)\r\n\r\n\(String(repeating: "x", count: count))"
+            )
         }
     }
 
-    @Test("security 46: bytes behind a message never answer the next request", arguments: [
-        Answer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"), Answer("HTTP/1.1 204 No Content\r\n\r\n"),
-        Answer("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n"),
-        Answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"),
-        // As long as the first buffer, and as it with the next: nothing of what follows has been read.
-        Answer(size: 16 * 1024), Answer(size: 16 * 1024 + 64 * 1024), Answer(size: 16 * 1024 - 1), Answer(size: 16 * 1024 + 1),
-    ])
+    @Test(
+        "security 46: bytes behind a message never answer the next request",
+        arguments: [
+            Answer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"), Answer("HTTP/1.1 204 No Content\r\n\r\n"),
+            Answer("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n"),
+            Answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"),
+            // As long as the first buffer, and as it with the next: nothing of what follows has been read.
+            Answer(size: 16 * 1024), Answer(size: 16 * 1024 + 64 * 1024), Answer(size: 16 * 1024 - 1),
+            Answer(size: 16 * 1024 + 1),
+        ])
     func poisoned(_ answer: Answer) async throws {
         try await withTestOrigin { origin in
             origin.route("/first") { _ in .raw([.bytes(answer.bytes + Self.poison)], then: .next) }
-            origin.route("/late") { _ in .raw([.bytes(answer.bytes), .pause(.milliseconds(1)), .bytes(Self.poison)], then: .next) }
+            origin.route("/late") { _ in
+                .raw([.bytes(answer.bytes), .pause(.milliseconds(1)), .bytes(Self.poison)], then: .next)
+            }
             origin.route("/second") { _ in .ok("true answer") }
             for path in ["/first", "/late"] {
                 try await withSession(.ephemeral) { session in
@@ -52,8 +59,12 @@ struct FramingSecurityRows {
     @Test("security 46: bytes behind a secured message do not either")
     func poisonedSecurely() async throws {
         try await withSecureOrigin { origin, configuration in
-            origin.route("/first") { _ in .raw(["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", .bytes(Self.poison)], then: .next) }
-            origin.route("/exact") { _ in .raw([.bytes(Answer(size: 16 * 1024).bytes), .bytes(Self.poison)], then: .next) }
+            origin.route("/first") { _ in
+                .raw(["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", .bytes(Self.poison)], then: .next)
+            }
+            origin.route("/exact") { _ in
+                .raw([.bytes(Answer(size: 16 * 1024).bytes), .bytes(Self.poison)], then: .next)
+            }
             origin.route("/second") { _ in .ok("true answer") }
             for path in ["/first", "/exact"] {
                 try await withSession(configuration) { session in
@@ -66,10 +77,14 @@ struct FramingSecurityRows {
         }
     }
 
-    @Test("security 46: bytes that are sent behind an answer in a write of their own never answer the next request", arguments: [false, true])
+    @Test(
+        "security 46: bytes that are sent behind an answer in a write of their own never answer the next request",
+        arguments: [false, true])
     func poisonedByASecondWrite(_ isSecure: Bool) async throws {
-        let authority = try TestCertificateAuthority(commonName: "Test root"), identity = try authority.issue()
-        let context = try TLSServerContext(.init(certificateChain: identity.certificatePEM, privateKey: identity.keyPEM))
+        let authority = try TestCertificateAuthority(commonName: "Test root")
+        let identity = try authority.issue()
+        let context = try TLSServerContext(
+            .init(certificateChain: identity.certificatePEM, privateKey: identity.keyPEM))
         var configuration = Configuration.ephemeral
         configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
         configuration.resolver = RecordingResolver()
@@ -176,7 +191,8 @@ struct FramingSecurityRows {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok("clear") }
             try await withSession(.ephemeral) { session in
-                let clear = try url("http://127.0.0.1:\(origin.port)/"), secure = try url("https://127.0.0.1:\(origin.port)/")
+                let clear = try url("http://127.0.0.1:\(origin.port)/")
+                let secure = try url("https://127.0.0.1:\(origin.port)/")
                 try await session.expect(clear, "clear")
                 await expectFailure(.secureConnectionFailed, .peer, .securing) { try await session.data(from: secure) }
                 try await session.expect(clear, "clear")
@@ -203,7 +219,8 @@ struct FramingSecurityRows {
             origin.route("/") { .ok($0.headers[.host] ?? "-") }
             try await withSession(.ephemeral) { session in
                 for host in ["127.0.0.1", "localhost", "127.0.0.1", "LOCALHOST", "a.localhost"] {
-                    try await session.expect(url("http://\(host):\(origin.port)/"), "\(host.lowercased()):\(origin.port)")
+                    try await session.expect(
+                        url("http://\(host):\(origin.port)/"), "\(host.lowercased()):\(origin.port)")
                 }
             }
             #expect(origin.requests.map(\.connection) == [1, 2, 1, 2, 3])

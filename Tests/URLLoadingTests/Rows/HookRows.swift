@@ -11,7 +11,8 @@ struct HookRows {
     private static func routes(_ origin: TestOrigin) {
         origin.route("/locked") { request in
             guard request.headers[.authorization] != nil else {
-                return .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"r\""], body: .bytes(Array("no".utf8)))
+                return .status(
+                    .unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"r\""], body: .bytes(Array("no".utf8)))
             }
             return .ok("in")
         }
@@ -127,7 +128,9 @@ struct HookRows {
         Request(url: url, method: .post, headers: [.contentType: "text/plain"], body: .demanded)
     }
 
-    @Test("checklist 45, 61: a body is demanded when its server is trusted, at each hop; on the connection that was made for that")
+    @Test(
+        "checklist 45, 61: a body is demanded when its server is trusted, at each hop; on the connection that was made for that"
+    )
     func trustedFirst() async throws {
         let words = Collected<String>()
         try await withSecureOrigin { origin, configuration in
@@ -159,7 +162,9 @@ struct HookRows {
             var decisions = Self.asking(refused)
             decisions.challenge = Decision { _ in .rejectProtectionSpace }
             try await withSession(configuration, decisions: decisions) { session in
-                await expectFailure(.certificateRefused) { try await session.data(for: Self.demanded(server.url("/count"))) }
+                await expectFailure(.certificateRefused) {
+                    try await session.data(for: Self.demanded(server.url("/count")))
+                }
             }
             #expect(refused.all.isEmpty)
         }
@@ -169,7 +174,8 @@ struct HookRows {
     func uploads(_ shape: Int) async throws {
         try await withTestOrigin { origin in
             origin.route("/") { request in .ok(.bytes(Array(request.body.reversed()))) }
-            let sent = Data((0..<50_000).map { UInt8(truncatingIfNeeded: $0) }), back = Data(sent.reversed())
+            let sent = Data((0..<50_000).map { UInt8(truncatingIfNeeded: $0) })
+            let back = Data(sent.reversed())
             try await withSession(.ephemeral) { session in
                 let request = Request(url: origin.url(), method: .put)
                 switch shape {
@@ -180,7 +186,8 @@ struct HookRows {
                     let task = session.uploadTask(request, from: .data(sent))
                     let events = task.events
                     task.resume()
-                    var order = LoadEventOrder(), kinds: [String] = []
+                    var order = LoadEventOrder()
+                    var kinds: [String] = []
                     for await event in events {
                         let isLegal = order.accept(event)
                         #expect(isLegal)

@@ -1,9 +1,10 @@
 import FoundationEssentials
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// Who holds what, and for how long.
 @Suite(.timeLimit(.minutes(4)))
@@ -50,9 +51,11 @@ struct LifetimeRows {
         }
     }
 
-    @Test("limits beyond reason are limits all the same", arguments: [
-        Duration.seconds(-10_000_000_000), .zero, .nanoseconds(1), .seconds(Int64.min),
-    ])
+    @Test(
+        "limits beyond reason are limits all the same",
+        arguments: [
+            Duration.seconds(-10_000_000_000), .zero, .nanoseconds(1), .seconds(Int64.min),
+        ])
     func oddLimits(_ limit: Duration) async throws {
         try await withTestOrigin { origin in
             origin.inject(.init(.requestHead, .stall))
@@ -60,7 +63,9 @@ struct LifetimeRows {
                 var configuration = Configuration.ephemeral
                 if isIdle { configuration.idleTimeout = limit } else { configuration.resourceTimeout = limit }
                 try await withSession(configuration) { session in
-                    _ = await failure(isIdle ? .idleTimeout : .resourceTimeout) { try await session.data(from: origin.url()) }
+                    _ = await failure(isIdle ? .idleTimeout : .resourceTimeout) {
+                        try await session.data(from: origin.url())
+                    }
                 }
             }
             origin.releaseStalls()

@@ -1,7 +1,8 @@
 import FoundationEssentials
 import Testing
-@testable import URLLoading
 import URLLoadingTesting
+
+@testable import URLLoading
 
 /// Security 10: what a store of credentials has forgotten no session of it says any more.
 @Suite(.timeLimit(.minutes(4))) struct LogoutRows {
@@ -21,7 +22,9 @@ import URLLoadingTesting
     }
 
     private func load(_ session: Session, _ url: URL, _ user: String?) async throws -> String {
-        let decisions = user.map { user in Decisions.challenged(ChallengeLog()) { _ in .use(Credential(user: user, password: "p")) } }
+        let decisions = user.map { user in
+            Decisions.challenged(ChallengeLog()) { _ in .use(Credential(user: user, password: "p")) }
+        }
         return String(decoding: try await session.data(for: Request(url: url), decisions: decisions).0, as: UTF8.self)
     }
 
@@ -30,9 +33,12 @@ import URLLoadingTesting
     @Test("all of it", arguments: [true, false])
     func all(_ isAll: Bool) async throws {
         try await with { origin, session, store in
-            let first = try await load(session, origin.url(), "ada"), again = try await load(session, origin.url(), nil)
+            let first = try await load(session, origin.url(), "ada")
+            let again = try await load(session, origin.url(), nil)
             #expect(first == basic("ada") && again == first)
-            if isAll { store.removeAll() } else {
+            if isAll {
+                store.removeAll()
+            } else {
                 let (space, credentials) = try #require(store.all.first)
                 store.remove(try #require(credentials.first), for: space)
             }

@@ -1,10 +1,11 @@
 import FoundationEssentials
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// NTLM: a proof opens a connection, for one user: checklist 66-69; security 12, 64.
 @Suite(.timeLimit(.minutes(4))) struct NTLMRows {
@@ -23,9 +24,11 @@ import URLLoadingWire
         try await withGate(gate) { origin in
             let log = ChallengeLog()
             let session = Session(.ephemeral, decisions: .challenged(log) { _ in .use(Self.ada) })
-            try await session.expect(Request(url: origin.url("/a"), method: .post, body: .data(Data("text".utf8))), "ada 4")
+            try await session.expect(
+                Request(url: origin.url("/a"), method: .post, body: .data(Data("text".utf8))), "ada 4")
             try await session.expect(origin.url("/b"), "ada 0")
-            try await session.expect(Request(url: origin.url("/c"), method: .post, body: .data(Data("more!".utf8))), "ada 5")
+            try await session.expect(
+                Request(url: origin.url("/c"), method: .post, body: .data(Data("more!".utf8))), "ada 5")
             #expect(gate.seen == ["1 -", "2 negotiate", "2 authenticate ada", "2 -", "2 -"])
             #expect(log.withLock { $0.map(\.space.method) } == [.ntlm])
             // RFC 9110 §8.6: a message that announces no length announces none.
@@ -59,7 +62,10 @@ import URLLoadingWire
             var configuration = Configuration.ephemeral
             configuration.proxies = .fixed([try Proxy(.http, host: "127.0.0.1", port: origin.port)])
             let session = Session(configuration)
-            for text in ["http://ada:s3cret@origin.test/", "http://origin.test/", "http://bob:pw@origin.test/", "http://other.test/"] {
+            for text in [
+                "http://ada:s3cret@origin.test/", "http://origin.test/", "http://bob:pw@origin.test/",
+                "http://other.test/",
+            ] {
                 let (_, response) = try await session.data(from: try url(text))
                 #expect(response.http?.status == .unauthorized, "\(text)")
             }
@@ -73,7 +79,10 @@ import URLLoadingWire
         let gate = NTLMGate()
         try await withGate(gate) { origin in
             let session = Session(.ephemeral)
-            let (ada, bob) = (try url("http://ada:s3cret@127.0.0.1:\(origin.port)/"), try url("http://bob:pw@127.0.0.1:\(origin.port)/"))
+            let (ada, bob) = (
+                try url("http://ada:s3cret@127.0.0.1:\(origin.port)/"),
+                try url("http://bob:pw@127.0.0.1:\(origin.port)/")
+            )
             try await session.expect(ada, "ada 0")
             try await session.expect(bob, "bob 0")
             for _ in 0..<2 {
@@ -92,7 +101,8 @@ import URLLoadingWire
         let origin = try Target("https://a.test/").origin
         let space = ProtectionSpace(host: "a.test", port: 443, scheme: "https", method: .negotiate)
         let routes = try (0..<2).map { _ in
-            let login = try #require(Login(.negotiate, space, Credential(user: "", password: ""), isOfURL: false, path: "/"))
+            let login = try #require(
+                Login(.negotiate, space, Credential(user: "", password: ""), isOfURL: false, path: "/"))
             var route = Route(origin: origin)
             route.identity = .init(login: login, speaksHTTP1: false)
             return route
@@ -104,13 +114,19 @@ import URLLoadingWire
         let gate = NTLMGate()
         try await withGate(gate) { origin in
             let log = ChallengeLog()
-            let session = Session(.ephemeral, decisions: .challenged(log) { challenge in
-                challenge.previousFailureCount < 2 ? .use(Credential(user: "ada", password: "no\(challenge.previousFailureCount)")) : .use(Self.ada)
-            })
+            let session = Session(
+                .ephemeral,
+                decisions: .challenged(log) { challenge in
+                    challenge.previousFailureCount < 2
+                        ? .use(Credential(user: "ada", password: "no\(challenge.previousFailureCount)"))
+                        : .use(Self.ada)
+                })
             try await session.expect(origin.url(), "ada 0")
             #expect(log.withLock { $0.map(\.previousFailureCount) } == [0, 1, 2])
             #expect(gate.seen.filter { $0.hasSuffix("authenticate ada") }.count == 3)
-            let stubborn = Session(.ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(Credential(user: "ada", password: "no")) })
+            let stubborn = Session(
+                .ephemeral,
+                decisions: .challenged(ChallengeLog()) { _ in .use(Credential(user: "ada", password: "no")) })
             try await stubborn.expect(origin.url(), "refused")
             await expectEmpty(session)
             await expectEmpty(stubborn)
@@ -144,7 +160,10 @@ import URLLoadingWire
     }
 
     @Test func `security 64: what is no challenge ends the load, and says so`() async throws {
-        for words in [[], [1, 2, 3], NTLMNegotiate.bytes, Array(NTLMVectorTests.challenge.dropLast(4)), [UInt8](repeating: 0, count: 4000)] {
+        for words in [
+            [], [1, 2, 3], NTLMNegotiate.bytes, Array(NTLMVectorTests.challenge.dropLast(4)),
+            [UInt8](repeating: 0, count: 4000),
+        ] {
             let gate = NTLMGate(words: words)
             try await withGate(gate) { origin in
                 let session = Session(.ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(Self.ada) })
@@ -178,9 +197,11 @@ import URLLoadingWire
         let gate = NTLMGate()
         try await withSecureOrigin(.init(names: ["localhost"]), name: "localhost") { origin, base in
             origin.route("/*") { gate.answer($0) }
-            let session = Session(base, decisions: .challenged(ChallengeLog()) { challenge in
-                challenge.space.method == .ntlm ? .use(Self.ada) : .performDefaultHandling
-            })
+            let session = Session(
+                base,
+                decisions: .challenged(ChallengeLog()) { challenge in
+                    challenge.space.method == .ntlm ? .use(Self.ada) : .performDefaultHandling
+                })
             try await session.expect(origin.url(), "ada 0")
             await expectEmpty(session)
         }
@@ -200,17 +221,23 @@ import URLLoadingWire
             tls.applicationProtocols = ["h2"]
             try await withHTTP2TestServer(.init(tls: tls)) { two in
                 two.route("/*") { gate.answer($0) }
-                let relay = try SocketListener(.ipv4((127, 0, 0, 1), port: 0)), token = StopToken()
+                let relay = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
+                let token = StopToken()
                 let (ports, isOver) = ((one.port, two.port), token)
-                async let relaying: Void = relayConnections(relay, isOver) { $0.contains([2, 0x68, 0x32]) ? ports.1 : ports.0 }
-                let session = Session(client, decisions: .challenged(ChallengeLog()) { challenge in
-                    challenge.space.method == .ntlm ? .use(Self.ada) : .performDefaultHandling
-                })
+                async let relaying: Void = relayConnections(relay, isOver) {
+                    $0.contains([2, 0x68, 0x32]) ? ports.1 : ports.0
+                }
+                let session = Session(
+                    client,
+                    decisions: .challenged(ChallengeLog()) { challenge in
+                        challenge.space.method == .ntlm ? .use(Self.ada) : .performDefaultHandling
+                    })
                 let target = try url("https://localhost:\(relay.address.port)/")
                 for count in 0..<2 {
                     let request = Request(url: target, method: .post, body: .data(Data(count: count)))
                     let (body, response) = try await session.data(for: request)
-                    #expect(String(decoding: body, as: UTF8.self) == "ada \(count)" && response.http?.version == .http11)
+                    #expect(
+                        String(decoding: body, as: UTF8.self) == "ada \(count)" && response.http?.version == .http11)
                 }
                 // The first alone was asked in HTTP/2, and what was opened serves the second.
                 #expect(two.requests.count == 1 && one.requests.count == 3)

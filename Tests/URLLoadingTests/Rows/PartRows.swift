@@ -7,14 +7,16 @@ import URLLoadingTesting
 /// Checklist 51: multipart responses, one response and body per part.
 @Suite(.timeLimit(.minutes(4)))
 struct PartRows {
-    private static let mixed = "ignored\r\n--sep\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 3\r\nX: 1\r\n\r\none\r\n"
+    private static let mixed =
+        "ignored\r\n--sep\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 3\r\nX: 1\r\n\r\none\r\n"
         + "--sep\r\n\r\nt\r\n-w\r-o\n\r\n--sep  \r\nX-Empty:\r\n\r\n\r\n--sep--\r\nignored, too"
 
     private static func answer(_ text: String, _ type: String, cuts: [Int] = []) -> TestOrigin.Answer {
         let bytes = Array(text.utf8)
         let borders = [0] + cuts + [bytes.count]
         let pieces = zip(borders, borders.dropFirst()).map { TestOrigin.Answer.Piece.bytes(Array(bytes[$0..<$1])) }
-        return .ok(.chunks(pieces), headers: [.contentType: type, .server: "cam", "X": "0", "Content-Range": "bytes 0-1/2"])
+        return .ok(
+            .chunks(pieces), headers: [.contentType: type, .server: "cam", "X": "0", "Content-Range": "bytes 0-1/2"])
     }
 
     /// Reads every part, as text.
@@ -40,7 +42,8 @@ struct PartRows {
                     try await session.load(Request(url: origin.url("/\(cut)"))) { response, body in
                         var parts: [(ResponsePart, String)] = []
                         for try await part in try body.parts(of: response) {
-                            parts.append((part, String(decoding: try await part.body.collect(upTo: 100), as: UTF8.self)))
+                            parts.append(
+                                (part, String(decoding: try await part.body.collect(upTo: 100), as: UTF8.self)))
                         }
                         #expect(parts.map(\.1) == ["one", "t\r\n-w\r-o\n", ""], "\(cut)")
                         #expect(parts.map(\.0.headers.count) == [3, 0, 1])
@@ -49,7 +52,8 @@ struct PartRows {
                         #expect(first.url == response.url && first.http?.status == .ok)
                         #expect(first.http?.headers["X"] == "1" && first.http?.headers[.server] == "cam")
                         let second = try #require(parts.dropFirst().first?.0.response)
-                        #expect(second.mediaType == nil && second.expectedLength == nil && second.http?.headers["X"] == "0")
+                        #expect(
+                            second.mediaType == nil && second.expectedLength == nil && second.http?.headers["X"] == "0")
                         #expect(second.http?.headers.contains("Content-Range") == false)
                     }
                 }
@@ -63,10 +67,14 @@ struct PartRows {
     func kinds() async throws {
         try await withTestOrigin { origin in
             origin.route("/ranges") { _ in
-                Self.answer("--B\r\nContent-Range: bytes 0-1/8\r\n\r\nab\r\n--B\r\nContent-Range: bytes 6-7/8\r\n\r\ngh\r\n--B--\r\n", "Multipart/ByteRanges;boundary=B")
+                Self.answer(
+                    "--B\r\nContent-Range: bytes 0-1/8\r\n\r\nab\r\n--B\r\nContent-Range: bytes 6-7/8\r\n\r\ngh\r\n--B--\r\n",
+                    "Multipart/ByteRanges;boundary=B")
             }
             origin.route("/form") { _ in
-                Self.answer("--f\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n--f--", "multipart/form-data; boundary=f")
+                Self.answer(
+                    "--f\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n--f--",
+                    "multipart/form-data; boundary=f")
             }
             try await withSession(.ephemeral) { session in
                 var ranges: [String?] = []
@@ -96,7 +104,9 @@ struct PartRows {
         try await withTestOrigin { origin in
             origin.route("/") { _ in
                 let large = String(repeating: "0123456789\r\n--se", count: 40_000)
-                return Self.answer("--sep\r\n\r\n\(large)\r\n--sep\r\n\r\n\(large)\r\n--sep\r\n\r\nlast\r\n--sep--", "multipart/mixed; boundary=sep")
+                return Self.answer(
+                    "--sep\r\n\r\n\(large)\r\n--sep\r\n\r\n\(large)\r\n--sep\r\n\r\nlast\r\n--sep--",
+                    "multipart/mixed; boundary=sep")
             }
             try await withSession(.ephemeral) { session in
                 try await session.load(Request(url: origin.url())) { response, body in
@@ -126,7 +136,8 @@ struct PartRows {
     @Test("a picture is there before the next one comes, and nothing else is read")
     func replacing() async throws {
         let peer = ScriptedPeer([
-            .takeUntil("\r\n\r\n"), .give("HTTP/1.1 200 OK\r\nContent-Type: multipart/x-mixed-replace;boundary=--cam\r\n\r\n"),
+            .takeUntil("\r\n\r\n"),
+            .give("HTTP/1.1 200 OK\r\nContent-Type: multipart/x-mixed-replace;boundary=--cam\r\n\r\n"),
             .give("--cam\r\nContent-Type: image/jpeg\r\nContent-Length: 4\r\n\r\nJPG1"), .hold,
             .give("\r\n--cam\r\n\r\nJPG2\r\n--cam\r\n\r\nhal"), .end,
         ])
@@ -154,18 +165,28 @@ struct PartRows {
         }
     }
 
-    @Test("what is no multipart body, breaks off or costs too much is an error of its own", arguments: [
-        ("text/plain; boundary=sep", "", .unacceptableContentType, nil), ("multipart/mixed", "", .malformedBoundary, nil),
-        ("multipart/mixed; boundary=\"\"", "", .malformedBoundary, nil), ("multipart/mixed; boundary=sep", "", .truncatedMultipart, 0),
-        ("multipart/mixed; boundary=sep", "--sep\r\n\r\nabc", .truncatedMultipart, 0),
-        ("multipart/mixed; boundary=sep", "--sep\r\n\r\nabc\r\n--sep\r\nX", .truncatedMultipart, 1),
-        ("multipart/mixed; boundary=sep", "--sep\r\n\r\na\r\n--sep\r\n\r\nb\r\n--sep\r\n\r\nc\r\n--sep--", .tooManyParts, 1),
-        ("multipart/mixed; boundary=sep", "--sep\r\nX: \(String(repeating: "x", count: 100))\r\n\r\n\r\n--sep--", .headTooLarge, 0),
-        ("multipart/mixed; boundary=sep", "--sep\r\nA:\r\nB:\r\nC:\r\n\r\n\r\n--sep--", .tooManyFields, 0),
-        ("multipart/mixed; boundary=sep", "--sep\r\nA B: c\r\n\r\n\r\n--sep--", .malformedFieldName, 0),
-        ("multipart/mixed; boundary=sep", "LONG\r\n--sep--", .multipartPreambleTooLarge, 0),
-        ("multipart/mixed; boundary=sep", "--sep\r\n\r\na\r\n--sep--LONG", .multipartEpilogueTooLarge, 1),
-    ] as [(String, String, LoadError.Reason, Int?)])
+    @Test(
+        "what is no multipart body, breaks off or costs too much is an error of its own",
+        arguments: [
+            ("text/plain; boundary=sep", "", .unacceptableContentType, nil),
+            ("multipart/mixed", "", .malformedBoundary, nil),
+            ("multipart/mixed; boundary=\"\"", "", .malformedBoundary, nil),
+            ("multipart/mixed; boundary=sep", "", .truncatedMultipart, 0),
+            ("multipart/mixed; boundary=sep", "--sep\r\n\r\nabc", .truncatedMultipart, 0),
+            ("multipart/mixed; boundary=sep", "--sep\r\n\r\nabc\r\n--sep\r\nX", .truncatedMultipart, 1),
+            (
+                "multipart/mixed; boundary=sep", "--sep\r\n\r\na\r\n--sep\r\n\r\nb\r\n--sep\r\n\r\nc\r\n--sep--",
+                .tooManyParts, 1
+            ),
+            (
+                "multipart/mixed; boundary=sep", "--sep\r\nX: \(String(repeating: "x", count: 100))\r\n\r\n\r\n--sep--",
+                .headTooLarge, 0
+            ),
+            ("multipart/mixed; boundary=sep", "--sep\r\nA:\r\nB:\r\nC:\r\n\r\n\r\n--sep--", .tooManyFields, 0),
+            ("multipart/mixed; boundary=sep", "--sep\r\nA B: c\r\n\r\n\r\n--sep--", .malformedFieldName, 0),
+            ("multipart/mixed; boundary=sep", "LONG\r\n--sep--", .multipartPreambleTooLarge, 0),
+            ("multipart/mixed; boundary=sep", "--sep\r\n\r\na\r\n--sep--LONG", .multipartEpilogueTooLarge, 1),
+        ] as [(String, String, LoadError.Reason, Int?)])
     func broken(_ type: String, _ text: String, _ reason: LoadError.Reason, _ complete: Int?) async throws {
         var configuration = Configuration.ephemeral
         configuration.limits.partHeadSize = 64
@@ -201,11 +222,15 @@ struct PartRows {
     func cancelled(_ count: Int64) async throws {
         try await withTestOrigin { origin in
             origin.route("/", faults: [.init(.responseBody(after: count), .stall)]) { _ in
-                .ok(.bytes(Array(("--sep\r\nX: 1\r\n\r\n" + String(repeating: "x", count: 100) + "\r\n--sep--").utf8)), headers: [.contentType: "multipart/mixed; boundary=sep"])
+                .ok(
+                    .bytes(Array(("--sep\r\nX: 1\r\n\r\n" + String(repeating: "x", count: 100) + "\r\n--sep--").utf8)),
+                    headers: [.contentType: "multipart/mixed; boundary=sep"])
             }
             let session = Session(.patient)
             let load = Task {
-                try await session.load(Request(url: origin.url())) { response, body in try await Self.texts(response, body).count }
+                try await session.load(Request(url: origin.url())) { response, body in
+                    try await Self.texts(response, body).count
+                }
             }
             try await origin.wait { $0.stalled == 1 }
             load.cancel()

@@ -10,7 +10,9 @@ struct PriorityRows {
 
     struct Forwarding: ProtocolHandler {
         func canHandle(_ request: Request) -> Bool { true }
-        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer { try await client.next.load(request) }
+        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+            try await client.next.load(request)
+        }
     }
 
     @Test("loads wait by the priority of their task, equals in the order in which they came", arguments: Kind.allCases)
@@ -30,14 +32,22 @@ struct PriorityRows {
             for (index, priority) in priorities.enumerated() {
                 let url = origin.url("/\(index)")
                 // The first has the only connection.
-                loads.append(Task(priority: kind == .task ? .background : priority) {
-                    guard kind == .task else { return _ = try await session.data(from: url) }
-                    let task = session.dataTask(from: url)
-                    task.resume(priority: priority)
-                    _ = try await task.response
-                })
-                if index == 0 { try await origin.wait { $0.requests == 1 } } else {
-                    while !session.connectionsDescription.contains("\(index) waiting") { try await Task.sleep(for: .microseconds(200)) }
+                loads.append(
+                    Task(priority: kind == .task ? .background : priority) {
+                        guard kind == .task else {
+                            _ = try await session.data(from: url)
+                            return
+                        }
+                        let task = session.dataTask(from: url)
+                        task.resume(priority: priority)
+                        _ = try await task.response
+                    })
+                if index == 0 {
+                    try await origin.wait { $0.requests == 1 }
+                } else {
+                    while !session.connectionsDescription.contains("\(index) waiting") {
+                        try await Task.sleep(for: .microseconds(200))
+                    }
                 }
             }
             latch.open()

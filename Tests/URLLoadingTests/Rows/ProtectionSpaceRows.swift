@@ -1,9 +1,10 @@
 import FoundationEssentials
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// A protection space is a server's root and a realm (RFC 9110 §11.5): what one of them accepts or refuses says nothing of
 /// another. Checklist 71, 73; security 65.
@@ -21,7 +22,8 @@ import URLLoadingWire
     }
 
     /// Sessions that know the user from a store, from the URL, and from a decision.
-    private func each(_ origin: TestOrigin, _ use: (Session, String, _ isAsked: Bool) async throws -> Void) async throws {
+    private func each(_ origin: TestOrigin, _ use: (Session, String, _ isAsked: Bool) async throws -> Void) async throws
+    {
         for source in ["store", "url", "decision"] {
             var configuration = Configuration.ephemeral
             let store = CredentialStore()
@@ -29,14 +31,16 @@ import URLLoadingWire
             configuration.authentication.credentials = store
             let decisions = source == "decision" ? Decisions.challenged(ChallengeLog()) { _ in .use(Self.ada) } : nil
             let session = Session(configuration, decisions: decisions)
-            try await use(session, "http://\(source == "url" ? "ada:s3cret@" : "")127.0.0.1:\(origin.port)", decisions != nil)
+            try await use(
+                session, "http://\(source == "url" ? "ada:s3cret@" : "")127.0.0.1:\(origin.port)", decisions != nil)
             await expectEmpty(session)
         }
     }
 
     @Test("below a path that Basic opened, Digest is answered with the same user")
     func digestBelowBasic() async throws {
-        let basic = Gate([.basic]), digest = Gate([Self.digest], realm: "inner")
+        let basic = Gate([.basic])
+        let digest = Gate([Self.digest], realm: "inner")
         try await with([("/x/*", basic), ("/x/y/*", digest)]) { origin in
             try await each(origin) { session, base, _ in
                 try await session.expect(try url(base + "/x/a"), "in")
@@ -52,7 +56,8 @@ import URLLoadingWire
 
     @Test("another realm of Digest is answered with the same user")
     func otherRealm() async throws {
-        let one = Gate([Self.digest], realm: "one"), two = Gate([Self.digest], realm: "two")
+        let one = Gate([Self.digest], realm: "one")
+        let two = Gate([Self.digest], realm: "two")
         try await with([("/one/*", one), ("/two/*", two)]) { origin in
             try await each(origin) { session, base, _ in
                 try await session.expect(try url(base + "/one/a"), "in")
@@ -64,7 +69,9 @@ import URLLoadingWire
 
     @Test("Digest in one realm forbids no Basic in another, and forbids it in its own")
     func perRealm() async throws {
-        let strong = Gate([Self.digest], realm: "a"), weak = Gate([.basic], realm: "b"), same = Gate([.basic], realm: "a")
+        let strong = Gate([Self.digest], realm: "a")
+        let weak = Gate([.basic], realm: "b")
+        let same = Gate([.basic], realm: "a")
         try await with([("/a/*", strong), ("/b/*", weak), ("/c/*", same)]) { origin in
             try await each(origin) { session, base, isAsked in
                 try await session.expect(try url(base + "/a/1"), "in")
@@ -82,8 +89,10 @@ import URLLoadingWire
             origin.route("/*") { request in
                 let said = request.headers[.authorization] ?? ""
                 guard !said.hasPrefix("Basic") else { return .ok("in the clear") }
-                let challenge = said.isEmpty ? "Digest realm=\"zone\", nonce=\"n\", qop=\"auth\"" : "Basic realm=\"zone\""
-                return .status(.unauthorized, headers: [.wwwAuthenticate: challenge], body: .bytes(Array("refused".utf8)))
+                let challenge =
+                    said.isEmpty ? "Digest realm=\"zone\", nonce=\"n\", qop=\"auth\"" : "Basic realm=\"zone\""
+                return .status(
+                    .unauthorized, headers: [.wwwAuthenticate: challenge], body: .bytes(Array("refused".utf8)))
             }
             let session = Session(.ephemeral)
             try await session.expect(try url("http://ada:s3cret@127.0.0.1:\(origin.port)/"), "refused")
@@ -93,12 +102,15 @@ import URLLoadingWire
 
     @Test("a decision counts the failures of its own protection space alone")
     func failures() async throws {
-        let basic = Gate([.basic]), digest = Gate([Self.digest], realm: "inner")
+        let basic = Gate([.basic])
+        let digest = Gate([Self.digest], realm: "inner")
         try await with([("/x/*", basic), ("/x/y/*", digest)]) { origin in
             let log = ChallengeLog()
-            let session = Session(.ephemeral, decisions: .challenged(log) { challenge in
-                challenge.previousFailureCount == 0 ? .use(Self.ada) : .cancel
-            })
+            let session = Session(
+                .ephemeral,
+                decisions: .challenged(log) { challenge in
+                    challenge.previousFailureCount == 0 ? .use(Self.ada) : .cancel
+                })
             try await session.expect(origin.url("/x/a"), "in")
             try await session.expect(origin.url("/x/y/b"), "in")
             try await session.expect(origin.url("/x/y/c"), "in")
@@ -120,7 +132,8 @@ import URLLoadingWire
             }
             let address = try Proxy("http://u:pw@127.0.0.1:\(proxy.port)")
             let log = ChallengeLog()
-            let session = Session(ProxyRows.client(.fixed([address])).0, decisions: .challenged(log) { _ in .performDefaultHandling })
+            let session = Session(
+                ProxyRows.client(.fixed([address])).0, decisions: .challenged(log) { _ in .performDefaultHandling })
             // Basic goes unasked, is refused, and the same password answers Digest.
             try await session.expect(try url("http://origin.test/a"), "in")
             #expect(gate.seen.first?.hasPrefix("Basic") == true && gate.seen.last?.hasPrefix("Digest") == true)

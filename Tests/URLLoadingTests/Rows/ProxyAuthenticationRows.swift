@@ -1,10 +1,11 @@
 import FoundationEssentials
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// Proxies that ask: checklist 88; security 5, 7, 17.
 @Suite(.timeLimit(.minutes(4))) struct ProxyAuthenticationRows {
@@ -16,18 +17,27 @@ import URLLoadingWire
                     for isSecure in [false, true] {
                         let (configuration, _) = ProxyRows.client(.fixed([try proxy.address()]), base)
                         let log = ChallengeLog()
-                        let session = Session(configuration, decisions: .challenged(log) { challenge in
-                            guard challenge.space.method == .basic else { return .performDefaultHandling }
-                            return .use(Credential(user: "u", password: challenge.previousFailureCount == 0 ? "no" : "pw"))
-                        })
-                        let target = isSecure ? "https://origin.test:\(secure.port)/" : "http://plain.test:\(plain.port)/"
+                        let session = Session(
+                            configuration,
+                            decisions: .challenged(log) { challenge in
+                                guard challenge.space.method == .basic else { return .performDefaultHandling }
+                                return .use(
+                                    Credential(user: "u", password: challenge.previousFailureCount == 0 ? "no" : "pw"))
+                            })
+                        let target =
+                            isSecure ? "https://origin.test:\(secure.port)/" : "http://plain.test:\(plain.port)/"
                         for _ in 0..<2 { try await session.expect(try url(target), "here") }
                         // The origin's certificate is asked about as well.
                         #expect(log.withLock { $0.filter { $0.space.isProxy }.map(\.previousFailureCount) } == [0, 1])
                         let space = try #require(log.withLock { $0.first?.space })
-                        #expect(space.isProxy && space.realm == "test" && space.method == .basic && space.port == Int(proxy.port))
+                        #expect(
+                            space.isProxy && space.realm == "test" && space.method == .basic
+                                && space.port == Int(proxy.port))
                         // Security 5: nothing of it reaches an origin.
-                        for request in plain.requests + secure.requests { #expect(request.headers[.proxyAuthorization] == nil && request.headers[.authorization] == nil) }
+                        for request in plain.requests + secure.requests {
+                            #expect(
+                                request.headers[.proxyAuthorization] == nil && request.headers[.authorization] == nil)
+                        }
                         await expectEmpty(session)
                     }
                 }
@@ -45,7 +55,8 @@ import URLLoadingWire
                     let session = Session(configuration)
                     let target = try url("http://plain.test:\(origin.port)/")
                     let (_, response) = try await session.data(
-                        for: Request(url: target), decisions: .challenged(ChallengeLog()) { _ in .use(Credential(user: "u", password: "pw")) })
+                        for: Request(url: target),
+                        decisions: .challenged(ChallengeLog()) { _ in .use(Credential(user: "u", password: "pw")) })
                     #expect(response.http?.status == .ok)
                     let other = try second.address()
                     way.withLock { $0 = other }
@@ -62,16 +73,27 @@ import URLLoadingWire
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { origin, base in
             origin.route("/") { _ in .ok("here") }
             for (fault, connections) in [(nil, 1), (.closeAfterRefusal, 3)] as [(TestProxy.Fault?, Int)] {
-                for tls in [nil, try TestOrigin.TLS(TestCertificateAuthority(commonName: "Proxy root").issue(.init(names: ["localhost"])))] {
+                for tls in [
+                    nil,
+                    try TestOrigin.TLS(
+                        TestCertificateAuthority(commonName: "Proxy root").issue(.init(names: ["localhost"]))),
+                ] {
                     try await withTestProxy(.init(.http, tls: tls, user: "u", password: "pw", fault: fault)) { proxy in
                         var (configuration, _) = ProxyRows.client(.fixed([try proxy.address()]), base)
                         if tls != nil { configuration.tls.unsafelySkipsVerification = true }
-                        let session = Session(configuration, decisions: .challenged(ChallengeLog()) { challenge in
-                            guard challenge.space.isProxy, challenge.space.method == .basic else { return .performDefaultHandling }
-                            return .use(Credential(user: "u", password: challenge.previousFailureCount == 0 ? "no" : "pw"))
-                        })
+                        let session = Session(
+                            configuration,
+                            decisions: .challenged(ChallengeLog()) { challenge in
+                                guard challenge.space.isProxy, challenge.space.method == .basic else {
+                                    return .performDefaultHandling
+                                }
+                                return .use(
+                                    Credential(user: "u", password: challenge.previousFailureCount == 0 ? "no" : "pw"))
+                            })
                         try await session.expect(origin.url(), "here")
-                        #expect(proxy.connections == connections && proxy.asked.map(\.method) == ["CONNECT", "CONNECT", "CONNECT"])
+                        #expect(
+                            proxy.connections == connections
+                                && proxy.asked.map(\.method) == ["CONNECT", "CONNECT", "CONNECT"])
                         await expectEmpty(session)
                         try await proxy.untilEmpty()
                     }
@@ -80,13 +102,17 @@ import URLLoadingWire
         }
     }
 
-    @Test("user and password of a proxy's address wait for its question where that is wanted", arguments: [false, true])
+    @Test(
+        "user and password of a proxy's address wait for its question where that is wanted", arguments: [false, true])
     func waiting(isSecure: Bool) async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { secure, base in
             try await withTestOrigin { plain in
-                for origin in [plain, secure] { origin.route("/*") { request in .ok(String(decoding: request.body, as: UTF8.self)) } }
+                for origin in [plain, secure] {
+                    origin.route("/*") { request in .ok(String(decoding: request.body, as: UTF8.self)) }
+                }
                 try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
-                    var (configuration, _) = ProxyRows.client(.fixed([try proxy.address(user: "u", password: "pw")]), base)
+                    var (configuration, _) = ProxyRows.client(
+                        .fixed([try proxy.address(user: "u", password: "pw")]), base)
                     configuration.authentication.waitsForProxyChallenge = true
                     let session = Session(configuration)
                     let target = isSecure ? "https://origin.test:\(secure.port)/" : "http://plain.test:\(plain.port)/"
@@ -97,7 +123,9 @@ import URLLoadingWire
                     let said = proxy.asked.map { $0.headers[.proxyAuthorization] != nil }
                     // A tunnel stays open; a request to a proxy that forwards says it once more.
                     #expect(said == (isSecure ? [false, true] : [false, true, true]))
-                    for request in plain.requests + secure.requests { #expect(request.headers[.proxyAuthorization] == nil) }
+                    for request in plain.requests + secure.requests {
+                        #expect(request.headers[.proxyAuthorization] == nil)
+                    }
                     await expectEmpty(session)
                 }
             }
@@ -107,7 +135,8 @@ import URLLoadingWire
     @Test("a proxy that offers Digest never sees the password where it may wait")
     func waitingForDigest() async throws {
         try await withTestOrigin { proxy in
-            let gate = Gate([.digest("SHA-256", qop: "auth"), .basic], user: "u", password: "pw", field: .proxyAuthorization)
+            let gate = Gate(
+                [.digest("SHA-256", qop: "auth"), .basic], user: "u", password: "pw", field: .proxyAuthorization)
             proxy.route("*") { request in
                 var answer = gate.answer(request)
                 guard answer.status == .unauthorized else { return answer }
@@ -131,7 +160,9 @@ import URLLoadingWire
         try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
             let session = Session(ProxyRows.client(.fixed([try proxy.address()])).0)
             for decision in [ChallengeDecision.cancel, .rejectProtectionSpace] {
-                _ = try? await session.data(for: Request(url: try url("https://origin.test/")), decisions: .challenged(ChallengeLog()) { _ in decision })
+                _ = try? await session.data(
+                    for: Request(url: try url("https://origin.test/")),
+                    decisions: .challenged(ChallengeLog()) { _ in decision })
                 try await proxy.untilEmpty()
             }
             let (isAsked, latch) = (Flag(), Latch())
@@ -157,11 +188,14 @@ import URLLoadingWire
             let session = Session(ProxyRows.client(.fixed([try proxy.address()])).0)
             for target in ["http://origin.test/", "https://origin.test/"] {
                 await expectFailure(.cancelled, .local, .deciding) {
-                    try await session.data(for: Request(url: try url(target)), decisions: .challenged(ChallengeLog()) { _ in .cancel })
+                    try await session.data(
+                        for: Request(url: try url(target)), decisions: .challenged(ChallengeLog()) { _ in .cancel })
                 }
             }
             await expectFailure(.proxyAuthenticationRequired) {
-                try await session.data(for: Request(url: try url("https://origin.test/")), decisions: .challenged(ChallengeLog()) { _ in .rejectProtectionSpace })
+                try await session.data(
+                    for: Request(url: try url("https://origin.test/")),
+                    decisions: .challenged(ChallengeLog()) { _ in .rejectProtectionSpace })
             }
             await expectEmpty(session)
         }
@@ -170,7 +204,8 @@ import URLLoadingWire
     /// An origin that plays the proxy: Digest, with what the proxy's own address says.
     @Test func `a proxy with Digest gets what its address says`() async throws {
         try await withTestOrigin { proxy in
-            let gate = Gate([.digest("MD5", qop: "auth"), .basic], user: "u", password: "pw", field: .proxyAuthorization)
+            let gate = Gate(
+                [.digest("MD5", qop: "auth"), .basic], user: "u", password: "pw", field: .proxyAuthorization)
             proxy.route("*") { request in
                 var answer = gate.answer(request)
                 guard answer.status == .unauthorized else { return answer }
@@ -180,15 +215,18 @@ import URLLoadingWire
                 answer.headers = headers
                 return answer
             }
-            let address = try Proxy("http://u:wrong@127.0.0.1:\(proxy.port)"), right = try Proxy("http://u:pw@127.0.0.1:\(proxy.port)")
+            let address = try Proxy("http://u:wrong@127.0.0.1:\(proxy.port)")
+            let right = try Proxy("http://u:pw@127.0.0.1:\(proxy.port)")
             let digestOnly = Session(ProxyRows.client(.fixed([right])).0)
             // Basic is sent unasked, as it always was, and is right.
             try await digestOnly.expect(try url("http://origin.test/a"), "in")
             let wrong = Session(ProxyRows.client(.fixed([address])).0)
             let log = ChallengeLog()
             let (_, response) = try await wrong.data(
-                for: Request(url: try url("http://origin.test/b")), decisions: .challenged(log) { challenge in
-                    challenge.previousFailureCount < 2 ? .performDefaultHandling : .use(Credential(user: "u", password: "pw"))
+                for: Request(url: try url("http://origin.test/b")),
+                decisions: .challenged(log) { challenge in
+                    challenge.previousFailureCount < 2
+                        ? .performDefaultHandling : .use(Credential(user: "u", password: "pw"))
                 })
             #expect(response.http?.status == .ok && gate.seen.last?.hasPrefix("Digest") == true)
             #expect(log.withLock { $0.map(\.previousFailureCount) } == [1, 2])
@@ -199,9 +237,14 @@ import URLLoadingWire
 
     @Test func `a 407 of an origin is a response, whoever decides`() async throws {
         try await withTestOrigin { origin in
-            origin.route("/") { _ in .status(.proxyAuthenticationRequired, headers: [.proxyAuthenticate: "Basic realm=x", .wwwAuthenticate: "Basic realm=x"]) }
+            origin.route("/") { _ in
+                .status(
+                    .proxyAuthenticationRequired,
+                    headers: [.proxyAuthenticate: "Basic realm=x", .wwwAuthenticate: "Basic realm=x"])
+            }
             let log = ChallengeLog()
-            let session = Session(.ephemeral, decisions: .challenged(log) { _ in .use(Credential(user: "u", password: "pw")) })
+            let session = Session(
+                .ephemeral, decisions: .challenged(log) { _ in .use(Credential(user: "u", password: "pw")) })
             let (_, response) = try await session.data(from: origin.url())
             #expect(response.http?.status == .proxyAuthenticationRequired && log.withLock { $0.isEmpty })
             await expectEmpty(session)
@@ -217,7 +260,8 @@ import URLLoadingWire
                 let session = Session(ProxyRows.client(.decided { _ in [ProxyChain([way.withLock { $0 }])] }).0)
                 let target = try url("http://plain.test:\(origin.port)/")
                 let (_, response) = try await session.data(
-                    for: Request(url: target), decisions: .challenged(ChallengeLog()) { _ in .use(Credential(user: "carol", password: "pw")) })
+                    for: Request(url: target),
+                    decisions: .challenged(ChallengeLog()) { _ in .use(Credential(user: "carol", password: "pw")) })
                 #expect(response.http?.status == .ok)
                 try await session.expect(target, "here")
                 let said = { proxy.asked.last?.headers[.proxyAuthorization] }
@@ -240,7 +284,8 @@ import URLLoadingWire
             try await withTestProxy { spare in
                 try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
                     let (first, second) = (try proxy.address(), try spare.address())
-                    let session = Session(ProxyRows.client(.decided { _ in [ProxyChain([first]), ProxyChain([second])] }).0)
+                    let session = Session(
+                        ProxyRows.client(.decided { _ in [ProxyChain([first]), ProxyChain([second])] }).0)
                     var decisions = Decisions()
                     decisions.challenge = Decision { _ in
                         await proxy.stop()

@@ -1,10 +1,11 @@
 import FoundationEssentials
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// Proxies whose connections are opened by a proof: checklist 66, 67, 88; security 5, 7, 12, 13, 17, 66.
 @Suite(.timeLimit(.minutes(4))) struct ProxyProofRows {
@@ -16,7 +17,9 @@ import URLLoadingWire
         return configuration
     }
 
-    private static func answering(_ log: ChallengeLog, _ answer: @escaping @Sendable (Challenge) -> ChallengeDecision) -> Decisions {
+    private static func answering(_ log: ChallengeLog, _ answer: @escaping @Sendable (Challenge) -> ChallengeDecision)
+        -> Decisions
+    {
         .challenged(log) { $0.space.isProxy ? answer($0) : .performDefaultHandling }
     }
 
@@ -25,7 +28,10 @@ import URLLoadingWire
             origin.route("/*") { _ in .ok("here") }
             for isSecure in [false, true] {
                 let gate = NTLMGate()
-                let tls = isSecure ? try TestOrigin.TLS(TestCertificateAuthority(commonName: "Proxy root").issue(.init(names: ["localhost"]))) : nil
+                let tls =
+                    isSecure
+                    ? try TestOrigin.TLS(
+                        TestCertificateAuthority(commonName: "Proxy root").issue(.init(names: ["localhost"]))) : nil
                 try await withTestProxy(setup(gate, tls: tls)) { proxy in
                     var (configuration, _) = ProxyRows.client(.fixed([try proxy.address()]), base)
                     configuration.tls.unsafelySkipsVerification = isSecure
@@ -34,13 +40,16 @@ import URLLoadingWire
                     for _ in 0..<2 { try await session.expect(origin.url(), "here") }
                     // The same connection from the first question on.
                     #expect(gate.seen == ["1 -", "1 negotiate", "1 authenticate ada"])
-                    #expect(proxy.asked.allSatisfy { $0.method == "CONNECT" && $0.target == "origin.test:\(origin.port)" })
+                    #expect(
+                        proxy.asked.allSatisfy { $0.method == "CONNECT" && $0.target == "origin.test:\(origin.port)" })
                     try await session.expect(try url("https://other.test:\(origin.port)/"), "here")
                     #expect(gate.seen.suffix(2) == ["2 negotiate", "2 authenticate ada"] && proxy.connections == 2)
                     let spaces = log.withLock { $0.filter { $0.space.isProxy }.map(\.space) }
                     #expect(spaces.count == 1 && spaces.first?.method == .ntlm && spaces.first?.port == Int(proxy.port))
                     // Security 5: nothing of it reaches an origin.
-                    for request in origin.requests { #expect(request.headers[.proxyAuthorization] == nil && request.headers[.authorization] == nil) }
+                    for request in origin.requests {
+                        #expect(request.headers[.proxyAuthorization] == nil && request.headers[.authorization] == nil)
+                    }
                     await expectEmpty(session)
                 }
             }
@@ -54,16 +63,24 @@ import URLLoadingWire
             try await withTestProxy(setup(gate)) { proxy in
                 let log = ChallengeLog()
                 let (configuration, _) = ProxyRows.client(.fixed([try proxy.address()]), base)
-                let session = Session(configuration, decisions: Self.answering(log) { challenge in
-                    challenge.previousFailureCount < 2 ? .use(Credential(user: "ada", password: "no\(challenge.previousFailureCount)")) : .use(Self.ada)
-                })
+                let session = Session(
+                    configuration,
+                    decisions: Self.answering(log) { challenge in
+                        challenge.previousFailureCount < 2
+                            ? .use(Credential(user: "ada", password: "no\(challenge.previousFailureCount)"))
+                            : .use(Self.ada)
+                    })
                 try await session.expect(origin.url(), "here")
-                #expect(gate.seen == [
-                    "1 -", "1 negotiate", "1 authenticate ada", "2 negotiate", "2 authenticate ada", "3 negotiate", "3 authenticate ada",
-                ])
+                #expect(
+                    gate.seen == [
+                        "1 -", "1 negotiate", "1 authenticate ada", "2 negotiate", "2 authenticate ada", "3 negotiate",
+                        "3 authenticate ada",
+                    ])
                 #expect(log.withLock { $0.filter { $0.space.isProxy }.map(\.previousFailureCount) } == [0, 1, 2])
                 await expectEmpty(session)
-                let stubborn = Session(configuration, decisions: Self.answering(ChallengeLog()) { _ in .use(Credential(user: "ada", password: "no")) })
+                let stubborn = Session(
+                    configuration,
+                    decisions: Self.answering(ChallengeLog()) { _ in .use(Credential(user: "ada", password: "no")) })
                 await expectFailure(.proxyAuthenticationRequired) { try await stubborn.data(from: origin.url()) }
                 await expectEmpty(stubborn)
                 try await proxy.untilEmpty()
@@ -77,14 +94,20 @@ import URLLoadingWire
             let gate = NTLMGate()
             try await withTestProxy(setup(gate)) { proxy in
                 let log = ChallengeLog()
-                let session = Session(ProxyRows.client(.fixed([try proxy.address()])).0, decisions: Self.answering(log) { _ in .use(Self.ada) })
-                let (one, two) = (try url("http://one.test:\(origin.port)/"), try url("http://two.test:\(origin.port)/"))
+                let session = Session(
+                    ProxyRows.client(.fixed([try proxy.address()])).0,
+                    decisions: Self.answering(log) { _ in .use(Self.ada) })
+                let (one, two) = (
+                    try url("http://one.test:\(origin.port)/"), try url("http://two.test:\(origin.port)/")
+                )
                 try await session.expect(Request(url: one, method: .post, body: .data(Data("text".utf8))), "4")
                 try await session.expect(two, "0")
                 try await session.expect(Request(url: one, method: .put, body: .data(Data("more!".utf8))), "5")
                 // The first was told off with its body: a connection of its own follows.
                 let seen = gate.seen.map { $0.dropFirst(2) }
-                #expect(seen == ["-", "negotiate", "authenticate ada", "-", "-"] && Set(gate.state.withLock { $0.opened.values }) == ["ada"])
+                #expect(
+                    seen == ["-", "negotiate", "authenticate ada", "-", "-"]
+                        && Set(gate.state.withLock { $0.opened.values }) == ["ada"])
                 // Security 5: what is for the proxy it keeps; once for each message of the proof, and never an origin's.
                 #expect(origin.requests.count == 3 && proxy.asked.count { $0.headers[.proxyAuthorization] != nil } == 2)
                 #expect(log.withLock { $0.count } == 1)
@@ -108,12 +131,16 @@ import URLLoadingWire
                     // For one load alone.
                     let credential = Credential(user: user, password: gate.passwords[user] ?? "", persistence: .none)
                     let before = proxy.asked.count
-                    _ = try await session.data(for: Request(url: target), decisions: .challenged(ChallengeLog()) { _ in .use(credential) })
+                    _ = try await session.data(
+                        for: Request(url: target), decisions: .challenged(ChallengeLog()) { _ in .use(credential) })
                     let last = try #require(proxy.asked.last)
-                    #expect(gate.state.withLock { $0.opened[last.connection] } == user && proxy.asked.count > before + 1)
+                    #expect(
+                        gate.state.withLock { $0.opened[last.connection] } == user && proxy.asked.count > before + 1)
                 }
                 let (_, response) = try await session.data(from: target)
-                #expect(response.http?.status == .proxyAuthenticationRequired && session.connectionsDescription.contains("idle"))
+                #expect(
+                    response.http?.status == .proxyAuthenticationRequired
+                        && session.connectionsDescription.contains("idle"))
                 await expectEmpty(session)
             }
         }
@@ -124,7 +151,8 @@ import URLLoadingWire
             origin.route("/*") { _ in .ok("here") }
             let gate = NTLMGate()
             try await withTestProxy(setup(gate)) { proxy in
-                let (configuration, _) = ProxyRows.client(.fixed([try proxy.address(user: "ada", password: "s3cret")]), base)
+                let (configuration, _) = ProxyRows.client(
+                    .fixed([try proxy.address(user: "ada", password: "s3cret")]), base)
                 let session = Session(configuration)
                 for _ in 0..<2 { try await session.expect(origin.url(), "here") }
                 #expect(gate.seen == ["1 ?", "1 negotiate", "1 authenticate ada"])
@@ -139,14 +167,21 @@ import URLLoadingWire
             let gate = NTLMGate()
             try await withTestProxy(setup(gate)) { first in
                 try await withTestProxy(.init(.http, user: "bob", password: "pw")) { second in
-                    let (configuration, _) = ProxyRows.client(.fixed([try first.address(), try second.address()]), base)
+                    let (configuration, _) = ProxyRows.client(
+                        .fixed([try first.address(), try second.address()]), base)
                     let log = ChallengeLog()
-                    let session = Session(configuration, decisions: Self.answering(log) { challenge in
-                        challenge.space.method == .ntlm ? .use(Credential(user: "ada", password: "s3cret", persistence: .none))
-                            : .use(Credential(user: "bob", password: "pw", persistence: .none))
-                    })
+                    let session = Session(
+                        configuration,
+                        decisions: Self.answering(log) { challenge in
+                            challenge.space.method == .ntlm
+                                ? .use(Credential(user: "ada", password: "s3cret", persistence: .none))
+                                : .use(Credential(user: "bob", password: "pw", persistence: .none))
+                        })
                     try await session.expect(origin.url(), "here")
-                    #expect(log.withLock { $0.filter { $0.space.isProxy }.map(\.space.port) } == [Int(first.port), Int(second.port)])
+                    #expect(
+                        log.withLock { $0.filter { $0.space.isProxy }.map(\.space.port) } == [
+                            Int(first.port), Int(second.port),
+                        ])
                     await expectEmpty(session)
                 }
             }
@@ -156,17 +191,25 @@ import URLLoadingWire
     @Test func `a credential for one load is asked for once by each who asks`() async throws {
         try await withTestOrigin { origin in
             origin.route("/*") { request in
-                request.headers[.authorization] == nil ? .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"o\""]) : .ok("in")
+                request.headers[.authorization] == nil
+                    ? .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"o\""]) : .ok("in")
             }
             for user in ["u", nil] {
                 let gate = NTLMGate(["u": "pw"])
                 try await withTestProxy(user == nil ? setup(gate) : .init(.http, user: user, password: "pw")) { proxy in
                     let log = ChallengeLog()
-                    let session = Session(ProxyRows.client(.fixed([try proxy.address()])).0, decisions: .challenged(log) { challenge in
-                        .use(challenge.space.isProxy ? Credential(user: "u", password: "pw", persistence: .none) : Credential(user: "a", password: "b", persistence: .none))
-                    })
+                    let session = Session(
+                        ProxyRows.client(.fixed([try proxy.address()])).0,
+                        decisions: .challenged(log) { challenge in
+                            .use(
+                                challenge.space.isProxy
+                                    ? Credential(user: "u", password: "pw", persistence: .none)
+                                    : Credential(user: "a", password: "b", persistence: .none))
+                        })
                     try await session.expect(try url("http://origin.test:\(origin.port)/"), "in")
-                    #expect(log.withLock { $0.map(\.space.isProxy) } == [true, false] && log.withLock { $0.map(\.previousFailureCount) } == [0, 0])
+                    #expect(
+                        log.withLock { $0.map(\.space.isProxy) } == [true, false]
+                            && log.withLock { $0.map(\.previousFailureCount) } == [0, 0])
                     await expectEmpty(session)
                 }
             }
@@ -180,7 +223,9 @@ import URLLoadingWire
             for path in ["http://origin.test/*", "http://other.test/*"] {
                 origin.route(path) { request in
                     var answer = gate.answer(request)
-                    if answer.status == .unauthorized { answer.headers.append("Proxy-Support", "Session-Based-Authentication") }
+                    if answer.status == .unauthorized {
+                        answer.headers.append("Proxy-Support", "Session-Based-Authentication")
+                    }
                     return answer
                 }
             }
@@ -189,16 +234,21 @@ import URLLoadingWire
             let session = Session(configuration)
             for _ in 0..<2 {
                 for (text, body) in [
-                    ("http://ada:s3cret@origin.test/", "ada 0"), ("http://origin.test/", "refused"), ("http://bob:pw@origin.test/", "bob 0"),
+                    ("http://ada:s3cret@origin.test/", "ada 0"), ("http://origin.test/", "refused"),
+                    ("http://bob:pw@origin.test/", "bob 0"),
                     ("http://other.test/", "refused"),
                 ] { try await session.expect(try url(text), body) }
             }
-            #expect(Set(gate.state.withLock { $0.opened.values }) == ["ada", "bob"] && gate.state.withLock { $0.opened.count } == 2)
+            #expect(
+                Set(gate.state.withLock { $0.opened.values }) == ["ada", "bob"]
+                    && gate.state.withLock { $0.opened.count } == 2)
             await expectEmpty(session)
         }
     }
 
-    @Test func `security 12: what was proved to the origin itself is not said through a proxy that shares`() async throws {
+    @Test func `security 12: what was proved to the origin itself is not said through a proxy that shares`()
+        async throws
+    {
         let gate = NTLMGate()
         try await withTestOrigin { origin in
             origin.route("*") { gate.answer($0) }
@@ -223,8 +273,12 @@ import URLLoadingWire
         for words in [[1, 2, 3], NTLMNegotiate.bytes, [UInt8](repeating: 0, count: 4000)] as [[UInt8]] {
             let gate = NTLMGate(words: words)
             try await withTestProxy(setup(gate)) { proxy in
-                let session = Session(ProxyRows.client(.fixed([try proxy.address()])).0, decisions: .challenged(ChallengeLog()) { _ in .use(Self.ada) })
-                await expectFailure(.authenticationFailed, .peer) { try await session.data(from: try url("https://origin.test/")) }
+                let session = Session(
+                    ProxyRows.client(.fixed([try proxy.address()])).0,
+                    decisions: .challenged(ChallengeLog()) { _ in .use(Self.ada) })
+                await expectFailure(.authenticationFailed, .peer) {
+                    try await session.data(from: try url("https://origin.test/"))
+                }
                 try await proxy.untilEmpty()
                 await expectEmpty(session)
             }
@@ -237,8 +291,12 @@ import URLLoadingWire
     private func digest(_ qop: String, knows password: String) -> TestProxy.Configuration {
         var configuration = TestProxy.Configuration(.http)
         configuration.judge = { asked in
-            guard let said = asked.headers[.proxyAuthorization].flatMap({ AuthenticationChallenge.parse([$0]).first }), said.isOf("Digest") else {
-                return .refuse([.proxyAuthenticate: "Digest realm=\"p\", nonce=\"n\", algorithm=SHA-256, qop=\"\(qop)\""])
+            guard let said = asked.headers[.proxyAuthorization].flatMap({ AuthenticationChallenge.parse([$0]).first }),
+                said.isOf("Digest")
+            else {
+                return .refuse([
+                    .proxyAuthenticate: "Digest realm=\"p\", nonce=\"n\", algorithm=SHA-256, qop=\"\(qop)\""
+                ])
             }
             let h = { (text: String) in DigestHash.sha256.hex(Array(text.utf8)) ?? "" }
             let body = qop == "auth-int" ? ":" + h(asked.method == "CONNECT" ? "" : "here") : ""
@@ -257,10 +315,17 @@ import URLLoadingWire
                 for (qop, password) in [("auth", "pw"), ("auth-int", "pw"), ("auth", "no"), ("auth-int", "no")] {
                     try await withTestProxy(digest(qop, knows: password)) { proxy in
                         let (configuration, _) = ProxyRows.client(.fixed([try proxy.address()]), base)
-                        let session = Session(configuration, decisions: Self.answering(ChallengeLog()) { _ in .use(Credential(user: "u", password: "pw")) })
+                        let session = Session(
+                            configuration,
+                            decisions: Self.answering(ChallengeLog()) { _ in .use(Credential(user: "u", password: "pw"))
+                            })
                         for target in targets {
-                            if password == "pw" { try await session.expect(target, "here") } else {
-                                await expectFailure(.authenticationFailed, .peer) { try await session.data(from: target) }
+                            if password == "pw" {
+                                try await session.expect(target, "here")
+                            } else {
+                                await expectFailure(.authenticationFailed, .peer) {
+                                    try await session.data(from: target)
+                                }
                             }
                         }
                         await expectEmpty(session)
@@ -285,9 +350,11 @@ import URLLoadingWire
                 configuration.probeInterval = nil
                 let session = Session(configuration)
                 let target = try url("https://origin.test:\(server.port)/")
-                let (_, response) = try await session.data(for: Request(url: target), decisions: Self.answering(ChallengeLog()) { _ in
-                    .use(Credential(user: "ada", password: "s3cret", persistence: .none))
-                })
+                let (_, response) = try await session.data(
+                    for: Request(url: target),
+                    decisions: Self.answering(ChallengeLog()) { _ in
+                        .use(Credential(user: "ada", password: "s3cret", persistence: .none))
+                    })
                 #expect(response.http?.version == .http2 && gate.seen.last == "1 authenticate ada")
                 #expect(session.connectionsDescription == "empty")
                 try await proxy.untilEmpty()
@@ -303,9 +370,11 @@ import URLLoadingWire
             try await withTestProxy(setup(gate)) { proxy in
                 let (configuration, _) = ProxyRows.client(.fixed([try proxy.address()]), base)
                 let session = Session(configuration)
-                let (body, _) = try await session.data(for: Request(url: origin.url()), decisions: Self.answering(ChallengeLog()) { _ in
-                    .use(Credential(user: "ada", password: "s3cret", persistence: .none))
-                })
+                let (body, _) = try await session.data(
+                    for: Request(url: origin.url()),
+                    decisions: Self.answering(ChallengeLog()) { _ in
+                        .use(Credential(user: "ada", password: "s3cret", persistence: .none))
+                    })
                 #expect(body == Data("here".utf8) && session.connectionsDescription == "empty")
                 try await proxy.untilEmpty()
                 await expectEmpty(session)
@@ -326,13 +395,18 @@ import URLLoadingWire
         return String(decoding: answer.suffix(4), as: UTF8.self)
     }
 
-    @Test(arguments: ["Basic", "Digest", "NTLM"]) func `a stream's proxies ask the session's decision, and remember`(_ scheme: String) async throws {
+    @Test(arguments: ["Basic", "Digest", "NTLM"]) func `a stream's proxies ask the session's decision, and remember`(
+        _ scheme: String
+    ) async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { secure, base in
             try await withTestOrigin { plain in
                 for origin in [plain, secure] { origin.route("/*") { _ in .ok("here") } }
                 let gate = NTLMGate()
                 let user = scheme == "NTLM" ? Self.ada : Credential(user: "u", password: "pw")
-                let proxies = ["Basic": TestProxy.Configuration(.http, user: "u", password: "pw"), "Digest": digest("auth", knows: "pw"), "NTLM": setup(gate)]
+                let proxies = [
+                    "Basic": TestProxy.Configuration(.http, user: "u", password: "pw"),
+                    "Digest": digest("auth", knows: "pw"), "NTLM": setup(gate),
+                ]
                 try await withTestProxy(try #require(proxies[scheme])) { proxy in
                     let (configuration, _) = ProxyRows.client(.fixed([try proxy.address()]), base)
                     let log = ChallengeLog()

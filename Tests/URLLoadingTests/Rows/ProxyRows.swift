@@ -1,15 +1,17 @@
 import FoundationEssentials
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
+@testable import URLLoading
+
 /// Loads through proxies: what each party gets to see, and how ways fail.
 @Suite struct ProxyRows {
     /// Names are looked up by nobody here: the resolver of these sessions remembers, and leads nowhere.
-    static func client(_ policy: ProxyPolicy, _ base: Configuration = .ephemeral) -> (Configuration, RecordingResolver) {
+    static func client(_ policy: ProxyPolicy, _ base: Configuration = .ephemeral) -> (Configuration, RecordingResolver)
+    {
         let resolver = RecordingResolver(.failure(IOFailure(.hostNotFound("looked up here"), .resolve)))
         var configuration = base
         configuration.proxies = policy
@@ -33,7 +35,8 @@ import URLLoadingWire
                 try await session.expect(request, "here")
                 let asked = try #require(proxy.asked.first)
                 #expect(asked.method == "GET" && asked.target == "http://origin.test:\(origin.port)/a?b=c")
-                #expect(asked.headers[.host] == "origin.test:\(origin.port)" && asked.headers["Proxy-Connection"] == nil)
+                #expect(
+                    asked.headers[.host] == "origin.test:\(origin.port)" && asked.headers["Proxy-Connection"] == nil)
                 #expect(asked.headers[.proxyAuthorization] == "Basic " + Data("u:pw".utf8).base64EncodedString())
                 // The proxy of the test takes them away as it should; what it got is above.
                 #expect(origin.requests.first?.headers["X-Own"] == "ORIGIN")
@@ -41,7 +44,9 @@ import URLLoadingWire
                 // Kept, and told apart from others.
                 try await session.expect(request, "here")
                 #expect(proxy.connections == 1 && proxy.asked.count == 2)
-                #expect(session.connectionsDescription.contains("through http://127.0.0.1") && !session.connectionsDescription.contains("pw"))
+                #expect(
+                    session.connectionsDescription.contains("through http://127.0.0.1")
+                        && !session.connectionsDescription.contains("pw"))
             }
         }
     }
@@ -52,7 +57,9 @@ import URLLoadingWire
                 for origin in [first, second] { origin.route("/") { _ in .ok("here") } }
                 try await withTestProxy { proxy in
                     let session = Session(Self.client(.fixed([try proxy.address()])).0)
-                    for origin in [first, second, first] { try await session.expect(try url("http://origin.test:\(origin.port)/"), "here") }
+                    for origin in [first, second, first] {
+                        try await session.expect(try url("http://origin.test:\(origin.port)/"), "here")
+                    }
                     #expect(proxy.connections == 1 && proxy.asked.count == 3)
                     await expectEmpty(session)
                 }
@@ -67,13 +74,23 @@ import URLLoadingWire
         server.address = .unix(path)
         try await withTestOrigin(server) { proxy in
             proxy.route("*") { _ in .ok("forwarded") }
-            for address in [try Proxy(.http, unixSocket: path, user: "u", password: "pw"), try Proxy("http://u:pw@localhost\(path)")] {
+            for address in [
+                try Proxy(.http, unixSocket: path, user: "u", password: "pw"),
+                try Proxy("http://u:pw@localhost\(path)"),
+            ] {
                 try await Session(Self.client(.fixed([address])).0).expect(try url("http://origin.test/a"), "forwarded")
-                #expect(proxy.requests.last?.headers[.proxyAuthorization] == "Basic " + Data("u:pw".utf8).base64EncodedString())
-                #expect(proxy.requests.last?.headers[.host] == "origin.test" && address.description == "http://localhost\(path)")
+                #expect(
+                    proxy.requests.last?.headers[.proxyAuthorization] == "Basic "
+                        + Data("u:pw".utf8).base64EncodedString())
+                #expect(
+                    proxy.requests.last?.headers[.host] == "origin.test"
+                        && address.description == "http://localhost\(path)")
             }
             let second = try Proxy(.http, unixSocket: path)
-            await expectFailure(.badProxy) { try await Session(Self.client(.fixed([try Proxy("p.test"), second])).0).data(from: try url("http://a.test/")) }
+            await expectFailure(.badProxy) {
+                try await Session(Self.client(.fixed([try Proxy("p.test"), second])).0).data(
+                    from: try url("http://a.test/"))
+            }
         }
         let gone = Session(Self.client(.fixed([try Proxy(.socks5, unixSocket: path + ".gone")])).0)
         let error = await failure(.connectionRefused) { try await gone.data(from: try url("http://a.test/")) }
@@ -84,7 +101,8 @@ import URLLoadingWire
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { origin, base in
             origin.route("/") { _ in .ok("secret") }
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
-                var (configuration, resolver) = Self.client(.fixed([try proxy.address(user: "u", password: "pw")]), base)
+                var (configuration, resolver) = Self.client(
+                    .fixed([try proxy.address(user: "u", password: "pw")]), base)
                 configuration.headers = ["X-Session": "ORIGIN"]
                 let made = Lock<[String]>([])
                 configuration.wireTap = { if case .connected(let text, _) = $0 { made.withLock { $0.append(text) } } }
@@ -96,10 +114,16 @@ import URLLoadingWire
                 let asked = try #require(proxy.asked.first)
                 #expect(proxy.asked.count == 1)
                 // Once it is open a tunnel is the socket itself: no layer and no copy.
-                #expect(made.withLock { $0 } == ["tcp(127.0.0.1:\(proxy.port))", "tls1.3(origin.test) over tcp(127.0.0.1:\(proxy.port))"])
+                #expect(
+                    made.withLock { $0 } == [
+                        "tcp(127.0.0.1:\(proxy.port))", "tls1.3(origin.test) over tcp(127.0.0.1:\(proxy.port))",
+                    ])
                 #expect(asked.method == "CONNECT" && asked.target == "origin.test:\(origin.port)")
                 #expect(!asked.headers.contains { $0.value.contains("ORIGIN") }, "\(asked.headers)")
-                #expect(Set(asked.headers.map { "\($0.name)".lowercased() }) == ["host", "proxy-authorization", "user-agent"])
+                #expect(
+                    Set(asked.headers.map { "\($0.name)".lowercased() }) == [
+                        "host", "proxy-authorization", "user-agent",
+                    ])
                 for seen in origin.requests {
                     #expect(!seen.headers.contains { "\($0.name)".lowercased().hasPrefix("proxy") })
                     #expect(seen.headers[.authorization] == "Bearer ORIGIN" && seen.tls?.serverName == "origin.test")
@@ -143,7 +167,8 @@ import URLLoadingWire
             origin.route("/") { request in .ok(.bytes(request.body)) }
             try await withTestProxy { proxy in
                 let session = Session(Self.client(.fixed([try proxy.address()])).0)
-                let request = Request(url: try url("http://origin.test:\(origin.port)/"), method: .put, body: .data(content))
+                let request = Request(
+                    url: try url("http://origin.test:\(origin.port)/"), method: .put, body: .data(content))
                 let (answer, _) = try await session.data(for: request)
                 #expect(answer.count == min(content.count, origin.configuration.recordedBodySize))
                 let head = Request(url: try url("http://origin.test:\(origin.port)/"), method: .head)
@@ -157,7 +182,9 @@ import URLLoadingWire
         try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
             let session = Session(Self.client(.fixed([try proxy.address(user: "u", password: "WR0NG")])).0)
             let (body, response) = try await session.data(from: try url("http://origin.test/"))
-            #expect(response.http?.status == .proxyAuthenticationRequired && String(decoding: body, as: UTF8.self) == "refused\n")
+            #expect(
+                response.http?.status == .proxyAuthenticationRequired
+                    && String(decoding: body, as: UTF8.self) == "refused\n")
             let error = await failure(.proxyAuthenticationRequired, .peer, .connecting) {
                 try await session.data(from: try url("https://origin.test/"))
             }
@@ -168,10 +195,13 @@ import URLLoadingWire
         }
     }
 
-    @Test(arguments: [301, 302, 400, 403, 404, 500, 502, 503]) func `security 42: a proxy does not answer in the name of an https origin`(status: Int) async throws {
+    @Test(arguments: [301, 302, 400, 403, 404, 500, 502, 503])
+    func `security 42: a proxy does not answer in the name of an https origin`(status: Int) async throws {
         try await withTestProxy(.init(.http, fault: .refuse(status))) { proxy in
             let session = Session(Self.client(.fixed([try proxy.address()])).0)
-            let error = await failure(.proxyRefused, .peer, .connecting) { try await session.data(from: try url("https://origin.test/")) }
+            let error = await failure(.proxyRefused, .peer, .connecting) {
+                try await session.data(from: try url("https://origin.test/"))
+            }
             #expect(error?.proxyFailure?.head?.status.code == status)
             await expectEmpty(session)
         }
@@ -193,7 +223,9 @@ import URLLoadingWire
                         #expect(data == Data(repeating: 7, count: 1 << 20))
                     }
                     try await session.expect(try url("http://plain.test:\(plain.port)/"), "plain")
-                    #expect(proxy.asked.map(\.method) == ["CONNECT", "GET"] && proxy.asked.allSatisfy { $0.serverName == "localhost" })
+                    #expect(
+                        proxy.asked.map(\.method) == ["CONNECT", "GET"]
+                            && proxy.asked.allSatisfy { $0.serverName == "localhost" })
                     #expect(resolver.asked.isEmpty)
                     var upload = Request(url: origin.url(), method: .post)
                     upload.body = .data(Data(count: 1 << 20))
@@ -212,7 +244,9 @@ import URLLoadingWire
             var (configuration, _) = Self.client(.fixed([try proxy.address(user: "u", password: "S3CRET")]))
             configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
             for target in ["http://origin.test/", "https://origin.test/"] {
-                let error = await failure(.certificateNameMismatch, .peer, .securing) { try await Session(configuration).data(from: try url(target)) }
+                let error = await failure(.certificateNameMismatch, .peer, .securing) {
+                    try await Session(configuration).data(from: try url(target))
+                }
                 #expect(error?.proxyFailure?.proxy.kind == .https)
             }
             // Nor does it lead on: whoever stands in its place would have the way he likes.
@@ -220,11 +254,15 @@ import URLLoadingWire
             try await withTestProxy { other in
                 let second = try other.address()
                 let (session, _) = Self.client(.decided { _ in [[first], [second], .direct] }, base)
-                await expectFailure(.certificateNameMismatch, .peer, .securing) { try await Session(session).data(from: try url("http://origin.test/")) }
+                await expectFailure(.certificateNameMismatch, .peer, .securing) {
+                    try await Session(session).data(from: try url("http://origin.test/"))
+                }
                 #expect(other.connections == 0)
             }
             configuration.tls.roots = .system
-            await expectFailure(.certificateUntrusted, .peer, .securing) { try await Session(configuration).data(from: try url("http://origin.test/")) }
+            await expectFailure(.certificateUntrusted, .peer, .securing) {
+                try await Session(configuration).data(from: try url("http://origin.test/"))
+            }
             #expect(proxy.asked.isEmpty)
         }
     }
@@ -244,7 +282,9 @@ import URLLoadingWire
 
     // MARK: SOCKS
 
-    @Test(arguments: [Proxy.Kind.socks5, .socks4a]) func `security 63: SOCKS, and names are its to look up`(kind: Proxy.Kind) async throws {
+    @Test(arguments: [Proxy.Kind.socks5, .socks4a]) func `security 63: SOCKS, and names are its to look up`(
+        kind: Proxy.Kind
+    ) async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { secure, base in
             try await withTestOrigin { plain in
                 for origin in [plain, secure] { origin.route("/") { _ in .ok("here") } }
@@ -255,27 +295,36 @@ import URLLoadingWire
                     try await session.expect(try url("http://127.0.0.1:\(plain.port)/"), "here")
                     try await session.expect(secure.url(), "here")
                     #expect(resolver.asked.isEmpty)
-                    #expect(proxy.asked.map(\.target) == ["plain.test:\(plain.port)", "127.0.0.1:\(plain.port)", "origin.test:\(secure.port)"])
+                    #expect(
+                        proxy.asked.map(\.target) == [
+                            "plain.test:\(plain.port)", "127.0.0.1:\(plain.port)", "origin.test:\(secure.port)",
+                        ])
                     // To the origin it is a request like any other.
-                    #expect(plain.requests.first?.target == "/" && plain.requests.first?.headers[.host] == "plain.test:\(plain.port)")
+                    #expect(
+                        plain.requests.first?.target == "/"
+                            && plain.requests.first?.headers[.host] == "plain.test:\(plain.port)")
                 }
             }
         }
     }
 
-    @Test(arguments: ["socks5", "socks4"]) func `SOCKS with names that are looked up here`(scheme: String) async throws {
+    @Test(arguments: ["socks5", "socks4"]) func `SOCKS with names that are looked up here`(scheme: String) async throws
+    {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy(.init(.socks)) { proxy in
                 var (configuration, _) = Self.client(.fixed([try Proxy("\(scheme)://127.0.0.1:\(proxy.port)")]))
                 let target = try url("http://origin.test:\(origin.port)/")
-                configuration.resolver = RecordingResolver(.success([.ipv6([UInt8](repeating: 0, count: 15) + [1], port: 0), .ipv4((127, 0, 0, 1), port: 0)]))
+                configuration.resolver = RecordingResolver(
+                    .success([.ipv6([UInt8](repeating: 0, count: 15) + [1], port: 0), .ipv4((127, 0, 0, 1), port: 0)]))
                 try await Session(configuration).expect(target, "here")
                 #expect(proxy.asked.last?.target == "127.0.0.1:\(origin.port)")
                 configuration.addressPolicy = AddressPolicy { $0.host != "origin.test" }
                 await expectFailure(.addressRefused) { try await Session(configuration).data(from: target) }
                 // What is not found is the origin and not the proxy.
-                let error = await failure(.hostNotFound) { try await Session(Self.client(configuration.proxies).0).data(from: target) }
+                let error = await failure(.hostNotFound) {
+                    try await Session(Self.client(configuration.proxies).0).data(from: target)
+                }
                 #expect(error?.proxyFailure == nil && proxy.asked.count == 1)
                 try await proxy.untilEmpty()
             }
@@ -298,7 +347,9 @@ import URLLoadingWire
                     #expect(error?.proxyFailure != nil)
                 }
                 try await session(.socks4a, "u", nil).expect(origin.url(), "here")
-                let error = await failure(.proxyRefused, .peer, .connecting) { try await session(.socks4a, "x", nil).data(from: origin.url()) }
+                let error = await failure(.proxyRefused, .peer, .connecting) {
+                    try await session(.socks4a, "x", nil).data(from: origin.url())
+                }
                 #expect(error?.proxyFailure?.reply == 93)
             }
         }
@@ -307,7 +358,9 @@ import URLLoadingWire
     @Test(arguments: 1...9) func everyRefusalOfSOCKS(code: Int) async throws {
         try await withTestProxy(.init(.socks, fault: .refuse(code))) { proxy in
             let session = Session(Self.client(.fixed([try proxy.address()])).0)
-            let error = await failure(.proxyRefused, .peer, .connecting) { try await session.data(from: try url("http://origin.test/")) }
+            let error = await failure(.proxyRefused, .peer, .connecting) {
+                try await session.data(from: try url("http://origin.test/"))
+            }
             #expect(error?.proxyFailure?.reply == UInt8(code) && error?.detail?.contains("(\(code))") == true)
             await expectEmpty(session)
         }
@@ -321,9 +374,11 @@ import URLLoadingWire
                 for origin in [plain, secure] { origin.route("/") { _ in .ok("here") } }
                 try await withTestProxy(.init(.http, user: "a", password: "1")) { first in
                     try await withTestProxy(.init(.socks, user: "b", password: "2")) { second in
-                        try await withTestProxy(.init(.http, tls: secure.configuration.tls, user: "c", password: "3")) { third in
+                        try await withTestProxy(.init(.http, tls: secure.configuration.tls, user: "c", password: "3")) {
+                            third in
                             let way: ProxyChain = [
-                                try first.address(user: "a", password: "1"), try second.address(host: "second.test", user: "b", password: "2"),
+                                try first.address(user: "a", password: "1"),
+                                try second.address(host: "second.test", user: "b", password: "2"),
                                 try third.address(user: "c", password: "3"),
                             ]
                             let (configuration, resolver) = Self.client(.fixed(way), base)
@@ -331,12 +386,22 @@ import URLLoadingWire
                             try await session.expect(secure.url(), "here")
                             try await session.expect(try url("http://plain.test:\(plain.port)/"), "here")
                             #expect(resolver.asked.isEmpty)
-                            #expect(first.asked.map(\.target) == Array(repeating: "second.test:\(second.port)", count: 2))
+                            #expect(
+                                first.asked.map(\.target) == Array(repeating: "second.test:\(second.port)", count: 2))
                             #expect(second.asked.map(\.target) == Array(repeating: "localhost:\(third.port)", count: 2))
-                            #expect(third.asked.map(\.target) == ["origin.test:\(secure.port)", "http://plain.test:\(plain.port)/"])
+                            #expect(
+                                third.asked.map(\.target) == [
+                                    "origin.test:\(secure.port)", "http://plain.test:\(plain.port)/",
+                                ])
                             // Each gets its own credentials and no other's.
-                            #expect(first.asked.allSatisfy { $0.headers[.proxyAuthorization] == "Basic " + Data("a:1".utf8).base64EncodedString() })
-                            #expect(third.asked.allSatisfy { $0.headers[.proxyAuthorization] == "Basic " + Data("c:3".utf8).base64EncodedString() })
+                            #expect(
+                                first.asked.allSatisfy {
+                                    $0.headers[.proxyAuthorization] == "Basic " + Data("a:1".utf8).base64EncodedString()
+                                })
+                            #expect(
+                                third.asked.allSatisfy {
+                                    $0.headers[.proxyAuthorization] == "Basic " + Data("c:3".utf8).base64EncodedString()
+                                })
                             #expect(second.asked.allSatisfy { $0.credentials == "b:2" })
                         }
                     }
@@ -350,18 +415,28 @@ import URLLoadingWire
         let nowhere = try Proxy(.socks5, host: "no.such.proxy", port: 1)
         let (configuration, resolver) = Self.client(.decided { url in url.path() == "/1" ? [[nowhere]] : [[closed]] })
         let session = Session(configuration)
-        let missing = await failure(.proxyNotFound, .system, .resolving) { try await session.data(from: try url("https://origin.test/1")) }
+        let missing = await failure(.proxyNotFound, .system, .resolving) {
+            try await session.data(from: try url("https://origin.test/1"))
+        }
         #expect(missing?.proxyFailure?.proxy == nowhere && resolver.asked == ["no.such.proxy"])
-        let refused = await failure(.connectionRefused, .peer, .connecting) { try await session.data(from: try url("https://origin.test/2")) }
-        #expect(refused?.proxyFailure?.proxy == closed && refused?.detail?.hasPrefix("proxy 127.0.0.1:\(closed.port)") == true)
+        let refused = await failure(.connectionRefused, .peer, .connecting) {
+            try await session.data(from: try url("https://origin.test/2"))
+        }
+        #expect(
+            refused?.proxyFailure?.proxy == closed
+                && refused?.detail?.hasPrefix("proxy 127.0.0.1:\(closed.port)") == true)
         try await withTestProxy { first in
             try await withTestProxy(.init(.socks, fault: .refuse(2))) { second in
                 let hop = try second.address()
                 let session = Session(Self.client(.fixed([try first.address(), hop])).0)
-                let error = await failure(.proxyRefused, .peer, .connecting) { try await session.data(from: try url("http://origin.test/")) }
+                let error = await failure(.proxyRefused, .peer, .connecting) {
+                    try await session.data(from: try url("http://origin.test/"))
+                }
                 #expect(error?.proxyFailure?.proxy == hop && error?.proxyFailure?.reply == 2)
                 let dead = Session(Self.client(.fixed([try first.address(), closed])).0)
-                let other = await failure(.proxyRefused, .peer, .connecting) { try await dead.data(from: try url("http://origin.test/")) }
+                let other = await failure(.proxyRefused, .peer, .connecting) {
+                    try await dead.data(from: try url("http://origin.test/"))
+                }
                 #expect(other?.proxyFailure?.proxy.port == first.port && other?.proxyFailure?.head?.status.code == 502)
             }
         }
@@ -372,7 +447,9 @@ import URLLoadingWire
             var (configuration, _) = Self.client(.fixed([try proxy.address()]))
             configuration.addressPolicy = .publicOnly
             let session = Session(configuration)
-            let error = await failure(.addressRefused, .local, .connecting) { try await session.data(from: try url("http://origin.test/")) }
+            let error = await failure(.addressRefused, .local, .connecting) {
+                try await session.data(from: try url("http://origin.test/"))
+            }
             #expect(error?.proxyFailure != nil)
             #expect(proxy.connections == 0)
         }
@@ -388,7 +465,8 @@ import URLLoadingWire
                     let next = Lock<[ProxyChain]>([])
                     let session = Session(Self.client(.decided { _ in next.withLock { $0 } }).0)
                     let ways: [ProxyChain] = [
-                        .direct, [try one.address()], [try one.address(user: "a", password: "1")], [try one.address(user: "a", password: "2")],
+                        .direct, [try one.address()], [try one.address(user: "a", password: "1")],
+                        [try one.address(user: "a", password: "2")],
                         [try other.address()], [try other.address(), try one.address()],
                     ]
                     for round in 1...2 {
@@ -417,14 +495,17 @@ import URLLoadingWire
             origin.route("/end") { _ in .ok("end") }
             try await withTestProxy { one in
                 try await withTestProxy { other in
-                    let first: ProxyChain = [try one.address(user: "u", password: "pw")], second: ProxyChain = [try other.address()]
+                    let first: ProxyChain = [try one.address(user: "u", password: "pw")]
+                    let second: ProxyChain = [try other.address()]
                     let session = Session(Self.client(.decided { $0.host() == "first.test" ? [first] : [second] }).0)
                     var request = Request(url: try url("http://first.test:\(origin.port)/"))
                     try await session.expect(request, "end")
                     #expect(other.asked.last?.headers[.proxyAuthorization] == nil)
                     request.headers[.proxyAuthorization] = "Mine"
                     try await session.expect(request, "end")
-                    #expect(one.asked.last?.headers[.proxyAuthorization] == "Mine" && other.asked.last?.headers[.proxyAuthorization] == nil)
+                    #expect(
+                        one.asked.last?.headers[.proxyAuthorization] == "Mine"
+                            && other.asked.last?.headers[.proxyAuthorization] == nil)
                 }
             }
         }
@@ -432,7 +513,9 @@ import URLLoadingWire
 
     // MARK: Choosing
 
-    @Test func `another way is tried when a proxy cannot be reached, and a direct one only if it is named`() async throws {
+    @Test func `another way is tried when a proxy cannot be reached, and a direct one only if it is named`()
+        async throws
+    {
         let dead = try Proxy(.http, host: "127.0.0.1", port: try closedPort())
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok("here") }
@@ -441,13 +524,16 @@ import URLLoadingWire
                 try await Session(Self.client(.decided { _ in [[dead], [good]] }).0).expect(origin.url(), "here")
                 #expect(proxy.asked.count == 1)
                 try await Session(Self.client(.decided { _ in [[dead], .direct] }).0).expect(origin.url(), "here")
-                await expectFailure(.connectionRefused) { try await Session(Self.client(.decided { _ in [[dead]] }).0).data(from: origin.url()) }
+                await expectFailure(.connectionRefused) {
+                    try await Session(Self.client(.decided { _ in [[dead]] }).0).data(from: origin.url())
+                }
             }
             // A refusal is an answer.
             try await withTestProxy(.init(.http, fault: .refuse(403))) { proxy in
                 let strict = try proxy.address()
                 await expectFailure(.proxyRefused) {
-                    try await Session(Self.client(.decided { _ in [[strict], .direct] }).0).data(from: try url("https://origin.test/"))
+                    try await Session(Self.client(.decided { _ in [[strict], .direct] }).0).data(
+                        from: try url("https://origin.test/"))
                 }
             }
         }
@@ -455,7 +541,9 @@ import URLLoadingWire
 
     @Test func `a choice that is none`() async throws {
         struct Unknown: Error {}
-        await expectFailure(.badDecision, .local, .preparing) { try await Session(Self.client(.decided { _ in [] }).0).data(from: try url("http://a.test/")) }
+        await expectFailure(.badDecision, .local, .preparing) {
+            try await Session(Self.client(.decided { _ in [] }).0).data(from: try url("http://a.test/"))
+        }
         let error = await failure(.decisionFailed, .local, .preparing) {
             try await Session(Self.client(.decided { _ in throw Unknown() }).0).data(from: try url("http://a.test/"))
         }
@@ -464,11 +552,14 @@ import URLLoadingWire
 
     @Test(arguments: Ending.withoutIdle) func `a choice that takes too long`(ending: Ending) async throws {
         let (isAsked, latch) = (Flag(), Latch())
-        let session = Session(Self.client(.decided { _ in
-            isAsked.raise()
-            await latch.wait()
-            return [.direct]
-        }, .patient).0)
+        let session = Session(
+            Self.client(
+                .decided { _ in
+                    isAsked.raise()
+                    await latch.wait()
+                    return [.direct]
+                }, .patient
+            ).0)
         let load = RunningLoad(session, ending.applied(to: Request(url: try url("http://a.test/"))))
         await isAsked.wait()
         ending.strike(load, session)
@@ -476,12 +567,16 @@ import URLLoadingWire
         await expectEmpty(session)
     }
 
-    @Test func `checklist 24: a session's proxies take the place of the environment's, and have exceptions`() async throws {
+    @Test func `checklist 24: a session's proxies take the place of the environment's, and have exceptions`()
+        async throws
+    {
         let environment = ProxyEnvironment { $0 == "http_proxy" ? "env.test:1" : nil }
-        let origin = try Target("http://a.test/").origin, intern = try Target("http://b.intern/").origin
+        let origin = try Target("http://a.test/").origin
+        let intern = try Target("http://b.intern/").origin
         let load = LoadControl(idle: nil, resource: nil)
         func ways(_ policy: ProxyPolicy, _ origin: Origin) async throws -> String {
-            try await ProxyPlan(policy, [], environment).chains(to: origin, nil, for: load).map(\.description).joined(separator: " ")
+            try await ProxyPlan(policy, [], environment).chains(to: origin, nil, for: load).map(\.description).joined(
+                separator: " ")
         }
         let own = ProxyPolicy.fixed([try Proxy("own.test:1")], except: ["intern"])
         try await expect({ try await ways(.environment, origin) }, "http://env.test:1")
@@ -490,15 +585,22 @@ import URLLoadingWire
         try await expect({ try await ways(own, intern) }, "direct")
         try await expect({ try await ways(.none, origin) }, "direct")
         #expect(ProxyPlan(.none).isDirect && ProxyPlan(.environment, [], ProxyEnvironment { _ in nil }).isDirect)
-        if case .environment = Configuration.default.proxies.choice {} else { Issue.record("the default is the environment") }
+        if case .environment = Configuration.default.proxies.choice {
+        } else {
+            Issue.record("the default is the environment")
+        }
     }
 
     // MARK: Faults
 
-    @Test(arguments: [TestProxy.Configuration.Kind.http, .socks]) func garbage(kind: TestProxy.Configuration.Kind) async throws {
+    @Test(arguments: [TestProxy.Configuration.Kind.http, .socks]) func garbage(kind: TestProxy.Configuration.Kind)
+        async throws
+    {
         try await withTestProxy(.init(kind, fault: .garbage)) { proxy in
             let session = Session(Self.client(.fixed([try proxy.address()])).0)
-            let error = await failure(kind == .http ? .notHTTP : .notSOCKS, .peer, .connecting) { try await session.data(from: try url("https://origin.test/")) }
+            let error = await failure(kind == .http ? .notHTTP : .notSOCKS, .peer, .connecting) {
+                try await session.data(from: try url("https://origin.test/"))
+            }
             #expect(error?.proxyFailure != nil)
             await expectEmpty(session)
         }
@@ -515,7 +617,9 @@ import URLLoadingWire
                         _ = try await session.data(from: try url("https://origin.test:\(origin.address.port)/"))
                         Issue.record("no error")
                     } catch let error as LoadError {
-                        #expect([.connectionLost, .truncated].contains(error.reason) && error.proxyFailure != nil, "\(kind) \(point): \(error)")
+                        #expect(
+                            [.connectionLost, .truncated].contains(error.reason) && error.proxyFailure != nil,
+                            "\(kind) \(point): \(error)")
                     }
                     await expectEmpty(session)
                 }
@@ -527,14 +631,22 @@ import URLLoadingWire
         let endless = Array("HTTP/1.1 200 OK\r\nX: ".utf8) + [UInt8](repeating: 0x61, count: 200_000)
         try await withTestProxy(.init(.http, fault: .answer(endless))) { proxy in
             let session = Session(Self.client(.fixed([try proxy.address()])).0)
-            await expectFailure(.headTooLarge, .peer, .connecting) { try await session.data(from: try url("https://origin.test/")) }
+            await expectFailure(.headTooLarge, .peer, .connecting) {
+                try await session.data(from: try url("https://origin.test/"))
+            }
         }
     }
 
     /// Interim answers, fields that frame nothing, an old version: all of them are a yes.
-    @Test(arguments: ["HTTP/1.0 200 OK\r\n\r\n", "HTTP/1.1 103 Early\r\nA: b\r\n\r\nHTTP/1.1 299 \r\nContent-Length: 99\r\nTransfer-Encoding: chunked\r\n\r\n"])
+    @Test(arguments: [
+        "HTTP/1.0 200 OK\r\n\r\n",
+        "HTTP/1.1 103 Early\r\nA: b\r\n\r\nHTTP/1.1 299 \r\nContent-Length: 99\r\nTransfer-Encoding: chunked\r\n\r\n",
+    ])
     func waysToSayYes(yes: String) async throws {
-        let transport = ScriptedTransport([.takeUntil("\r\n\r\n"), .give(yes), .takeUntil("\r\n\r\n"), .give("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")])
+        let transport = ScriptedTransport([
+            .takeUntil("\r\n\r\n"), .give(yes), .takeUntil("\r\n\r\n"),
+            .give("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
+        ])
         var configuration = Configuration.patient
         configuration.proxies = .fixed([try Proxy("proxy.test")])
         configuration.dial = { _, _ in transport }
@@ -545,7 +657,9 @@ import URLLoadingWire
     @Test func `security 41: bytes behind the yes are not lost and not believed`() async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { origin, base in
             for kind in [TestProxy.Configuration.Kind.http, .socks] {
-                try await withTestProxy(.init(kind, fault: .extraBytes(Array("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfalse".utf8)))) { proxy in
+                try await withTestProxy(
+                    .init(kind, fault: .extraBytes(Array("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfalse".utf8)))
+                ) { proxy in
                     let session = Session(Self.client(.fixed([try proxy.address()]), base).0)
                     let error = await failure(.notTLS, .peer, .securing) { try await session.data(from: origin.url()) }
                     #expect(error?.proxyFailure == nil)
@@ -585,7 +699,8 @@ import URLLoadingWire
             defer { origin.close() }
             try await withTestProxy(.init(kind, user: "u", fault: .stall(point))) { proxy in
                 for kind in proxies where kind == .socks5 || point != .authentication {
-                    let session = Session(Self.client(.fixed([try proxy.address(kind, user: "u", password: "")]), .patient).0)
+                    let session = Session(
+                        Self.client(.fixed([try proxy.address(kind, user: "u", password: "")]), .patient).0)
                     let request = Request(url: try url("https://origin.test:\(origin.address.port)/"))
                     let load = RunningLoad(session, ending.applied(to: request))
                     if !ending.isTimeout { try await proxy.untilStalled() }
@@ -602,14 +717,19 @@ import URLLoadingWire
     /// Every wait of a tunnel through three hops, on a script.
     @Test(arguments: 1...11, Ending.allCases) func everyWaitOfATunnel(block: Int, ending: Ending) async throws {
         let steps: [ScriptedTransport.Step] = [
-            .block, .take(10), .block, .takeUntil("\r\n\r\n"), .block, .give("HTTP/1.1 200 O"), .block, .give("K\r\n\r\n"),
-            .block, .take(4), .block, .give([5, 2]), .take(6), .block, .give([1, 0]), .take(10), .block, .give([5, 0, 0, 1, 0]), .block,
-            .give([0, 0, 0, 0, 0]), .takeUntil([0x61, 0x2E, 0x74, 0]), .block, .give([0, 90, 0, 0, 0, 0, 0, 0]), .block, .takeUntil("\r\n\r\n"),
+            .block, .take(10), .block, .takeUntil("\r\n\r\n"), .block, .give("HTTP/1.1 200 O"), .block,
+            .give("K\r\n\r\n"),
+            .block, .take(4), .block, .give([5, 2]), .take(6), .block, .give([1, 0]), .take(10), .block,
+            .give([5, 0, 0, 1, 0]), .block,
+            .give([0, 0, 0, 0, 0]), .takeUntil([0x61, 0x2E, 0x74, 0]), .block, .give([0, 90, 0, 0, 0, 0, 0, 0]), .block,
+            .takeUntil("\r\n\r\n"),
             .give("HTTP/1.1 204 No Content\r\n\r\n"),
         ]
         let transport = ScriptedTransport(steps, holdingAt: block)
         var configuration = Configuration.patient
-        configuration.proxies = .fixed([try Proxy("one.t:1"), try Proxy("socks5h://u:pw@b.t"), try Proxy("socks4a://c.t")])
+        configuration.proxies = .fixed([
+            try Proxy("one.t:1"), try Proxy("socks5h://u:pw@b.t"), try Proxy("socks4a://c.t"),
+        ])
         configuration.dial = { _, _ in transport }
         let session = Session(configuration)
         let load = RunningLoad(session, ending.applied(to: Request(url: try url("https://a.t/"))))
@@ -660,7 +780,9 @@ import URLLoadingWire
                 _ = try await task.value
                 let transaction = try #require(await task.metrics.transactions.last)
                 #expect(transaction.isProxyConnection && transaction.remotePort == Int(proxy.port))
-                let moments = [transaction.connectStart, transaction.secureStart, transaction.secureEnd, transaction.connectEnd].compactMap { $0 }
+                let moments = [
+                    transaction.connectStart, transaction.secureStart, transaction.secureEnd, transaction.connectEnd,
+                ].compactMap { $0 }
                 #expect(moments.count == 4 && zip(moments, moments.dropFirst()).allSatisfy { $1 - $0 >= .zero })
             }
         }

@@ -31,7 +31,8 @@ struct RedirectRows {
                 return .follow
             }
             try await withSession(.ephemeral) { session in
-                let request = Request(url: origin.url("/from"), method: .post, headers: ["X-A": "b"], body: .data(Data("x".utf8)))
+                let request = Request(
+                    url: origin.url("/from"), method: .post, headers: ["X-A": "b"], body: .data(Data("x".utf8)))
                 let (data, response) = try await session.data(for: request, decisions: decisions)
                 #expect(data == Data("GET".utf8))
                 #expect(response.url == origin.url("/to?x#y"))
@@ -46,11 +47,13 @@ struct RedirectRows {
             origin.route("/from") { _ in .redirect("/to") }
             origin.route("/to") { _ in .ok("proposed") }
             origin.route("/else") { .ok("\($0.method) \($0.headers[.authorization] ?? "-") \($0.bodyCount)") }
-            let instead = Request(url: origin.url("/else"), method: .put, headers: [.authorization: "mine"], body: .data(Data("12".utf8)))
+            let instead = Request(
+                url: origin.url("/else"), method: .put, headers: [.authorization: "mine"], body: .data(Data("12".utf8)))
             try await withSession(.ephemeral, decisions: deciding { _ in .follow }) { session in
                 try await session.expect(origin.url("/from"), "proposed")
                 // A load's own decision goes before its session's.
-                let (data, _) = try await session.data(for: Request(url: origin.url("/from")), decisions: deciding { _ in .instead(instead) })
+                let (data, _) = try await session.data(
+                    for: Request(url: origin.url("/from")), decisions: deciding { _ in .instead(instead) })
                 #expect(data == Data("PUT mine 2".utf8))
             }
             #expect(origin.requests.map(\.path) == ["/from", "/to", "/from", "/else"])
@@ -60,7 +63,8 @@ struct RedirectRows {
     @Test("checklist 60: a redirect that is not followed is the result, with its body")
     func deliver() async throws {
         try await withTestOrigin { origin in
-            origin.route("/from") { _ in .status(.found, headers: [.location: "/to"], body: .bytes(Array("moved".utf8))) }
+            origin.route("/from") { _ in .status(.found, headers: [.location: "/to"], body: .bytes(Array("moved".utf8)))
+            }
             try await withSession(.ephemeral, decisions: deciding { _ in .deliver }) { session in
                 let (data, response) = try await session.data(from: origin.url("/from"))
                 #expect(data == Data("moved".utf8))
@@ -81,7 +85,9 @@ struct RedirectRows {
                 try await withSession(configuration) { try await $0.expect(origin.url(), "true 1") }
                 // The same hop to a host whose certificate is not trusted is refused.
                 try await withSession(.ephemeral) { session in
-                    let error = await failure(.certificateUntrusted, .peer, .securing) { try await session.data(from: origin.url()) }
+                    let error = await failure(.certificateUntrusted, .peer, .securing) {
+                        try await session.data(from: origin.url())
+                    }
                     #expect(error?.url == secure.url("/"))
                 }
             }
@@ -100,7 +106,9 @@ struct RedirectRows {
             configuration.maximumRedirects = maximum
             try await withSession(configuration) { session in
                 try await session.expect(origin.url("/\(maximum)"), "end")
-                let error = await failure(.tooManyRedirects, .peer, .redirecting) { try await session.data(from: origin.url("/\(maximum + 1)")) }
+                let error = await failure(.tooManyRedirects, .peer, .redirecting) {
+                    try await session.data(from: origin.url("/\(maximum + 1)"))
+                }
                 #expect(error?.url == origin.url("/1"))
             }
             #expect(origin.counts.requests == 2 * (maximum + 1))
@@ -125,18 +133,22 @@ struct RedirectRows {
             origin.route("/") { _ in .redirect("/to") }
             try await withSession(.ephemeral) { session in
                 let request = Request(url: origin.url())
-                await expectFailure(.cancelled, .local, .deciding) { try await session.data(for: request, decisions: deciding { _ in .cancel }) }
+                await expectFailure(.cancelled, .local, .deciding) {
+                    try await session.data(for: request, decisions: deciding { _ in .cancel })
+                }
                 let error = await failure(.decisionFailed, .local, .deciding) {
                     try await session.data(for: request, decisions: deciding { _ in throw Refused() })
                 }
                 #expect(error?.underlying is Refused)
                 let asked = Latch()
                 let load = Task {
-                    try await session.data(for: request, decisions: deciding { _ in
-                        asked.open()
-                        try await Task.sleep(for: .seconds(600))
-                        return .follow
-                    })
+                    try await session.data(
+                        for: request,
+                        decisions: deciding { _ in
+                            asked.open()
+                            try await Task.sleep(for: .seconds(600))
+                            return .follow
+                        })
                 }
                 await asked.wait()
                 load.cancel()
@@ -151,16 +163,27 @@ struct RedirectRows {
     func byDefault(_ code: Int) async throws {
         let status = try #require(Status(code))
         try await withTestOrigin { origin in
-            origin.route("/a/from") { _ in .status(status, headers: [.location: "../b/to"], body: .bytes([UInt8](repeating: 1, count: 900))) }
-            origin.route("/b/to") { .ok("\($0.method) \(String(decoding: $0.body, as: UTF8.self)) \($0.headers[.contentType] ?? "-")") }
+            origin.route("/a/from") { _ in
+                .status(status, headers: [.location: "../b/to"], body: .bytes([UInt8](repeating: 1, count: 900)))
+            }
+            origin.route("/b/to") {
+                .ok("\($0.method) \(String(decoding: $0.body, as: UTF8.self)) \($0.headers[.contentType] ?? "-")")
+            }
             try await withSession(.ephemeral) { session in
                 var request = Request(url: origin.url("/a/from"))
                 try await session.expect(request, "GET  -")
-                request = Request(url: origin.url("/a/from"), method: .post, headers: [.contentType: "x/y"], body: .data(Data("b".utf8)))
+                request = Request(
+                    url: origin.url("/a/from"), method: .post, headers: [.contentType: "x/y"],
+                    body: .data(Data("b".utf8)))
                 try await session.expect(request, code >= 307 ? "POST b x/y" : "GET  -")
                 request.method = .put
                 try await session.expect(request, code == 303 ? "GET  -" : "PUT b x/y")
-                request.body = .stream { AsyncStream<[UInt8]> { $0.yield([0x63]); $0.finish() } }
+                request.body = .stream {
+                    AsyncStream<[UInt8]> {
+                        $0.yield([0x63])
+                        $0.finish()
+                    }
+                }
                 try await session.expect(request, code == 303 ? "GET  -" : "PUT c x/y")
             }
             // The small rest of each redirect was here: one connection served all.

@@ -9,13 +9,16 @@ import URLLoadingWire
 @Suite(.timeLimit(.minutes(4)))
 struct RedirectSecurityRows {
     /// Three, of which an origin gets two: the last is for proxies alone (security 5).
-    static let secrets: Headers = [.authorization: "Bearer secret", .cookie: "a=secret", .proxyAuthorization: "Basic secret"]
+    static let secrets: Headers = [
+        .authorization: "Bearer secret", .cookie: "a=secret", .proxyAuthorization: "Basic secret",
+    ]
 
     private static func secrets(in request: TestOrigin.RecordedRequest) -> [String] {
         [FieldName.authorization, .cookie, .proxyAuthorization].compactMap { request.headers[$0] }
     }
 
-    @Test("security 1: credentials do not go to another host", arguments: [301, 302, 303, 307, 308], [Method.get, .post])
+    @Test(
+        "security 1: credentials do not go to another host", arguments: [301, 302, 303, 307, 308], [Method.get, .post])
     func otherHost(_ code: Int, _ method: Method) async throws {
         let status = try #require(Status(code))
         try await withTestOrigin { second in
@@ -54,7 +57,9 @@ struct RedirectSecurityRows {
         }
     }
 
-    @Test("security 2: what was dropped at one hop stays dropped at the next, also on the way back", arguments: [false, true])
+    @Test(
+        "security 2: what was dropped at one hop stays dropped at the next, also on the way back",
+        arguments: [false, true])
     func laterHops(_ areConfigured: Bool) async throws {
         try await withTestOrigin { second in
             try await withTestOrigin { first in
@@ -66,7 +71,8 @@ struct RedirectSecurityRows {
                 var configuration = Configuration.ephemeral
                 if areConfigured { configuration.headers = Self.secrets }
                 try await withSession(configuration) { session in
-                    _ = try await session.data(for: Request(url: first.url(), headers: areConfigured ? [:] : Self.secrets))
+                    _ = try await session.data(
+                        for: Request(url: first.url(), headers: areConfigured ? [:] : Self.secrets))
                 }
                 #expect(second.requests.count == 2)
                 #expect(second.requests.allSatisfy { Self.secrets(in: $0).isEmpty })
@@ -86,7 +92,8 @@ struct RedirectSecurityRows {
                 secure.route("/clear") { _ in .redirect(clear.absoluteString) }
                 try await withSession(configuration) { session in
                     _ = try await session.data(for: Request(url: secure.url("/clear"), headers: Self.secrets))
-                    _ = try await session.data(for: Request(url: url("http://localhost:\(origin.port)/secure"), headers: Self.secrets))
+                    _ = try await session.data(
+                        for: Request(url: url("http://localhost:\(origin.port)/secure"), headers: Self.secrets))
                 }
                 #expect(origin.requests.map { Self.secrets(in: $0).count } == [0, 2])
                 #expect(secure.requests.map { Self.secrets(in: $0).count } == [2, 0])
@@ -148,24 +155,31 @@ struct RedirectSecurityRows {
         }
     }
 
-    @Test("security 58: a redirect leads to http and https and nowhere else", arguments: [
-        "file:///etc/passwd", "FILE:///etc/passwd", "data:text/plain,x", "ftp://127.0.0.1/x", "javascript:alert(1)",
-        "gopher://127.0.0.1:70/_x", "ws://127.0.0.1/", "about:blank", "mailto:a@b", "dict://127.0.0.1/x",
-    ])
+    @Test(
+        "security 58: a redirect leads to http and https and nowhere else",
+        arguments: [
+            "file:///etc/passwd", "FILE:///etc/passwd", "data:text/plain,x", "ftp://127.0.0.1/x", "javascript:alert(1)",
+            "gopher://127.0.0.1:70/_x", "ws://127.0.0.1/", "about:blank", "mailto:a@b", "dict://127.0.0.1/x",
+        ])
     func otherSchemes(_ location: String) async throws {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .redirect(location) }
             try await withSession(.ephemeral) { session in
-                let error = await failure(.redirectRefused, .peer, .redirecting, location) { try await session.data(from: origin.url()) }
+                let error = await failure(.redirectRefused, .peer, .redirecting, location) {
+                    try await session.data(from: origin.url())
+                }
                 #expect(error?.url == origin.url())
             }
         }
     }
 
-    @Test("security 57: a Location that is no URL, or that two readers read differently, is refused", arguments: [
-        "http://a\\@127.0.0.1/", "http://[::1", "http://a b/", "http:///x", "http://127.0.0.1:99999/", "http://a%00b/", "//", "http://127.0.0.1:x/",
-        "http://user:p@ss@127.0.0.1/", "http://a%2Fb/", "http://0x7f.1/", "http://2130706433/",
-    ])
+    @Test(
+        "security 57: a Location that is no URL, or that two readers read differently, is refused",
+        arguments: [
+            "http://a\\@127.0.0.1/", "http://[::1", "http://a b/", "http:///x", "http://127.0.0.1:99999/",
+            "http://a%00b/", "//", "http://127.0.0.1:x/",
+            "http://user:p@ss@127.0.0.1/", "http://a%2Fb/", "http://0x7f.1/", "http://2130706433/",
+        ])
     func badLocations(_ location: String) async throws {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .redirect(location) }
@@ -173,14 +187,18 @@ struct RedirectSecurityRows {
             var configuration = Configuration.ephemeral
             configuration.resolver = resolver
             try await withSession(configuration) { session in
-                await expectFailure(.badRedirect, .peer, .redirecting, location) { try await session.data(from: origin.url()) }
+                await expectFailure(.badRedirect, .peer, .redirecting, location) {
+                    try await session.data(from: origin.url())
+                }
             }
             #expect(origin.counts.requests == 1)
             #expect(resolver.asked == [])
         }
     }
 
-    @Test("security 59: a body goes to another host only with the method that needs it", arguments: [301, 302, 303, 307, 308])
+    @Test(
+        "security 59: a body goes to another host only with the method that needs it",
+        arguments: [301, 302, 303, 307, 308])
     func body(_ code: Int) async throws {
         let status = try #require(Status(code))
         try await withTestOrigin { second in
@@ -190,17 +208,24 @@ struct RedirectSecurityRows {
                 first.route("/") { _ in .redirect(target, status: status) }
                 try await withSession(.ephemeral) { session in
                     for method in [Method.post, .put] {
-                        _ = try await session.data(for: Request(
-                            url: first.url(), method: method, headers: [.contentType: "x/y", .contentLength: "4", .contentLanguage: "de"], body: .data(Data("body".utf8))))
+                        _ = try await session.data(
+                            for: Request(
+                                url: first.url(), method: method,
+                                headers: [.contentType: "x/y", .contentLength: "4", .contentLanguage: "de"],
+                                body: .data(Data("body".utf8))))
                     }
                 }
                 let becameGet = second.requests.map { $0.method == .get }
                 #expect(becameGet == [code < 307, code == 303])
                 for request in second.requests where request.method == .get {
                     #expect(request.bodyCount == 0)
-                    for name in [FieldName.contentType, .contentLength, .contentLanguage, .transferEncoding] { #expect(!request.headers.contains(name)) }
+                    for name in [FieldName.contentType, .contentLength, .contentLanguage, .transferEncoding] {
+                        #expect(!request.headers.contains(name))
+                    }
                 }
-                for request in second.requests where request.method != .get { #expect(request.body == Array("body".utf8)) }
+                for request in second.requests where request.method != .get {
+                    #expect(request.body == Array("body".utf8))
+                }
             }
         }
     }

@@ -11,9 +11,12 @@ struct RequestRows {
     @Test("checklist 30: method, headers, body and policy of a request are what is sent")
     func requestIsSent() async throws {
         try await withTestOrigin { origin in
-            origin.route("/*") { .ok("\($0.method) \($0.headers["X-A"] ?? "-") \($0.headers[.contentLength] ?? "-") \($0.bodyCount)") }
+            origin.route("/*") {
+                .ok("\($0.method) \($0.headers["X-A"] ?? "-") \($0.headers[.contentLength] ?? "-") \($0.bodyCount)")
+            }
             try await withSession(.ephemeral) { session in
-                var request = Request(url: origin.url("/p?q=1#f"), method: .put, headers: ["X-A": "b"], body: .data(Data("12345".utf8)))
+                var request = Request(
+                    url: origin.url("/p?q=1#f"), method: .put, headers: ["X-A": "b"], body: .data(Data("12345".utf8)))
                 try await session.expect(request, "PUT b 5 5")
                 #expect(origin.requests.last?.target == "/p?q=1")
                 #expect(origin.requests.last?.body == Array("12345".utf8))
@@ -37,7 +40,9 @@ struct RequestRows {
     func bodyStream() async throws {
         try await withTestOrigin { origin in
             origin.route("/") {
-                .ok("\($0.headers[.transferEncoding] ?? "-") \($0.headers[.contentLength] ?? "-") \($0.bodyCount) \(String(decoding: $0.body.prefix(6), as: UTF8.self))")
+                .ok(
+                    "\($0.headers[.transferEncoding] ?? "-") \($0.headers[.contentLength] ?? "-") \($0.bodyCount) \(String(decoding: $0.body.prefix(6), as: UTF8.self))"
+                )
             }
             try await withSession(.ephemeral) { session in
                 let pieces: @Sendable () -> AsyncStream<[UInt8]> = {
@@ -65,10 +70,22 @@ struct RequestRows {
             try await withSession(.ephemeral) { session in
                 var request = Request(url: origin.url(), method: .post)
                 for length in [2, 4] as [Int64] {
-                    request.body = .stream(length: length) { AsyncStream<[UInt8]> { $0.yield([1, 2, 3]); $0.finish() } }
-                    await expectFailure(.requestBodyFailed, .local, .sending, "\(length)") { try await session.data(for: request) }
+                    request.body = .stream(length: length) {
+                        AsyncStream<[UInt8]> {
+                            $0.yield([1, 2, 3])
+                            $0.finish()
+                        }
+                    }
+                    await expectFailure(.requestBodyFailed, .local, .sending, "\(length)") {
+                        try await session.data(for: request)
+                    }
                 }
-                request.body = .stream { AsyncThrowingStream<[UInt8], any Error> { $0.yield([1]); $0.finish(throwing: Broken()) } }
+                request.body = .stream {
+                    AsyncThrowingStream<[UInt8], any Error> {
+                        $0.yield([1])
+                        $0.finish(throwing: Broken())
+                    }
+                }
                 let error = await failure(.requestBodyFailed, .local, .sending) { try await session.data(for: request) }
                 #expect(error?.underlying is Broken)
                 #expect(error?.url == origin.url())
@@ -100,9 +117,12 @@ struct RequestRows {
                 if request.path == "/1" { await latch.wait() }
                 return .redirect("/second", status: .temporaryRedirect)
             }
-            origin.route("/second") { .ok("\($0.method) \($0.headers["X-A"] ?? "-") \(String(decoding: $0.body, as: UTF8.self))") }
+            origin.route("/second") {
+                .ok("\($0.method) \($0.headers["X-A"] ?? "-") \(String(decoding: $0.body, as: UTF8.self))")
+            }
             try await withSession(.ephemeral) { session in
-                var request = Request(url: origin.url("/1"), method: .post, headers: ["X-A": "old"], body: .data(Data("old".utf8)))
+                var request = Request(
+                    url: origin.url("/1"), method: .post, headers: ["X-A": "old"], body: .data(Data("old".utf8)))
                 let kept = request
                 let load = Task { try await session.text(kept) }
                 try await origin.wait { $0.requests == 1 }
@@ -113,7 +133,9 @@ struct RequestRows {
                 latch.open()
                 let text = try await load.value
                 #expect(text == "POST old old")
-                #expect(kept.url == origin.url("/1") && kept.method == .post && kept.headers["X-A"] == "old" && kept.body != nil)
+                #expect(
+                    kept.url == origin.url("/1") && kept.method == .post && kept.headers["X-A"] == "old"
+                        && kept.body != nil)
             }
         }
     }
@@ -189,7 +211,9 @@ struct RequestRows {
                     try await session.expect(secure.url(), "http/1.1")
                     #expect(secure.counts.accepted == 1)
                     for text in ["gopher://h/", "ws://h/", "mailto:a@b", "x:y"] {
-                        await expectFailure(.unsupportedScheme, .local, .preparing, text) { try await session.data(from: url(text)) }
+                        await expectFailure(.unsupportedScheme, .local, .preparing, text) {
+                            try await session.data(from: url(text))
+                        }
                     }
                     await expectFailure(.badURL, .local, .preparing) { try await session.data(from: url("/relative")) }
                 }
@@ -202,18 +226,26 @@ struct RequestRows {
         var configuration = Configuration.ephemeral
         configuration.resolver = RecordingResolver(.failure(IOFailure(.hostNotFound("nowhere.example"), .resolve)))
         try await withSession(configuration) { session in
-            let error = await failure(.hostNotFound, .system, .resolving) { try await session.data(from: url("http://nowhere.example/")) }
+            let error = await failure(.hostNotFound, .system, .resolving) {
+                try await session.data(from: url("http://nowhere.example/"))
+            }
             #expect(error?.code == -1003)
             #expect(error?.url == URL(string: "http://nowhere.example/"))
         }
         configuration.resolver = RecordingResolver(.failure(IOFailure(.lookupFailed("try again"), .resolve)))
         try await withSession(configuration) { session in
-            await expectFailure(.lookupFailed, .system, .resolving) { try await session.data(from: url("http://nowhere.example/")) }
+            await expectFailure(.lookupFailed, .system, .resolving) {
+                try await session.data(from: url("http://nowhere.example/"))
+            }
         }
         let port = try closedPort()
         try await withSession(.ephemeral) { session in
-            await expectFailure(.connectionRefused, .peer, .connecting) { try await session.data(from: url("http://127.0.0.1:\(port)/")) }
-            await expectFailure(.connectionRefused, .peer, .connecting) { try await session.data(from: url("http://localhost:\(port)/")) }
+            await expectFailure(.connectionRefused, .peer, .connecting) {
+                try await session.data(from: url("http://127.0.0.1:\(port)/"))
+            }
+            await expectFailure(.connectionRefused, .peer, .connecting) {
+                try await session.data(from: url("http://localhost:\(port)/"))
+            }
         }
         try await withTestOrigin { origin in
             origin.route("/", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
@@ -232,7 +264,9 @@ struct RequestRows {
         }
     }
 
-    @Test("checklist 160: a server's error is a response", arguments: [400, 401, 403, 404, 407, 410, 429, 500, 503, 599, 999])
+    @Test(
+        "checklist 160: a server's error is a response",
+        arguments: [400, 401, 403, 404, 407, 410, 429, 500, 503, 599, 999])
     func serverErrors(_ code: Int) async throws {
         let status = try #require(Status(code))
         try await withTestOrigin { origin in

@@ -40,23 +40,28 @@ struct RequestSecurityRows {
         }
     }
 
-    static let forgeries: [Refused] = ["\r\nX-Evil: 1", "\nX: 1", "\r", "\0", "a\u{7f}", "\u{1}"].flatMap { text in
-        [
-            Refused("value \(text.debugDescription)", .malformedFieldValue) { $0.headers["X-A"] = "a\(text)b" },
-            Refused("cookie \(text.debugDescription)", .malformedFieldValue) { $0.headers[.cookie] = "a=1\(text)b" },
-            Refused("name \(text.debugDescription)", .malformedFieldName) { $0.headers.append(FieldName("X\(text)A"), "b") },
-            Refused("method \(text.debugDescription)", .malformedMethod) { $0.method = Method("GET\(text)") },
+    static let forgeries: [Refused] =
+        ["\r\nX-Evil: 1", "\nX: 1", "\r", "\0", "a\u{7f}", "\u{1}"].flatMap { text in
+            [
+                Refused("value \(text.debugDescription)", .malformedFieldValue) { $0.headers["X-A"] = "a\(text)b" },
+                Refused("cookie \(text.debugDescription)", .malformedFieldValue) {
+                    $0.headers[.cookie] = "a=1\(text)b"
+                },
+                Refused("name \(text.debugDescription)", .malformedFieldName) {
+                    $0.headers.append(FieldName("X\(text)A"), "b")
+                },
+                Refused("method \(text.debugDescription)", .malformedMethod) { $0.method = Method("GET\(text)") },
+            ]
+        } + [
+            Refused("empty name", .malformedFieldName) { $0.headers.append("", "b") },
+            Refused("blank in name", .malformedFieldName) { $0.headers.append("X A", "b") },
+            Refused("colon in name", .malformedFieldName) { $0.headers.append("X:A", "b") },
+            Refused("blank in method", .malformedMethod) { $0.method = "GET / HTTP/1.1 X" },
+            Refused("empty method", .malformedMethod) { $0.method = "" },
+            Refused("host with path", .malformedHost) { $0.headers[.host] = "a.example/b" },
+            Refused("host with line", .malformedFieldValue) { $0.headers[.host] = "a.example\r\nX: y" },
+            Refused("host with blank", .malformedHost) { $0.headers[.host] = "a b" },
         ]
-    } + [
-        Refused("empty name", .malformedFieldName) { $0.headers.append("", "b") },
-        Refused("blank in name", .malformedFieldName) { $0.headers.append("X A", "b") },
-        Refused("colon in name", .malformedFieldName) { $0.headers.append("X:A", "b") },
-        Refused("blank in method", .malformedMethod) { $0.method = "GET / HTTP/1.1 X" },
-        Refused("empty method", .malformedMethod) { $0.method = "" },
-        Refused("host with path", .malformedHost) { $0.headers[.host] = "a.example/b" },
-        Refused("host with line", .malformedFieldValue) { $0.headers[.host] = "a.example\r\nX: y" },
-        Refused("host with blank", .malformedHost) { $0.headers[.host] = "a b" },
-    ]
 
     @Test("security 43, 24: CR, LF, NUL and other controls are in no field, no method, no host", arguments: forgeries)
     func forged(_ refused: Refused) async throws { try await check(refused) }
@@ -88,27 +93,40 @@ struct RequestSecurityRows {
     @Test("security 44: framing that agrees is sent once")
     func agreeing() async throws {
         try await withTestOrigin { origin in
-            origin.route("/") { .ok("\($0.headers.values(of: .contentLength)) \($0.headers.values(of: .transferEncoding)) \($0.headers.values(of: .host).count)") }
+            origin.route("/") {
+                .ok(
+                    "\($0.headers.values(of: .contentLength)) \($0.headers.values(of: .transferEncoding)) \($0.headers.values(of: .host).count)"
+                )
+            }
             try await withSession(.ephemeral) { session in
                 let data = RequestBody.data(Data("1234".utf8))
                 let stream = RequestBody.stream { AsyncStream<[UInt8]> { $0.finish() } }
-                try await session.expect(Request(url: origin.url(), method: .post, headers: [.contentLength: "4", .host: "x"], body: data), "[\"4\"] [] 1")
-                try await session.expect(Request(url: origin.url(), method: .post, headers: [.transferEncoding: "chunked"], body: stream), "[] [\"chunked\"] 1")
+                try await session.expect(
+                    Request(url: origin.url(), method: .post, headers: [.contentLength: "4", .host: "x"], body: data),
+                    "[\"4\"] [] 1")
+                try await session.expect(
+                    Request(url: origin.url(), method: .post, headers: [.transferEncoding: "chunked"], body: stream),
+                    "[] [\"chunked\"] 1")
             }
         }
     }
 
     static let badURLs = [
         "http://user:p@ss@127.0.0.1/", "http://a%5C@127.0.0.1/", "http://a%5c@127.0.0.1/", "http://127.0.0.1:99999/",
-        "http://127.0.0.1:-1/", "http://127.0.0.1:8%30/", "http:///path", "http://", "http:", "http:127.0.0.1", "http://a%00b.example/", "http://a%0D%0Ab/", "http://a%20b/",
-        "http://[::1", "http://[::1%25/", "http://[1.2.3.4]/", "http://1.2.3/", "http://0177.0.0.1/", "http://0x7f.0.0.1/", "http://2130706433/",
-        "http://a..b/", "http://.a/", "http://xn--a/", "http://127.0.0.1/%", "http://127.0.0.1/%g0", "http://127.0.0.1/a\\b", "http://127.0.0.1/a b",
-        "http://127.0.0.1/\r\nX: y", "http://127.0.0.1/\0", "http://127.0.0.1/?a\nb", "http://127.0.0.1\\@b/", "http://user%00@127.0.0.1/",
+        "http://127.0.0.1:-1/", "http://127.0.0.1:8%30/", "http:///path", "http://", "http:", "http:127.0.0.1",
+        "http://a%00b.example/", "http://a%0D%0Ab/", "http://a%20b/",
+        "http://[::1", "http://[::1%25/", "http://[1.2.3.4]/", "http://1.2.3/", "http://0177.0.0.1/",
+        "http://0x7f.0.0.1/", "http://2130706433/",
+        "http://a..b/", "http://.a/", "http://xn--a/", "http://127.0.0.1/%", "http://127.0.0.1/%g0",
+        "http://127.0.0.1/a\\b", "http://127.0.0.1/a b",
+        "http://127.0.0.1/\r\nX: y", "http://127.0.0.1/\0", "http://127.0.0.1/?a\nb", "http://127.0.0.1\\@b/",
+        "http://user%00@127.0.0.1/",
     ]
 
     /// What `URL` refuses to be never gets to us; what it lets pass is refused, or was repaired to
     /// something that all read as the host that is meant.
-    @Test("security 57, 11: a URL that two readers read differently is refused, and nobody is asked", arguments: badURLs)
+    @Test(
+        "security 57, 11: a URL that two readers read differently is refused, and nobody is asked", arguments: badURLs)
     func ambiguous(_ text: String) async throws {
         guard let url = URL(string: text) else { return }
         let dialled = Lock<[String]>([])
@@ -136,7 +154,10 @@ struct RequestSecurityRows {
         var configuration = Configuration.ephemeral
         configuration.resolver = resolver
         try await withSession(configuration) { session in
-            for text in ["http://user:p@ss@host.example/", "http://user:p%40ss@host.example/", "http://us@er:x@host.example/", "http://user:p#ss@host.example/", "http://user:p/ss@host.example/"] {
+            for text in [
+                "http://user:p@ss@host.example/", "http://user:p%40ss@host.example/", "http://us@er:x@host.example/",
+                "http://user:p#ss@host.example/", "http://user:p/ss@host.example/",
+            ] {
                 guard let url = URL(string: text) else { continue }
                 _ = try? await session.data(from: url)
             }
@@ -151,7 +172,10 @@ struct RequestSecurityRows {
             origin.route("/*") { .ok("\($0.target) \($0.headers[.host] ?? "-")") }
             try await withSession(.ephemeral) { session in
                 let host = "127.0.0.1:\(origin.port)"
-                for (path, target) in [("", "/"), ("?", "/?"), ("/a%0d%0aX:%20y", "/a%0d%0aX:%20y"), ("/a#b", "/a"), ("/a/../b/./c", "/a/../b/./c"), ("/%2e%2e/x?a=b&c=%00", "/%2e%2e/x?a=b&c=%00")] {
+                for (path, target) in [
+                    ("", "/"), ("?", "/?"), ("/a%0d%0aX:%20y", "/a%0d%0aX:%20y"), ("/a#b", "/a"),
+                    ("/a/../b/./c", "/a/../b/./c"), ("/%2e%2e/x?a=b&c=%00", "/%2e%2e/x?a=b&c=%00"),
+                ] {
                     try await session.expect(url("http://\(host)\(path)"), "\(target) \(host)")
                 }
                 try await session.expect(url("http://user:pass@\(host)/x"), "/x \(host)")

@@ -1,10 +1,11 @@
 import FoundationEssentials
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// Uploads that go on where they were cut: draft-ietf-httpbis-resumable-upload-12.
 @Suite(.timeLimit(.minutes(4)))
@@ -38,9 +39,13 @@ struct ResumableUploadRows {
     }
 
     /// The server has all, each byte of it was taken once, and nothing was sent from before an offset.
-    static func expectWhole(_ server: ResumableUploadServer, _ content: Data, sourceLocation: SourceLocation = #_sourceLocation) {
+    static func expectWhole(
+        _ server: ResumableUploadServer, _ content: Data, sourceLocation: SourceLocation = #_sourceLocation
+    ) {
         let upload = server.uploads.first
-        #expect(upload?.isComplete == true && upload.map { Data($0.content) == content } == true, sourceLocation: sourceLocation)
+        #expect(
+            upload?.isComplete == true && upload.map { Data($0.content) == content } == true,
+            sourceLocation: sourceLocation)
         var offset: Int64 = 0
         for transfer in server.transfers {
             #expect(transfer.offset == offset, sourceLocation: sourceLocation)
@@ -53,10 +58,13 @@ struct ResumableUploadRows {
     func nothingTaken() async throws {
         try await withTestOrigin { origin in
             let location = origin.url("/up/1").absoluteString
-            origin.route("/files") { _ in .status(.created, headers: [.location: location, .uploadComplete: "?0", .uploadOffset: "0"]) }
+            origin.route("/files") { _ in
+                .status(.created, headers: [.location: location, .uploadComplete: "?0", .uploadOffset: "0"])
+            }
             origin.route("/up/1") { request in
                 request.method == .head
-                    ? .status(.noContent, headers: [.uploadComplete: "?0", .uploadOffset: "0", .uploadLength: "100000"])
+                    ? .status(
+                        .noContent, headers: [.uploadComplete: "?0", .uploadOffset: "0", .uploadLength: "100000"])
                     : .status(.noContent)
             }
             try await withSession(.ephemeral) { session in
@@ -65,7 +73,8 @@ struct ResumableUploadRows {
                 options.maximumAttempts = 3
                 await expectFailure(.uploadInconsistent) { [options] in
                     try await session.uploadResumably(
-                        Request(url: origin.url("/files"), method: .post), from: .data(Self.content(100_000)), options: options)
+                        Request(url: origin.url("/files"), method: .post), from: .data(Self.content(100_000)),
+                        options: options)
                 }
                 #expect(origin.requests.count < 20)
             }
@@ -80,7 +89,8 @@ struct ResumableUploadRows {
         try await Self.rig { server, origin, session in
             let events = Notes()
             let (data, response) = try await session.uploadResumably(
-                Self.request(origin, [.contentType: "video/mp4"]), from: .data(content), options: Self.eager) { events.add($0) }
+                Self.request(origin, [.contentType: "video/mp4"]), from: .data(content), options: Self.eager
+            ) { events.add($0) }
             #expect(String(decoding: data, as: UTF8.self) == "\(size) bytes" && response.http?.status == .ok)
             #expect(server.requests == ["POST /files"])
             Self.expectWhole(server, content)
@@ -91,7 +101,8 @@ struct ResumableUploadRows {
         }
     }
 
-    @Test("a server without support gets a plain upload; so does one of another version, or elsewhere", arguments: 0..<4)
+    @Test(
+        "a server without support gets a plain upload; so does one of another version, or elsewhere", arguments: 0..<4)
     func plain(kind: Int) async throws {
         let content = Self.content(50_000)
         var setting = ResumableUploadServer.Configuration()
@@ -101,7 +112,9 @@ struct ResumableUploadRows {
         try await Self.rig(setting) { server, origin, session in
             if kind == 0 { origin.route("/files") { .ok("\($0.bodyCount) bytes") } }
             let events = Notes()
-            let (data, _) = try await session.uploadResumably(Self.request(origin), from: .data(content)) { events.add($0) }
+            let (data, _) = try await session.uploadResumably(Self.request(origin), from: .data(content)) {
+                events.add($0)
+            }
             #expect(String(decoding: data, as: UTF8.self) == "50000 bytes")
             #expect(events.tokens.isEmpty)
             // Cut, it cannot be resumed, and says so in the words of any load.
@@ -116,17 +129,22 @@ struct ResumableUploadRows {
 
     // MARK: Cut
 
-    @Test("cut at many points it goes on there, and no byte is taken twice", arguments: [
-        ResumableUploadServer.Fault.Point.announced, .received(1), .received(4095), .received(65_536), .received(199_999), .received(200_000),
-    ], [TestOrigin.Fault.Effect.reset, .close, .cut])
+    @Test(
+        "cut at many points it goes on there, and no byte is taken twice",
+        arguments: [
+            ResumableUploadServer.Fault.Point.announced, .received(1), .received(4095), .received(65_536),
+            .received(199_999), .received(200_000),
+        ], [TestOrigin.Fault.Effect.reset, .close, .cut])
     func cut(_ point: ResumableUploadServer.Fault.Point, _ effect: TestOrigin.Fault.Effect) async throws {
         let content = Self.content(200_000)
         try await Self.rig { server, origin, session in
             server.inject(.init(point, effect))
             let events = Notes()
             let (data, response) = try await session.uploadResumably(
-                Self.request(origin, [.authorization: "Bearer x", "X-Tenant": "north", .contentType: "a/b"]), from: .data(content),
-                options: Self.eager) { events.add($0) }
+                Self.request(origin, [.authorization: "Bearer x", "X-Tenant": "north", .contentType: "a/b"]),
+                from: .data(content),
+                options: Self.eager
+            ) { events.add($0) }
             #expect(String(decoding: data, as: UTF8.self) == "200000 bytes" && response.http?.status == .ok)
             Self.expectWhole(server, content)
             let path = try #require(server.uploads.first?.path)
@@ -149,10 +167,13 @@ struct ResumableUploadRows {
         let content = Self.content(300_000)
         let file = try TemporaryFile(content)
         try await Self.rig { server, origin, session in
-            for place in stride(from: Int64(20_000), to: 300_000, by: 20_000) { server.inject(.init(.received(place), .reset)) }
+            for place in stride(from: Int64(20_000), to: 300_000, by: 20_000) {
+                server.inject(.init(.received(place), .reset))
+            }
             var options = Self.eager
             options.maximumAttempts = 1
-            let (_, response) = try await session.uploadResumably(Self.request(origin), from: .file(file.url), options: options)
+            let (_, response) = try await session.uploadResumably(
+                Self.request(origin), from: .file(file.url), options: options)
             #expect(response.http?.status == .ok)
             Self.expectWhole(server, content)
             #expect(server.transfers.count == 15)
@@ -224,8 +245,12 @@ struct ResumableUploadRows {
             Self.expectWhole(server, content)
         }
         let options = UploadOptions()
-        #expect(options.delay(1, wish: nil, share: 1) == 1_000_000_000 && options.delay(3, wish: nil, share: 0.5) == 2_000_000_000)
-        #expect(options.delay(1000, wish: nil, share: 1) == 60_000_000_000 && options.delay(1, wish: .max, share: 1) == 60_000_000_000)
+        #expect(
+            options.delay(1, wish: nil, share: 1) == 1_000_000_000
+                && options.delay(3, wish: nil, share: 0.5) == 2_000_000_000)
+        #expect(
+            options.delay(1000, wish: nil, share: 1) == 60_000_000_000
+                && options.delay(1, wish: .max, share: 1) == 60_000_000_000)
     }
 
     @Test("cancelling ends the wait, and so does the end of the session", arguments: [false, true])
@@ -276,7 +301,9 @@ struct ResumableUploadRows {
             #expect(token.length == 150_000 && token.file?.path() == file.url.path())
             let events = Notes()
             try await withSession(.ephemeral) { session in
-                _ = try await session.uploadResumably(request, from: .file(file.url), resuming: token) { events.add($0) }
+                _ = try await session.uploadResumably(request, from: .file(file.url), resuming: token) {
+                    events.add($0)
+                }
             }
             Self.expectWhole(server, content)
             #expect(events.words.first == "acknowledged 100000" && events.words.contains("resumed 100000"))
@@ -284,14 +311,17 @@ struct ResumableUploadRows {
         }
     }
 
-    @Test("an upload that was complete is recognised; the answer is given once more if the server can", arguments: [false, true])
+    @Test(
+        "an upload that was complete is recognised; the answer is given once more if the server can",
+        arguments: [false, true])
     func lostAnswer(repeats: Bool) async throws {
         var setting = ResumableUploadServer.Configuration()
         setting.repeatsAnswer = repeats
         let content = Self.content(5000)
         try await Self.rig(setting) { server, origin, session in
             server.inject(.init(.completed, .reset))
-            let (data, response) = try await session.uploadResumably(Self.request(origin), from: .data(content), options: Self.eager)
+            let (data, response) = try await session.uploadResumably(
+                Self.request(origin), from: .data(content), options: Self.eager)
             #expect(String(decoding: data, as: UTF8.self) == (repeats ? "5000 bytes" : ""))
             #expect(response.http?.status == (repeats ? .ok : .noContent))
             #expect(response.http?.headers["Upload-Complete"] == "?1")
@@ -313,7 +343,8 @@ struct ResumableUploadRows {
             Self.expectWhole(server, content)
         }
         for (fields, reason) in [
-            ((Int64(100_001), "?0"), LoadError.Reason.uploadInconsistent), ((39_999, "?0"), .uploadInconsistent), ((-1, "?0"), .uploadInconsistent),
+            ((Int64(100_001), "?0"), LoadError.Reason.uploadInconsistent), ((39_999, "?0"), .uploadInconsistent),
+            ((-1, "?0"), .uploadInconsistent),
         ] as [((Int64, String), LoadError.Reason)] {
             try await Self.rig { server, origin, session in
                 server.inject(.init(.received(40_000), .reset))
@@ -322,7 +353,9 @@ struct ResumableUploadRows {
                 var options = Self.eager
                 options.maximumAttempts = 2
                 for _ in 0..<3 {
-                    server.inject(.init(.asked, status: .noContent, ["Upload-Offset": "\(fields.0)", "Upload-Complete": fields.1]))
+                    server.inject(
+                        .init(
+                            .asked, status: .noContent, ["Upload-Offset": "\(fields.0)", "Upload-Complete": fields.1]))
                 }
                 await expectFailure(reason) { [options] in
                     try await session.uploadResumably(Self.request(origin), from: .data(content), options: options)
@@ -378,7 +411,8 @@ struct ResumableUploadRows {
     func tokens() async throws {
         let identity = UploadIdentity(length: 5, modified: 7, digest: "010203", path: "/tmp/ä b\n")
         let request = Request(url: try url("http://example.org/files"), method: .post)
-        let token = UploadToken(url: try url("http://example.org/u/1?k=v"), identity: identity, target: UploadToken.target(of: request))
+        let token = UploadToken(
+            url: try url("http://example.org/u/1?k=v"), identity: identity, target: UploadToken.target(of: request))
         let text = token.text
         #expect(try UploadToken(text) == token && UploadToken(" \(text.prefix(20))\n \(text.dropFirst(20))\n") == token)
         #expect(text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } && !token.description.contains("u/1"))
@@ -388,11 +422,16 @@ struct ResumableUploadRows {
             await expectFailure(.invalidUploadToken, .local, .preparing, damaged) { try UploadToken(damaged) }
             await expectFailure(.invalidUploadToken) { try UploadToken(String(text[..<index])) }
         }
-        for other in ["", "urlupload2" + text.dropFirst(10), text + "x", "urlupload1..", String(repeating: "A", count: 1 << 20)] {
+        for other in [
+            "", "urlupload2" + text.dropFirst(10), text + "x", "urlupload1..", String(repeating: "A", count: 1 << 20),
+        ] {
             await expectFailure(.invalidUploadToken) { try UploadToken(other) }
         }
         let session = Session(.ephemeral)
-        for (address, method) in [("http://example.org/other", Method.post), ("http://example.org/files", .put), ("http://b.example/files", .post)] {
+        for (address, method) in [
+            ("http://example.org/other", Method.post), ("http://example.org/files", .put),
+            ("http://b.example/files", .post),
+        ] {
             let foreign = Request(url: try url(address), method: method)
             await expectFailure(.uploadTokenMismatch) {
                 try await session.uploadResumably(foreign, from: .data(Data(count: 5)), resuming: token)
@@ -400,9 +439,14 @@ struct ResumableUploadRows {
             await expectFailure(.uploadTokenMismatch) { try await session.cancelUpload(token, of: foreign) }
         }
         // Right by its own account, but it would lead credentials elsewhere.
-        let strange = UploadToken(url: try url("http://evil.example/u/1"), identity: identity, target: UploadToken.target(of: request))
-        await expectFailure(.uploadTokenMismatch) { try await session.uploadResumably(request, from: .data(Data()), resuming: strange) }
-        await expectFailure(.badRequest) { try await session.uploadResumably(Request(url: request.url), from: .data(Data())) }
+        let strange = UploadToken(
+            url: try url("http://evil.example/u/1"), identity: identity, target: UploadToken.target(of: request))
+        await expectFailure(.uploadTokenMismatch) {
+            try await session.uploadResumably(request, from: .data(Data()), resuming: strange)
+        }
+        await expectFailure(.badRequest) {
+            try await session.uploadResumably(Request(url: request.url), from: .data(Data()))
+        }
         session.invalidateAndCancel()
         await session.invalidated()
     }
@@ -413,7 +457,8 @@ struct ResumableUploadRows {
             server.inject(.init(.received(500), .reset))
             let request = Self.request(origin)
             let error = await failure(.uploadForgotten, .peer) {
-                try await session.uploadResumably(request, from: .data(Self.content(1000)), options: Self.eager) { event in
+                try await session.uploadResumably(request, from: .data(Self.content(1000)), options: Self.eager) {
+                    event in
                     if case .interrupted = event { server.forget() }
                 }
             }
@@ -437,7 +482,8 @@ struct ResumableUploadRows {
             server.serve("/files", on: origin) { _ in .status(code) }
             server.inject(.init(.received(6_000), .reset))
             let session = Session(.ephemeral)
-            let (_, response) = try await session.uploadResumably(Self.request(origin), from: .data(content), options: Self.eager)
+            let (_, response) = try await session.uploadResumably(
+                Self.request(origin), from: .data(content), options: Self.eager)
             #expect(response.http?.status == code && server.requests.count == 3)
             session.invalidateAndCancel()
             await session.invalidated()
@@ -446,9 +492,11 @@ struct ResumableUploadRows {
 
     // MARK: Parts and limits
 
-    @Test("in parts: as large as the caller wants and the server takes", arguments: [
-        (40_000, nil), (1_000_000, 25_000), (nil, 25_000), (30_000, 25_000), (100_000, nil),
-    ] as [(Int64?, Int64?)])
+    @Test(
+        "in parts: as large as the caller wants and the server takes",
+        arguments: [
+            (40_000, nil), (1_000_000, 25_000), (nil, 25_000), (30_000, 25_000), (100_000, nil),
+        ] as [(Int64?, Int64?)])
     func parts(wanted: Int64?, limit: Int64?) async throws {
         let content = Self.content(100_000)
         var setting = ResumableUploadServer.Configuration()
@@ -457,14 +505,17 @@ struct ResumableUploadRows {
         try await Self.rig(setting) { server, origin, session in
             var options = Self.eager
             options.partSize = wanted
-            let (data, _) = try await session.uploadResumably(Self.request(origin), from: .data(content), options: options)
+            let (data, _) = try await session.uploadResumably(
+                Self.request(origin), from: .data(content), options: options)
             #expect(String(decoding: data, as: UTF8.self) == "100000 bytes")
             let upload = try #require(server.uploads.first)
             #expect(Data(upload.content) == content && upload.digest == Digest.hex(content))
             let most = min(wanted ?? .max, limit ?? .max)
             #expect(server.transfers.allSatisfy { $0.count <= most })
             #expect(server.transfers.last?.completes == true)
-            if limit == nil { #expect(server.transfers.map(\.count) == (wanted == 40_000 ? [40_000, 40_000, 20_000] : [100_000])) }
+            if limit == nil {
+                #expect(server.transfers.map(\.count) == (wanted == 40_000 ? [40_000, 40_000, 20_000] : [100_000]))
+            }
         }
     }
 
@@ -485,10 +536,13 @@ struct ResumableUploadRows {
         limits.smallestPart = 30
         #expect(limits.end(of: 0, length: 100, wanted: 10) == 30 && limits.end(of: 90, length: 100, wanted: 10) == 100)
         limits.largestPart = 20
-        #expect(limits.end(of: 0, length: 100, wanted: 10) == nil && limits.end(of: 90, length: 100, wanted: nil) == 100)
+        #expect(
+            limits.end(of: 0, length: 100, wanted: 10) == nil && limits.end(of: 90, length: 100, wanted: nil) == 100)
         limits.largestPart = 0
         #expect(limits.end(of: 0, length: 100, wanted: nil) == nil)
-        #expect(UploadLimits("max-size=1, other=\"x\";a") != nil && UploadLimits("max-size=-1") == nil && UploadLimits("max size") == nil)
+        #expect(
+            UploadLimits("max-size=1, other=\"x\";a") != nil && UploadLimits("max-size=-1") == nil
+                && UploadLimits("max size") == nil)
     }
 
     @Test("what exceeds max-size is given up, and the server told")
@@ -503,11 +557,15 @@ struct ResumableUploadRows {
         try await withTestOrigin { origin in
             origin.route("/u") { _ in .status(.noContent) }
             origin.route("/files", readsBody: false) { _ in
-                .raw(["HTTP/1.1 104 Upload Resumption Supported\r\nLocation: /u\r\nUpload-Limit: max-size=1000\r\nUpload-Draft-Interop-Version: 9\r\n\r\n"], then: .stall)
+                .raw(
+                    [
+                        "HTTP/1.1 104 Upload Resumption Supported\r\nLocation: /u\r\nUpload-Limit: max-size=1000\r\nUpload-Draft-Interop-Version: 9\r\n\r\n"
+                    ], then: .stall)
             }
             let session = Session(.ephemeral)
             await expectFailure(.uploadTooLarge, .peer) {
-                try await session.uploadResumably(Self.request(origin), from: .data(Self.content(1 << 20)), options: Self.eager)
+                try await session.uploadResumably(
+                    Self.request(origin), from: .data(Self.content(1 << 20)), options: Self.eager)
             }
             #expect(origin.requests.last?.method == .delete)
             session.invalidateAndCancel()
@@ -523,7 +581,8 @@ struct ResumableUploadRows {
             options.partSize = 10
             let session = Session(.ephemeral)
             await expectFailure(.uploadNotSupported, .peer) { [options] in
-                try await session.uploadResumably(Self.request(origin), from: .data(Self.content(100)), options: options)
+                try await session.uploadResumably(
+                    Self.request(origin), from: .data(Self.content(100)), options: options)
             }
             session.invalidateAndCancel()
             await session.invalidated()
@@ -537,7 +596,8 @@ struct ResumableUploadRows {
         let content = Self.content(10_000)
         let code = try #require(Status(status))
         try await withTestOrigin { other in
-            other.route("/stolen") { _ in .status(.noContent, headers: ["Upload-Offset": "0", "Upload-Complete": "?0"]) }
+            other.route("/stolen") { _ in .status(.noContent, headers: ["Upload-Offset": "0", "Upload-Complete": "?0"])
+            }
             try await Self.rig { server, origin, session in
                 server.inject(.init(.received(5_000), .reset))
                 server.inject(.init(.asked, status: code, ["Location": other.url("/stolen").absoluteString]))
@@ -598,7 +658,9 @@ struct ResumableUploadRows {
         let content = Self.content(300_000)
         try await Self.rig(setting) { server, origin, session in
             let events = Notes()
-            _ = try await session.uploadResumably(Self.request(origin), from: .data(content), options: Self.eager) { events.add($0) }
+            _ = try await session.uploadResumably(Self.request(origin), from: .data(content), options: Self.eager) {
+                events.add($0)
+            }
             let upload = try #require(server.uploads.first)
             #expect(upload.isComplete && Data(upload.content) == content)
             #expect(events.words.contains { $0.hasPrefix("acknowledged") })

@@ -73,7 +73,10 @@ struct RetryRows {
             rig.clock.advance(by: .milliseconds(1))
             try await rig.passWaits(1, from: 2)
             #expect(try await text == "3")
-            #expect(rig.retries.map { "\($0)" } == ["try 2 in 7.0 s after 503 Service Unavailable", "try 3 in 7.0 s after 429 Too Many Requests"])
+            #expect(
+                rig.retries.map { "\($0)" } == [
+                    "try 2 in 7.0 s after 503 Service Unavailable", "try 3 in 7.0 s after 429 Too Many Requests",
+                ])
             #expect(rig.story == ["retrying responded received metrics completed, 200, 1 bytes"])
             // What was answered in full before is no reason for another connection.
             #expect(origin.counts.accepted == 1)
@@ -120,7 +123,9 @@ struct RetryRows {
             for retry in rig.retries {
                 guard case .failed(let error) = retry.cause else { throw Unexpectedly("\(retry)") }
                 // What the system says of a peer that has gone depends on who was faster.
-                if failure.reason == .idleTimeout { #expect(error.reason == .idleTimeout) } else {
+                if failure.reason == .idleTimeout {
+                    #expect(error.reason == .idleTimeout)
+                } else {
                     #expect(error.reason == .connectionLost || error.reason == .truncated, "\(error)")
                 }
             }
@@ -132,7 +137,9 @@ struct RetryRows {
     func lastError() async throws {
         let port = try closedPort()
         let refused = Rig()
-        async let first = failure(.connectionRefused) { try await refused.session.data(from: url("http://127.0.0.1:\(port)/")) }
+        async let first = failure(.connectionRefused) {
+            try await refused.session.data(from: url("http://127.0.0.1:\(port)/"))
+        }
         try await refused.passWaits(2)
         #expect(await first?.url?.port == Int(port))
         let resolver = ScriptedResolver { _ in ScriptedResolver.failure }
@@ -170,7 +177,9 @@ struct RetryRows {
         }
     }
 
-    @Test("a load forgiven its peer's silence has its resource timeout still, and can be cancelled", arguments: [false, true])
+    @Test(
+        "a load forgiven its peer's silence has its resource timeout still, and can be cancelled",
+        arguments: [false, true])
     func forgiven(_ isCancelled: Bool) async throws {
         try await withTestOrigin { origin in
             origin.inject(.init(.requestHead, .stall))
@@ -252,7 +261,8 @@ struct RetryRows {
             for hearsPaths in [false, true] {
                 origin.route("/", faults: [.init(.responseHead(after: 0), .close)]) { _ in .ok("") }
                 let network = SwitchedNetwork(isUp: true)
-                let rig = Rig({ $0.retriesOnPathChange = hearsPaths }, configure: { $0.networkMonitor = network.monitor })
+                let rig = Rig(
+                    { $0.retriesOnPathChange = hearsPaths }, configure: { $0.networkMonitor = network.monitor })
                 let load = RunningLoad(rig.session, Request(url: origin.url()), verb: verb)
                 try await rig.recorder.wait(for: .retrying)
                 try await rig.clock.untilSleeping()
@@ -328,12 +338,15 @@ struct RetryRows {
             #expect(try await text == "2")
         }
         for isRefused in [false, true] {
-            let network = SwitchedNetwork(isUp: true), resolver = ScriptedResolver { _ in ScriptedResolver.failure }
+            let network = SwitchedNetwork(isUp: true)
+            let resolver = ScriptedResolver { _ in ScriptedResolver.failure }
             if isRefused { network.kernel.refuse(1) }
-            let rig = Rig({ $0.retriesOnPathChange = isRefused }, configure: {
-                $0.networkMonitor = network.monitor
-                $0.resolver = resolver
-            })
+            let rig = Rig(
+                { $0.retriesOnPathChange = isRefused },
+                configure: {
+                    $0.networkMonitor = network.monitor
+                    $0.resolver = resolver
+                })
             async let error = failure(.lookupFailed) { try await rig.session.data(from: url("http://a.example/")) }
             try await rig.passWaits(2)
             _ = await error
@@ -348,7 +361,9 @@ struct RetryRows {
                 let isLast = origin?.requests.count ?? 0 > 1
                 return isLast ? .ok(.bytes(request.body)) : .status(.serviceUnavailable)
             }
-            let rig = Rig({ $0.backOff = .constant(.zero) }), made = Lock(0), causes = Lock<[BodyDemand.Cause]>([])
+            let rig = Rig({ $0.backOff = .constant(.zero) })
+            let made = Lock(0)
+            let causes = Lock<[BodyDemand.Cause]>([])
             var decisions = Decisions()
             decisions.newBody = Decision { demand in
                 causes.withLock { $0.append(demand.cause) }
@@ -427,12 +442,18 @@ struct RetryRows {
         }
     }
 
-    @Test("whatever happens before responses, with tries enough every load succeeds or is cancelled", arguments: 0..<3 as Range<UInt64>)
+    @Test(
+        "whatever happens before responses, with tries enough every load succeeds or is cancelled",
+        arguments: 0..<3 as Range<UInt64>)
     func anyFault(_ seed: UInt64) async throws {
-        let points: [TestOrigin.Fault.Point] = [.accept, .requestHead, .responseHead(after: 0), .responseHead(after: 9), .idle]
+        let points: [TestOrigin.Fault.Point] = [
+            .accept, .requestHead, .responseHead(after: 0), .responseHead(after: 9), .idle,
+        ]
         let effects: [TestOrigin.Fault.Effect] = [.close, .cut, .reset, .delay(.milliseconds(1))]
         try await withTestOrigin { origin in
-            origin.route("/*") { request in request.path.hasSuffix("7") ? .ok("x", headers: [.connection: "close"]) : .ok("x") }
+            origin.route("/*") { request in
+                request.path.hasSuffix("7") ? .ok("x", headers: [.connection: "close"]) : .ok("x")
+            }
             let faults = points.flatMap { point in effects.map { TestOrigin.Fault(point, $0) } }
             origin.setSchedule(.init(seed: seed, probability: 0.3, faults: faults))
             var policy = RetryPolicy(maximumAttempts: 60)
@@ -451,7 +472,9 @@ struct RetryRows {
                             load.task.cancel()
                         }
                         let reason = await load.reason
-                        if reason != nil, !isCancelled || reason != .cancelled { Issue.record("\(number): \(String(describing: reason))") }
+                        if reason != nil, !isCancelled || reason != .cancelled {
+                            Issue.record("\(number): \(String(describing: reason))")
+                        }
                     }
                 }
             }
@@ -464,7 +487,9 @@ struct RetryRows {
         try await withTestOrigin { origin in
             Self.serve(origin, [.serviceUnavailable, .badGateway, .ok])
             let statistics = LoadStatistics()
-            let rig = Rig({ $0.backOff = .constant(.zero) }, configure: { $0.observers = [statistics, LoadTracer { _ in }, LoadLog { _ in }] })
+            let rig = Rig(
+                { $0.backOff = .constant(.zero) },
+                configure: { $0.observers = [statistics, LoadTracer { _ in }, LoadLog { _ in }] })
             try await rig.session.expect(origin.url(), "3")
             #expect(statistics.snapshot.retries == 2)
         }

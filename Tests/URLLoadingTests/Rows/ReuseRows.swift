@@ -23,7 +23,9 @@ struct ReuseRows {
                         _ = try await session.data(for: Request(url: origin.url(path), method: method))
                     }
                 }
-                #expect(session.connectionsDescription == "http://127.0.0.1:\(origin.port) 0 connecting 0 leased 1 idle 0 waiting")
+                #expect(
+                    session.connectionsDescription
+                        == "http://127.0.0.1:\(origin.port) 0 connecting 0 leased 1 idle 0 waiting")
             }
             #expect(origin.counts.accepted == 1)
             #expect(origin.requests.last?.exchange == 28)
@@ -36,7 +38,9 @@ struct ReuseRows {
             origin.route("/") { _ in .ok("x") }
             origin.route("/close") { _ in .ok("x", headers: [.connection: "keep-alive, Close"]) }
             origin.route("/old") { _ in .raw(["HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx"], then: .next) }
-            origin.route("/oldkept") { _ in .raw(["HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\nx"], then: .next) }
+            origin.route("/oldkept") { _ in
+                .raw(["HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\nx"], then: .next)
+            }
             try await withSession(.ephemeral) { session in
                 try await session.expect(origin.url("/close"), "x")
                 try await session.expect(origin.url("/old"), "x")
@@ -84,7 +88,9 @@ struct ReuseRows {
         }
     }
 
-    @Test("a connection that the peer closed between two exchanges is noticed, without a retry", arguments: [TestOrigin.Fault.Effect.close, .reset, .cut])
+    @Test(
+        "a connection that the peer closed between two exchanges is noticed, without a retry",
+        arguments: [TestOrigin.Fault.Effect.close, .reset, .cut])
     func closedBetween(_ effect: TestOrigin.Fault.Effect) async throws {
         try await withTestOrigin { origin in
             origin.route("/") { .ok("\($0.connection)") }
@@ -102,7 +108,8 @@ struct ReuseRows {
     }
 
     /// The origin reads the second request of a connection and leaves.
-    private func withStaleOrigin(_ use: nonisolated(nonsending) (TestOrigin, Session) async throws -> Void) async throws {
+    private func withStaleOrigin(_ use: nonisolated(nonsending) (TestOrigin, Session) async throws -> Void) async throws
+    {
         try await withTestOrigin { origin in
             origin.route("/") { .ok("\($0.connection)") }
             origin.route("/stale") { request in
@@ -112,11 +119,20 @@ struct ReuseRows {
         }
     }
 
-    @Test("an idempotent request that met a stale connection is sent once more, on a new one", arguments: [Method.get, .head, .put, .delete, .options])
+    @Test(
+        "an idempotent request that met a stale connection is sent once more, on a new one",
+        arguments: [Method.get, .head, .put, .delete, .options])
     func retried(_ method: Method) async throws {
         try await withStaleOrigin { origin, session in
             try await session.expect(origin.url(), "1")
-            let body: RequestBody? = method == .put ? .stream { AsyncStream<[UInt8]> { $0.yield([1, 2, 3]); $0.finish() } } : nil
+            let body: RequestBody? =
+                method == .put
+                ? .stream {
+                    AsyncStream<[UInt8]> {
+                        $0.yield([1, 2, 3])
+                        $0.finish()
+                    }
+                } : nil
             let (data, _) = try await session.data(for: Request(url: origin.url("/stale"), method: method, body: body))
             #expect(data == Data((method == .head ? "" : "2").utf8))
             #expect(origin.requests.map(\.path) == ["/", "/stale", "/stale"])
@@ -128,7 +144,9 @@ struct ReuseRows {
     func notRetried(_ method: Method) async throws {
         try await withStaleOrigin { origin, session in
             try await session.expect(origin.url(), "1")
-            await expectFailure(.connectionLost, .peer) { try await session.data(for: Request(url: origin.url("/stale"), method: method)) }
+            await expectFailure(.connectionLost, .peer) {
+                try await session.data(for: Request(url: origin.url("/stale"), method: method))
+            }
             #expect(origin.requests.map(\.path) == ["/", "/stale"])
         }
     }
@@ -141,9 +159,13 @@ struct ReuseRows {
             origin.route("/begun") { $0.exchange == 1 ? .ok("x") : .raw(["HTTP/1.1 2"], then: .close) }
             try await withSession(.ephemeral) { session in
                 try await session.expect(origin.url(), "x")
-                await expectFailure(.connectionLost, .peer, .waiting) { try await session.data(from: origin.url("/never")) }
+                await expectFailure(.connectionLost, .peer, .waiting) {
+                    try await session.data(from: origin.url("/never"))
+                }
                 #expect(origin.requests.count { $0.path == "/never" } == 2)
-                await expectFailure(.connectionLost, .peer, .waiting) { try await session.data(from: origin.url("/never")) }
+                await expectFailure(.connectionLost, .peer, .waiting) {
+                    try await session.data(from: origin.url("/never"))
+                }
                 #expect(origin.requests.count { $0.path == "/never" } == 3)
                 try await session.expect(origin.url(), "x")
                 await expectFailure(.truncated, .peer, .waiting) { try await session.data(from: origin.url("/begun")) }
@@ -152,18 +174,24 @@ struct ReuseRows {
         }
     }
 
-    @Test("an early answer to a large upload is delivered, and the upload given up", arguments: [TestOrigin.Answer.Script.Ending.close, .reset, .stall])
+    @Test(
+        "an early answer to a large upload is delivered, and the upload given up",
+        arguments: [TestOrigin.Answer.Script.Ending.close, .reset, .stall])
     func earlyAnswer(_ ending: TestOrigin.Answer.Script.Ending) async throws {
         try await withTestOrigin { origin in
             let answer: TestOrigin.Answer.Piece = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nbig"
             // Time for the answer to arrive before the reset that overtakes what was not sent yet.
-            origin.route("/", readsBody: false) { _ in .raw([answer, .pause(.milliseconds(ending == .reset ? 20 : 0))], then: ending) }
+            origin.route("/", readsBody: false) { _ in
+                .raw([answer, .pause(.milliseconds(ending == .reset ? 20 : 0))], then: ending)
+            }
             let bodies: [RequestBody] = [
-                .data(Data(count: 32 << 20)), .stream { AsyncStream<[UInt8]>(unfolding: { [UInt8](repeating: 1, count: 100_000) }) },
+                .data(Data(count: 32 << 20)),
+                .stream { AsyncStream<[UInt8]>(unfolding: { [UInt8](repeating: 1, count: 100_000) }) },
             ]
             for body in bodies {
                 try await withSession(.ephemeral) { session in
-                    let (data, response) = try await session.data(for: Request(url: origin.url(), method: .post, body: body))
+                    let (data, response) = try await session.data(
+                        for: Request(url: origin.url(), method: .post, body: body))
                     #expect(response.http?.status == .contentTooLarge)
                     #expect(data == Data("big".utf8))
                     // Half a request stands in its way: nothing else may be sent there.
@@ -203,7 +231,10 @@ struct ReuseRows {
             origin.route("/") { .ok("\($0.bodyCount)") }
             try await withSession(.ephemeral) { session in
                 for _ in 1...2 {
-                    try await session.expect(Request(url: origin.url(), method: .put, headers: [.expect: "100-continue"], body: .data(Data(count: 100_000))), "100000")
+                    try await session.expect(
+                        Request(
+                            url: origin.url(), method: .put, headers: [.expect: "100-continue"],
+                            body: .data(Data(count: 100_000))), "100000")
                 }
             }
             #expect(origin.counts.accepted == 1)

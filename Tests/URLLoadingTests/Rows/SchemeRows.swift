@@ -48,10 +48,13 @@ struct SchemeRows {
         try await expect({ try await session.data(from: localhost).0 }, bytes)
     }
 
-    @Test("checklist 119: a range of a file (RFC 9110 §14)", arguments: [
-        ("bytes=0-4", "01234"), ("bytes=5-", "56789"), ("bytes=-3", "789"), ("bytes=8-99", "89"), ("bytes=0-0,2-3", "0123456789"),
-        ("lines=1-2", "0123456789"), ("bytes=5-2", "0123456789"), ("bytes= 3-4", "34"),
-    ])
+    @Test(
+        "checklist 119: a range of a file (RFC 9110 §14)",
+        arguments: [
+            ("bytes=0-4", "01234"), ("bytes=5-", "56789"), ("bytes=-3", "789"), ("bytes=8-99", "89"),
+            ("bytes=0-0,2-3", "0123456789"),
+            ("lines=1-2", "0123456789"), ("bytes=5-2", "0123456789"), ("bytes= 3-4", "34"),
+        ])
     func range(_ field: String, _ expected: String) async throws {
         let folder = try Folder()
         var request = Request(url: try folder.write("digits.txt", Data("0123456789".utf8)))
@@ -100,7 +103,9 @@ struct SchemeRows {
         configuration.handlers = [FileHandler(directories: .list)]
         let session = Session(configuration)
         let (data, response) = try await session.data(from: URL(filePath: folder.path))
-        let names = String(decoding: data, as: UTF8.self).split(separator: "\r\n").map { $0.split(separator: folder.path)[1] }
+        let names = String(decoding: data, as: UTF8.self).split(separator: "\r\n").map {
+            $0.split(separator: folder.path)[1]
+        }
         #expect(names == ["/a%20b", "/b", "/c/", "/line%0Abreak"])
         #expect(response.mediaType?.essence == "text/uri-list")
     }
@@ -127,13 +132,18 @@ struct SchemeRows {
         await session.invalidated()
     }
 
-    @Test("checklist 119: data URLs (RFC 2397)", arguments: [
-        ("data:,hello", "hello", "text/plain", "us-ascii"), ("data:,a%20b", "a b", "text/plain", "us-ascii"),
-        ("data:text/html;charset=utf-8,%3Cp%3E", "<p>", "text/html", "utf-8"), ("data:;base64,aGVsbG8=", "hello", "text/plain", "us-ascii"),
-        ("data:text/plain;base64,aGVsbG8", "hello", "text/plain", nil), ("data:;charset=latin1;base64,aGVs%20bG8%3D", "hello", "text/plain", "latin1"),
-        ("DATA:,x#y", "x", "text/plain", "us-ascii"), ("data:,", "", "text/plain", "us-ascii"), ("data:image/gif;BASE64,", "", "image/gif", nil),
-        ("data:nonsense,x", "x", "text/plain", "us-ascii"),
-    ] as [(String, String, String, String?)])
+    @Test(
+        "checklist 119: data URLs (RFC 2397)",
+        arguments: [
+            ("data:,hello", "hello", "text/plain", "us-ascii"), ("data:,a%20b", "a b", "text/plain", "us-ascii"),
+            ("data:text/html;charset=utf-8,%3Cp%3E", "<p>", "text/html", "utf-8"),
+            ("data:;base64,aGVsbG8=", "hello", "text/plain", "us-ascii"),
+            ("data:text/plain;base64,aGVsbG8", "hello", "text/plain", nil),
+            ("data:;charset=latin1;base64,aGVs%20bG8%3D", "hello", "text/plain", "latin1"),
+            ("DATA:,x#y", "x", "text/plain", "us-ascii"), ("data:,", "", "text/plain", "us-ascii"),
+            ("data:image/gif;BASE64,", "", "image/gif", nil),
+            ("data:nonsense,x", "x", "text/plain", "us-ascii"),
+        ] as [(String, String, String, String?)])
     func data(_ text: String, _ body: String, _ type: String, _ charset: String?) async throws {
         let session = Session()
         let (data, response) = try await session.data(from: URL(string: text)!)
@@ -152,7 +162,9 @@ struct SchemeRows {
         await expectFailure(.contentDecodingFailed) { try await session.data(from: URL(string: "data:;base64,a*b=")!) }
     }
 
-    @Test("security 58: no server redirects to file or data, whatever a decision says", arguments: ["file:///etc/hosts", "data:,x"])
+    @Test(
+        "security 58: no server redirects to file or data, whatever a decision says",
+        arguments: ["file:///etc/hosts", "data:,x"])
     func redirects(_ target: String) async throws {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .redirect(target) }
@@ -160,7 +172,9 @@ struct SchemeRows {
             await expectFailure(.redirectRefused) { try await session.data(from: origin.url()) }
             var decisions = Decisions()
             decisions.redirect = Decision { _ in .follow }
-            await expectFailure(.redirectRefused) { try await session.data(for: Request(url: origin.url()), decisions: decisions) }
+            await expectFailure(.redirectRefused) {
+                try await session.data(for: Request(url: origin.url()), decisions: decisions)
+            }
         }
     }
 }

@@ -1,10 +1,11 @@
 import FoundationEssentials
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// Security 81: no description, no reflection and no error shows a password or a token. What ends up in logs is seldom the
 /// thing itself: it is what holds it.
@@ -14,16 +15,22 @@ import URLLoadingWire
     private func check<Value>(_ value: Value, _ name: String, sourceLocation: SourceLocation = #_sourceLocation) {
         var dumped = ""
         dump(value, to: &dumped)
-        for (way, text) in [("dump", dumped), ("describing", String(describing: value)), ("reflecting", String(reflecting: value))] {
+        for (way, text) in [
+            ("dump", dumped), ("describing", String(describing: value)), ("reflecting", String(reflecting: value)),
+        ] {
             #expect(!text.contains(Self.secret), "\(way) of \(name)", sourceLocation: sourceLocation)
         }
     }
 
     private func configuration() throws -> Configuration {
         var configuration = Configuration.ephemeral
-        configuration.authentication.bearer = try BearerTokens(for: ["https://a.test"], token: Self.secret) { _ in Self.secret }
+        configuration.authentication.bearer = try BearerTokens(for: ["https://a.test"], token: Self.secret) { _ in
+            Self.secret
+        }
         let store = CredentialStore()
-        store.set(Credential(user: "ada", password: Self.secret), for: ProtectionSpace(host: "a.test", port: 443, scheme: "https", method: .any))
+        store.set(
+            Credential(user: "ada", password: Self.secret),
+            for: ProtectionSpace(host: "a.test", port: 443, scheme: "https", method: .any))
         configuration.authentication.credentials = store
         configuration.headers = [.authorization: "Bearer \(Self.secret)", .proxyAuthorization: "Basic \(Self.secret)"]
         configuration.proxies = .fixed([try Proxy("http://ada:\(Self.secret)@proxy.test:3128")])
@@ -41,9 +48,10 @@ import URLLoadingWire
         check(configuration, "configuration")
         check(ChallengeDecision.use(Credential(user: "ada", password: Self.secret)), "decision")
         check(ChallengeDecision.use(.bearer(Self.secret)), "decision")
-        check(Challenge(
-            space: ProtectionSpace(host: "a.test", port: 443, scheme: "https", method: .basic),
-            proposedCredential: Credential(user: "ada", password: Self.secret)), "challenge")
+        check(
+            Challenge(
+                space: ProtectionSpace(host: "a.test", port: 443, scheme: "https", method: .basic),
+                proposedCredential: Credential(user: "ada", password: Self.secret)), "challenge")
     }
 
     @Test func `requests whose URL has a password`() throws {
@@ -54,8 +62,10 @@ import URLLoadingWire
         check(response, "response")
         check(Redirect(response: response, request: request, count: 0), "redirect")
         check(BodyDemand(request: request, cause: .first), "demand")
-        check(Challenge(
-            space: ProtectionSpace(host: "a.test", port: 80, scheme: "http", method: .basic), failureResponse: response), "challenge")
+        check(
+            Challenge(
+                space: ProtectionSpace(host: "a.test", port: 80, scheme: "http", method: .basic),
+                failureResponse: response), "challenge")
     }
 
     @Test func `a session, and errors of its loads`() async throws {
@@ -80,30 +90,42 @@ import URLLoadingWire
 
     @Test("field values of a request, and secret ones of a response, are not reflected")
     func fields() throws {
-        let request = Request(url: try url("https://a.test/?access_token=\(Self.secret)"), headers: [
-            "X-Api-Key": Self.secret, "X-Anything": Self.secret, .authorization: "Bearer \(Self.secret)",
-        ])
+        let request = Request(
+            url: try url("https://a.test/?access_token=\(Self.secret)"),
+            headers: [
+                "X-Api-Key": Self.secret, "X-Anything": Self.secret, .authorization: "Bearer \(Self.secret)",
+            ])
         check(request, "request")
         var dumped = ""
         dump(request, to: &dumped)
         #expect(dumped.contains("X-Anything") && dumped.contains("https://a.test/"))
-        let head = HTTPHead(status: .found, headers: [
-            .location: "https://ada:\(Self.secret)@a.test/?token=\(Self.secret)", "Content-Location": "//ada:\(Self.secret)@a.test/",
-            "Refresh": "0; url=https://ada:\(Self.secret)@a.test/", "Link": "<https://ada:\(Self.secret)@a.test/>; rel=next",
-            "X-Auth-Token": Self.secret, .setCookie: "a=\(Self.secret)",
-        ])
+        let head = HTTPHead(
+            status: .found,
+            headers: [
+                .location: "https://ada:\(Self.secret)@a.test/?token=\(Self.secret)",
+                "Content-Location": "//ada:\(Self.secret)@a.test/",
+                "Refresh": "0; url=https://ada:\(Self.secret)@a.test/",
+                "Link": "<https://ada:\(Self.secret)@a.test/>; rel=next",
+                "X-Auth-Token": Self.secret, .setCookie: "a=\(Self.secret)",
+            ])
         check(head, "head")
         check(head.headers, "headers")
         check(Redirect(response: Response(url: request.url, http: head), request: request, count: 0), "redirect")
-        check(LoadEvent.redirected(Redirect(response: Response(url: request.url, http: head), request: request, count: 0)), "event")
+        check(
+            LoadEvent.redirected(
+                Redirect(response: Response(url: request.url, http: head), request: request, count: 0)), "event")
         check(LoadEvent.informational(head), "event")
     }
 
-    @Test("a URL that this library cannot parse is not shown with its password", arguments: [
-        "http://ada:s3cret@a.test:99999/", "http://ada:s3/cret@a.test/", "http://ada:s3?cret@a.test/", "http://ada:s3#cret@a.test/",
-        "http://ada:s3@cret@a.test/", "http://ada:s3%zzcret@a.test/", "http://ada:s3cret@/", "ftp:ada:s3cret@a.test", "http:ada:s3cret@a.test/",
-        "nosuch://ada:s3cret@a.test/",
-    ])
+    @Test(
+        "a URL that this library cannot parse is not shown with its password",
+        arguments: [
+            "http://ada:s3cret@a.test:99999/", "http://ada:s3/cret@a.test/", "http://ada:s3?cret@a.test/",
+            "http://ada:s3#cret@a.test/",
+            "http://ada:s3@cret@a.test/", "http://ada:s3%zzcret@a.test/", "http://ada:s3cret@/",
+            "ftp:ada:s3cret@a.test", "http:ada:s3cret@a.test/",
+            "nosuch://ada:s3cret@a.test/",
+        ])
     func unparsable(_ text: String) async throws {
         guard let url = URL(string: text) else { return }
         let parts = ["s3cret", "s3/", "s3?", "s3#", "cret@", "s3@", "s3%"]
@@ -131,18 +153,27 @@ import URLLoadingWire
         try await withTestOrigin { origin in
             origin.route("/*") { request in
                 guard request.path == "/a" else { return .ok("here") }
-                return .status(.found, headers: [.location: "http://ada:\(Self.secret)@127.0.0.1:\(request.headers[.host]?.split(separator: ":").last ?? "")/b?token=\(Self.secret)"])
+                return .status(
+                    .found,
+                    headers: [
+                        .location:
+                            "http://ada:\(Self.secret)@127.0.0.1:\(request.headers[.host]?.split(separator: ":").last ?? "")/b?token=\(Self.secret)"
+                    ])
             }
             let lines = Lock<[String]>([])
             func note(_ line: String) { lines.withLock { $0.append(line) } }
             var configuration = Configuration.ephemeral
-            configuration.observers = [LoadLog(verbose: true) { line in lines.withLock { $0.append(line) } }, LoadTracer { span in
-                var dumped = ""
-                dump(span, to: &dumped)
-                lines.withLock { $0.append(dumped) }
-            }]
+            configuration.observers = [
+                LoadLog(verbose: true) { line in lines.withLock { $0.append(line) } },
+                LoadTracer { span in
+                    var dumped = ""
+                    dump(span, to: &dumped)
+                    lines.withLock { $0.append(dumped) }
+                },
+            ]
             let session = Session(configuration)
-            var request = Request(url: try url("http://ada:\(Self.secret)@127.0.0.1:\(origin.port)/a?key=\(Self.secret)"))
+            var request = Request(
+                url: try url("http://ada:\(Self.secret)@127.0.0.1:\(origin.port)/a?key=\(Self.secret)"))
             request.headers["X-Api-Key"] = Self.secret
             let task = session.dataTask(request)
             let heard = task.events
@@ -153,7 +184,9 @@ import URLLoadingWire
                 note(dumped)
             }
             check(try await task.metrics, "metrics")
-            #expect(lines.withLock { $0.count > 6 && !$0.joined().contains(Self.secret) }, "\(lines.withLock { $0.filter { $0.contains(Self.secret) } })")
+            #expect(
+                lines.withLock { $0.count > 6 && !$0.joined().contains(Self.secret) },
+                "\(lines.withLock { $0.filter { $0.contains(Self.secret) } })")
             await expectEmpty(session)
         }
     }

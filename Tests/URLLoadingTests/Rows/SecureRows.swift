@@ -15,7 +15,10 @@ struct SecureRows {
         let host: String
         let reason: LoadError.Reason?
 
-        init(_ row: String, _ names: [String], addresses: [[UInt8]] = [], commonName: String = "test", loading host: String, _ reason: LoadError.Reason?) {
+        init(
+            _ row: String, _ names: [String], addresses: [[UInt8]] = [], commonName: String = "test",
+            loading host: String, _ reason: LoadError.Reason?
+        ) {
             testDescription = "\(row): \(names.map(\.debugDescription)) \(addresses) for \(host)"
             options = TestCertificateOptions(names: names, addresses: addresses, commonName: commonName)
             self.host = host
@@ -45,8 +48,12 @@ struct SecureRows {
         Certificate("31 address", ["*.0.0.1"], loading: "127.0.0.1", .certificateNameMismatch),
         Certificate("32 NUL", ["a.example\0.evil.example"], loading: "a.example", .certificateNameMismatch),
         Certificate("33 address", [], addresses: [[127, 0, 0, 1]], loading: "127.0.0.1", nil),
-        Certificate("33 address as name", ["127.0.0.1"], commonName: "127.0.0.1", loading: "127.0.0.1", .certificateNameMismatch),
-        Certificate("33 other address", ["127.0.0.1"], addresses: [[127, 0, 0, 2]], loading: "127.0.0.1", .certificateNameMismatch),
+        Certificate(
+            "33 address as name", ["127.0.0.1"], commonName: "127.0.0.1", loading: "127.0.0.1", .certificateNameMismatch
+        ),
+        Certificate(
+            "33 other address", ["127.0.0.1"], addresses: [[127, 0, 0, 2]], loading: "127.0.0.1",
+            .certificateNameMismatch),
         Certificate("34 KELVIN SIGN", ["\u{212A}elvin.example"], loading: "kelvin.example", .certificateNameMismatch),
         Certificate("34 IDN", ["xn--bcher-kva.example"], loading: "xn--bcher-kva.example", nil),
         Certificate("common name only", [], commonName: "a.example", loading: "a.example", .certificateNameMismatch),
@@ -58,7 +65,9 @@ struct SecureRows {
         Certificate("35 for clients", .certificateInvalid) { $0.isForServers = false },
     ]
 
-    @Test("security 31, 32, 33, 34, 36: a certificate must be valid, and name what the URL names", arguments: certificates)
+    @Test(
+        "security 31, 32, 33, 34, 36: a certificate must be valid, and name what the URL names", arguments: certificates
+    )
     func certificate(_ certificate: Certificate) async throws {
         try await withSecureOrigin(certificate.options) { origin, configuration in
             origin.route("/") { _ in .ok("secret") }
@@ -66,7 +75,9 @@ struct SecureRows {
             for _ in 1...2 {
                 try await withSession(configuration) { session in
                     guard let reason = certificate.reason else { return try await session.expect(target, "secret") }
-                    let error = await failure(reason, .peer, .securing, certificate.testDescription) { try await session.data(from: target) }
+                    let error = await failure(reason, .peer, .securing, certificate.testDescription) {
+                        try await session.data(from: target)
+                    }
                     #expect(error?.url == target)
                 }
             }
@@ -79,9 +90,12 @@ struct SecureRows {
         try await withSecureOrigin { origin, trusting in
             origin.route("/") { _ in .ok("x") }
             var other = Configuration.ephemeral
-            other.tls.roots = .pem(String(decoding: try TestCertificateAuthority(commonName: "Another").pem, as: UTF8.self))
+            other.tls.roots = .pem(
+                String(decoding: try TestCertificateAuthority(commonName: "Another").pem, as: UTF8.self))
             try await withSession(other) { session in
-                await expectFailure(.certificateUntrusted, .peer, .securing) { try await session.data(from: origin.url()) }
+                await expectFailure(.certificateUntrusted, .peer, .securing) {
+                    try await session.data(from: origin.url())
+                }
             }
             other.tls.unsafelySkipsVerification = true
             try await withSession(other) { try await $0.expect(origin.url(), "x") }
@@ -89,14 +103,17 @@ struct SecureRows {
             other = .ephemeral
             other.tls.roots = .file("/nonexistent/roots.pem")
             try await withSession(other) { session in
-                await expectFailure(.trustRootsUnavailable, .local, .securing) { try await session.data(from: origin.url()) }
+                await expectFailure(.trustRootsUnavailable, .local, .securing) {
+                    try await session.data(from: origin.url())
+                }
             }
         }
     }
 
     @Test("security 35: an authority that is none vouches for nobody")
     func constraints() async throws {
-        try await withSecureOrigin(through: { try $0.intermediate(commonName: "No CA", isAuthority: false) }) { origin, configuration in
+        try await withSecureOrigin(through: { try $0.intermediate(commonName: "No CA", isAuthority: false) }) {
+            origin, configuration in
             try await withSession(configuration) { session in
                 let error = await #expect(throws: LoadError.self) { try await session.data(from: origin.url()) }
                 #expect(error?.phase == .securing && error?.party == .peer)
@@ -113,12 +130,16 @@ struct SecureRows {
             try await withSession(configuration) { try await $0.expect(origin.url(), "TLSv1.2") }
             configuration.tls.minimumVersion = .tls13
             try await withSession(configuration) { session in
-                await expectFailure(.noCommonTLSVersion, .peer, .securing) { try await session.data(from: origin.url()) }
+                await expectFailure(.noCommonTLSVersion, .peer, .securing) {
+                    try await session.data(from: origin.url())
+                }
             }
         }
     }
 
-    @Test("security 39: a body that ends with the connection must end with close_notify", arguments: [false, true], [Configuration.TLS.Version.tls12, .tls13])
+    @Test(
+        "security 39: a body that ends with the connection must end with close_notify", arguments: [false, true],
+        [Configuration.TLS.Version.tls12, .tls13])
     func truncation(_ leavesWithoutNotice: Bool, _ version: Configuration.TLS.Version) async throws {
         try await withSecureOrigin(server: {
             $0.leavesWithoutNotice = leavesWithoutNotice
@@ -128,7 +149,9 @@ struct SecureRows {
             origin.route("/length") { _ in .ok("all of it", headers: [.connection: "close"]) }
             try await withSession(configuration) { session in
                 if leavesWithoutNotice {
-                    await expectFailure(.truncated, .peer, .receiving) { try await session.data(from: origin.url("/close")) }
+                    await expectFailure(.truncated, .peer, .receiving) {
+                        try await session.data(from: origin.url("/close"))
+                    }
                 } else {
                     try await session.expect(origin.url("/close"), "some of it")
                 }
@@ -144,7 +167,9 @@ struct SecureRows {
             origin.route("/close") { _ in .ok(.untilClose(["all we know of"])) }
             origin.route("/short") { _ in .ok(.declared(10, bytes: [1, 2, 3])) }
             origin.route("/reset", faults: [.init(.responseBody(after: 5), .reset)]) { _ in .ok("0123456789") }
-            origin.route("/chunk", faults: [.init(.responseBody(after: 3), .halfChunk)]) { _ in .ok(.chunks(["a", "b"])) }
+            origin.route("/chunk", faults: [.init(.responseBody(after: 3), .halfChunk)]) { _ in
+                .ok(.chunks(["a", "b"]))
+            }
             try await withSession(.ephemeral) { session in
                 try await session.expect(origin.url("/close"), "all we know of")
                 for path in ["/short", "/reset", "/chunk"] {
@@ -179,7 +204,9 @@ struct SecureRows {
             let hellos = Lock<[[UInt8]]>([])
             let relay = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
             let token = StopToken()
-            async let relaying: Void = relayConnections(relay, to: origin.port, token) { first in hellos.withLock { $0.append(first) } }
+            async let relaying: Void = relayConnections(relay, to: origin.port, token) { first in
+                hellos.withLock { $0.append(first) }
+            }
             try await withSession(configuration) { session in
                 let target = try url("https://localhost:\(relay.address.port)/")
                 try await session.expect(Request(url: target, method: .post, body: .data(Data("x".utf8))), "false")

@@ -60,7 +60,9 @@ struct SessionRows {
             let session = Session(configuration)
             await withTaskGroup { group in
                 for path in ["/stall", "/half", "/stall", "/half", "/stall"] {
-                    group.addTask { await expectFailure(.cancelled, .local) { try await session.data(from: origin.url(path)) } }
+                    group.addTask {
+                        await expectFailure(.cancelled, .local) { try await session.data(from: origin.url(path)) }
+                    }
                 }
                 try? await origin.wait { $0.stalled == 2 }
                 session.invalidateAndCancel()
@@ -88,7 +90,9 @@ struct SessionRows {
             async let invalidated: Void = session.invalidated()
             session.finishTasksAndInvalidate()
             await expectFailure(.sessionInvalidated, .local) { try await session.data(from: origin.url()) }
-            await expectFailure(.sessionInvalidated, .local) { try await session.load(Request(url: origin.url())) { _, _ in } }
+            await expectFailure(.sessionInvalidated, .local) {
+                try await session.load(Request(url: origin.url())) { _, _ in }
+            }
             latch.open()
             #expect(try await first == "done")
             await invalidated
@@ -114,7 +118,11 @@ struct SessionRows {
                             }
                         }
                         group.addTask {
-                            let task = Task { try await session.load(Request(url: origin.url("/x"))) { _, body in try await body.collect(upTo: 9).count } }
+                            let task = Task {
+                                try await session.load(Request(url: origin.url("/x"))) { _, body in
+                                    try await body.collect(upTo: 9).count
+                                }
+                            }
                             if caller % 2 == 0 { task.cancel() }
                             _ = await task.result
                         }

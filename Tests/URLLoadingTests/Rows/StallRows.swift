@@ -15,7 +15,10 @@ struct StallRows {
         let phase: LoadError.Phase
         let fault: TestOrigin.Fault?
         let answer: TestOrigin.Answer
-        init(_ name: String, _ phase: LoadError.Phase, _ fault: TestOrigin.Fault? = nil, _ answer: TestOrigin.Answer = .ok("0123456789")) {
+        init(
+            _ name: String, _ phase: LoadError.Phase, _ fault: TestOrigin.Fault? = nil,
+            _ answer: TestOrigin.Answer = .ok("0123456789")
+        ) {
             testDescription = name
             self.phase = phase
             self.fault = fault
@@ -27,21 +30,28 @@ struct StallRows {
     }
 
     static let stalls: [Stall] = [
-        Stall("nothing read", .waiting, .init(.accept, .stall)), Stall("no answer", .waiting, .init(.requestHead, .stall)),
+        Stall("nothing read", .waiting, .init(.accept, .stall)),
+        Stall("no answer", .waiting, .init(.requestHead, .stall)),
         Stall("half a status line", .waiting, .init(.responseHead(after: 9), .stall)),
         Stall("half a head", .waiting, .init(.responseHead(after: 30), .stall)),
-        Stall("no body", .receiving, .init(.responseHead(after: 9999), .stall)), Stall("half a body", .receiving, .init(.responseBody(after: 5), .stall)),
+        Stall("no body", .receiving, .init(.responseHead(after: 9999), .stall)),
+        Stall("half a body", .receiving, .init(.responseBody(after: 5), .stall)),
         Stall("no chunk", sending: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
         Stall("half a chunk size", sending: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5"),
         Stall("half a chunk", sending: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab"),
         Stall("no last chunk", sending: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n"),
         Stall("half a trailer", sending: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: b"),
         Stall("no end of trailers", sending: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: b\r\n"),
-        Stall("only a hint", sending: "HTTP/1.1 103 Early Hints\r\n\r\n", .waiting), Stall("until close", sending: "HTTP/1.1 200 OK\r\n\r\nab"),
-        Stall("half of gzip", sending: .bytes(Array("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n".utf8) + [0x1F, 0x8B, 8])),
+        Stall("only a hint", sending: "HTTP/1.1 103 Early Hints\r\n\r\n", .waiting),
+        Stall("until close", sending: "HTTP/1.1 200 OK\r\n\r\nab"),
+        Stall(
+            "half of gzip",
+            sending: .bytes(Array("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n".utf8) + [0x1F, 0x8B, 8])),
     ]
 
-    @Test("security 83: a silent peer ends a load by the idle timeout, a patient one by the resource timeout", arguments: stalls)
+    @Test(
+        "security 83: a silent peer ends a load by the idle timeout, a patient one by the resource timeout",
+        arguments: stalls)
     func stall(_ stall: Stall) async throws {
         try await withTestOrigin { origin in
             origin.route("/") { _ in stall.answer }
@@ -52,7 +62,9 @@ struct StallRows {
                     var configuration = Configuration.ephemeral
                     if isIdle { configuration.idleTimeout = limit } else { configuration.resourceTimeout = limit }
                     return try await withSession(configuration) { session in
-                        await failure(reason, isIdle ? .peer : .local, nil, stall.testDescription) { try await session.data(from: origin.url()) }
+                        await failure(reason, isIdle ? .peer : .local, nil, stall.testDescription) {
+                            try await session.data(from: origin.url())
+                        }
                     }
                 }
                 #expect(error?.url == origin.url())
@@ -103,7 +115,9 @@ struct StallRows {
                     var configuration = Configuration.ephemeral
                     configuration.idleTimeout = limit
                     return try await withSession(configuration) { session in
-                        await failure(.idleTimeout, .peer) { try await session.data(for: Request(url: origin.url(), method: .put, body: body)) }
+                        await failure(.idleTimeout, .peer) {
+                            try await session.data(for: Request(url: origin.url(), method: .put, body: body))
+                        }
                     }
                 }
             }
@@ -123,7 +137,8 @@ struct StallRows {
             listener.close()
         }
         let target = try url("http://127.0.0.1:\(listener.address.port)/")
-        try await bothTimeouts(.connecting) { _ in } of: { session in
+        try await bothTimeouts(.connecting) { _ in
+        } of: { session in
             try await session.data(from: target)
         }
     }
@@ -159,7 +174,9 @@ struct StallRows {
             return .failure(IOFailure(.hostNotFound(name), .resolve))
         }
         let resolver = configuration.resolver
-        try await bothTimeouts(.resolving) { $0.resolver = resolver } of: { session in
+        try await bothTimeouts(.resolving) {
+            $0.resolver = resolver
+        } of: { session in
             try await session.data(from: url("http://slow.example/"))
         }
     }
@@ -213,7 +230,10 @@ final class BlockingGate: Sendable {
 /// The caller's own code is no way around a limit, as long as it listens to its cancellation.
 @Suite(.timeLimit(.minutes(4)))
 struct CallersCodeRows {
-    private func endsInTime(_ reason: LoadError.Reason, _ change: (inout Configuration) -> Void, _ request: (TestOrigin) -> Request, _ decisions: Decisions? = nil, then act: ((Session) -> Void)? = nil) async throws {
+    private func endsInTime(
+        _ reason: LoadError.Reason, _ change: (inout Configuration) -> Void, _ request: (TestOrigin) -> Request,
+        _ decisions: Decisions? = nil, then act: ((Session) -> Void)? = nil
+    ) async throws {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .redirect("/next") }
             var configuration = Configuration.ephemeral
@@ -235,9 +255,11 @@ struct CallersCodeRows {
         let (stream, continuation) = AsyncStream<[UInt8]>.makeStream()
         continuation.yield([1])
         // The continuation lives as long as the closure, and never ends the stream.
-        return Request(url: origin.url(), method: .post, body: .stream {
-            withExtendedLifetime(continuation) { stream }
-        })
+        return Request(
+            url: origin.url(), method: .post,
+            body: .stream {
+                withExtendedLifetime(continuation) { stream }
+            })
     }
 
     @Test("checklist 22: the resource timeout ends a load whose body's sequence is silent")
@@ -257,7 +279,8 @@ struct CallersCodeRows {
             try await Task.sleep(for: .seconds(3600))
             return .follow
         }
-        try await endsInTime(.resourceTimeout, { $0.resourceTimeout = .milliseconds(50) }, { Request(url: $0.url()) }, decisions)
+        try await endsInTime(
+            .resourceTimeout, { $0.resourceTimeout = .milliseconds(50) }, { Request(url: $0.url()) }, decisions)
     }
 
     @Test("a redirect that must not be followed can still be taken as it is")

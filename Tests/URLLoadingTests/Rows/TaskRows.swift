@@ -13,7 +13,9 @@ struct TaskRows {
         var configuration = Configuration.ephemeral
         let session = Session(configuration)
         configuration = .default
-        #expect(session.configuration.isEphemeral && !configuration.isEphemeral && !Session.shared.configuration.isEphemeral)
+        #expect(
+            session.configuration.isEphemeral && !configuration.isEphemeral && !Session.shared.configuration.isEphemeral
+        )
     }
 
     @Test("checklist 7, 36: a body is delivered piece by piece as it arrives, or whole at the end")
@@ -43,7 +45,9 @@ struct TaskRows {
             origin.route("/*") { .ok($0.path) }
             let sessions = (0..<10).map { _ in Session() }
             let tasks = sessions.enumerated().flatMap { number, session in
-                (0..<20).map { (path: "/\(number)/\($0)", task: session.dataTask(from: origin.url("/\(number)/\($0)"))) }
+                (0..<20).map {
+                    (path: "/\(number)/\($0)", task: session.dataTask(from: origin.url("/\(number)/\($0)")))
+                }
             }
             for (_, task) in tasks { task.resume() }
             for (path, task) in tasks { try await expect({ try await task.value }, Data(path.utf8)) }
@@ -109,11 +113,15 @@ struct TaskRows {
             #expect(task.snapshot.expectedToSend == 50_000 && task.snapshot.expectedToReceive == nil)
             task.resume()
             _ = try await task.value
-            #expect(task.snapshot.sent == 50_000 && task.snapshot.received == 50_000 && task.snapshot.expectedToReceive == 50_000)
-            request.body = .stream { AsyncStream { pieces in
-                for _ in 0..<10 { pieces.yield([UInt8](repeating: 1, count: 100)) }
-                pieces.finish()
-            } }
+            #expect(
+                task.snapshot.sent == 50_000 && task.snapshot.received == 50_000
+                    && task.snapshot.expectedToReceive == 50_000)
+            request.body = .stream {
+                AsyncStream { pieces in
+                    for _ in 0..<10 { pieces.yield([UInt8](repeating: 1, count: 100)) }
+                    pieces.finish()
+                }
+            }
             let streamed = session.dataTask(request)
             let events = streamed.events
             streamed.resume()

@@ -2,10 +2,11 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// What may not happen to a file that a token names, nor to one that was delivered (checklist 131-135, security 76-79).
 @Suite(.timeLimit(.minutes(4)))
@@ -30,8 +31,11 @@ struct TokenRows {
             #expect(contents(place) == Self.content)
             // Whatever it throws, the file stays.
             origin.route("/file") { request in
-                guard let range = request.headers[.range], let first = Int(range.dropFirst(6).dropLast()) else { return .ok("x") }
-                let text = "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes \(first)-\(Self.content.count - 1)/\(Self.content.count)\r\nETag: \"one\"\r\nContent-Length: \(Self.content.count - first)\r\n\r\nabc"
+                guard let range = request.headers[.range], let first = Int(range.dropFirst(6).dropLast()) else {
+                    return .ok("x")
+                }
+                let text =
+                    "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes \(first)-\(Self.content.count - 1)/\(Self.content.count)\r\nETag: \"one\"\r\nContent-Length: \(Self.content.count - first)\r\n\r\nabc"
                 return .raw([.bytes(Array(text.utf8))], then: .close)
             }
             do { try await session.download(resuming: token, to: folder.url("second")) } catch {}
@@ -46,10 +50,18 @@ struct TokenRows {
         let (clock, setting) = Self.timed()
         try await DownloadRows.with(setting) { folder, session, origin in
             origin.route("/file") { _ in
-                .raw([.bytes(Array("HTTP/1.1 200 OK\r\nETag: \"one\"\r\nContent-Length: \(Self.content.count)\r\n\r\n".utf8)), .bytes([UInt8](Self.content.prefix(700_000))), .pause(.seconds(1)), .bytes([UInt8](Self.content.dropFirst(700_000)))], then: .close)
+                .raw(
+                    [
+                        .bytes(
+                            Array(
+                                "HTTP/1.1 200 OK\r\nETag: \"one\"\r\nContent-Length: \(Self.content.count)\r\n\r\n".utf8
+                            )), .bytes([UInt8](Self.content.prefix(700_000))), .pause(.seconds(1)),
+                        .bytes([UInt8](Self.content.dropFirst(700_000))),
+                    ], then: .close)
             }
             let place = folder.url("whole")
-            let task = session.downloadTask(Request(url: origin.url("/file")), options: DownloadOptions(destination: place))
+            let task = session.downloadTask(
+                Request(url: origin.url("/file")), options: DownloadOptions(destination: place))
             task.resume()
             while task.snapshot.received == 0 { try await Task.sleep(for: .microseconds(200)) }
             let early = try #require(task.resumeToken)
@@ -69,7 +81,14 @@ struct TokenRows {
         let (clock, setting) = Self.timed()
         try await DownloadRows.with(setting) { folder, session, origin in
             origin.route("/file") { _ in
-                .raw([.bytes(Array("HTTP/1.1 200 OK\r\nETag: \"one\"\r\nContent-Length: \(Self.content.count)\r\n\r\n".utf8)), .bytes([UInt8](Self.content.prefix(700_000))), .pause(.seconds(1)), .bytes([UInt8](Self.content.dropFirst(700_000)))], then: .close)
+                .raw(
+                    [
+                        .bytes(
+                            Array(
+                                "HTTP/1.1 200 OK\r\nETag: \"one\"\r\nContent-Length: \(Self.content.count)\r\n\r\n".utf8
+                            )), .bytes([UInt8](Self.content.prefix(700_000))), .pause(.seconds(1)),
+                        .bytes([UInt8](Self.content.dropFirst(700_000))),
+                    ], then: .close)
             }
             var task: LoadTask<DownloadedFile>? = session.downloadTask(Request(url: origin.url("/file")))
             task?.resume()
@@ -89,32 +108,44 @@ struct TokenRows {
         let folder = Folder()
         let secret = folder.url("secret")
         try Data("password".utf8).write(to: secret)
-        let record = ResumeToken.Record(url: "http://h/", fields: [], validator: "\"a\"", offset: 8, length: nil, path: secret.path(), bytes: nil, tail: "", isEarly: false)
+        let record = ResumeToken.Record(
+            url: "http://h/", fields: [], validator: "\"a\"", offset: 8, length: nil, path: secret.path(), bytes: nil,
+            tail: "", isEarly: false)
         let stored = ResumeToken(record, nil).data
         let token = try ResumeToken(stored)
         let gave = try? token.dataWithContent()
-        #expect(gave.map { String(decoding: $0, as: UTF8.self).contains(Data("password".utf8).base64EncodedString()) } != true)
+        #expect(
+            gave.map { String(decoding: $0, as: UTF8.self).contains(Data("password".utf8).base64EncodedString()) }
+                != true)
         unlink(secret.path())
     }
 
-    @Test("a rest whose body is shorter or longer than its Content-Range is no success", arguments: ["short", "chunked", "long"])
+    @Test(
+        "a rest whose body is shorter or longer than its Content-Range is no success",
+        arguments: ["short", "chunked", "long"])
     func shortRest(_ how: String) async throws {
         try await DownloadRows.with(stallsAfter: 700_000) { folder, session, origin in
             let token = try await DownloadRows.cut(session, origin)
             origin.route("/file") { request in
-                guard let range = request.headers[.range], let first = Int(range.dropFirst(6).dropLast()) else { return DownloadRows.answer(request, "\"one\"") }
-                let headers: Headers = [.etag: "\"one\"", .contentRange: "bytes \(first)-\(Self.content.count - 1)/\(Self.content.count)"]
+                guard let range = request.headers[.range], let first = Int(range.dropFirst(6).dropLast()) else {
+                    return DownloadRows.answer(request, "\"one\"")
+                }
+                let headers: Headers = [
+                    .etag: "\"one\"", .contentRange: "bytes \(first)-\(Self.content.count - 1)/\(Self.content.count)",
+                ]
                 let rest = [UInt8](Self.content[first...])
                 switch how {
                 case "short": return .status(.partialContent, headers: headers, body: .bytes(Array(rest.prefix(1000))))
-                case "chunked": return .status(.partialContent, headers: headers, body: .chunks([.bytes(Array(rest.prefix(1000)))]))
+                case "chunked":
+                    return .status(.partialContent, headers: headers, body: .chunks([.bytes(Array(rest.prefix(1000)))]))
                 default: return .status(.partialContent, headers: headers, body: .bytes(rest + rest))
                 }
             }
             let place = folder.url("whole")
             do {
                 try await session.download(resuming: token, to: place)
-                #expect(contents(place) == Self.content, "\(how): \(contents(place)?.count ?? -1) of \(Self.content.count)")
+                #expect(
+                    contents(place) == Self.content, "\(how): \(contents(place)?.count ?? -1) of \(Self.content.count)")
             } catch { (error as? LoadError)?.resumeToken?.discard() }
             token.discard()
             unlink(place.path())
@@ -126,13 +157,16 @@ struct TokenRows {
         try await DownloadRows.with { folder, session, origin in
             origin.route("/file") { request in
                 if let range = request.headers[.range], range == "bytes=\(Self.content.count)-" {
-                    return .status(.rangeNotSatisfiable, headers: [.contentRange: "bytes */\(Self.content.count)", .etag: "\"one\""])
+                    return .status(
+                        .rangeNotSatisfiable,
+                        headers: [.contentRange: "bytes */\(Self.content.count)", .etag: "\"one\""])
                 }
                 return DownloadRows.answer(request, "\"one\"")
             }
             let place = folder.url("data.bin")
             try Data("old".utf8).write(to: place)
-            let keeping = session.downloadTask(Request(url: origin.url("/file")), options: DownloadOptions(destination: place, replaces: false))
+            let keeping = session.downloadTask(
+                Request(url: origin.url("/file")), options: DownloadOptions(destination: place, replaces: false))
             keeping.resume()
             let error = await failure(.cannotMoveFile) { try await keeping.value }
             unlink(place.path())
@@ -157,8 +191,15 @@ struct TokenRows {
                 let end = range.hasSuffix("-") ? Self.content.count - 1 : last
                 let bytes = [UInt8](Self.content[first...end])
                 let isFirst = cuts.add(1, ordering: .relaxed).oldValue == 0
-                let text = "HTTP/1.1 \(range.isEmpty ? "200 OK" : "206 Partial Content")\r\nETag: \"one\"\r\n" + (range.isEmpty ? "" : "Content-Range: bytes \(first)-\(end)/\(total)\r\n") + "Transfer-Encoding: chunked\r\n\r\n\(String(bytes.count, radix: 16))\r\n"
-                return .raw([.bytes(Array(text.utf8)), .bytes(isFirst ? Array(bytes.prefix(300_000)) : bytes), .bytes(isFirst ? [] : Array("\r\n0\r\n\r\n".utf8))], then: .close)
+                let text =
+                    "HTTP/1.1 \(range.isEmpty ? "200 OK" : "206 Partial Content")\r\nETag: \"one\"\r\n"
+                    + (range.isEmpty ? "" : "Content-Range: bytes \(first)-\(end)/\(total)\r\n")
+                    + "Transfer-Encoding: chunked\r\n\r\n\(String(bytes.count, radix: 16))\r\n"
+                return .raw(
+                    [
+                        .bytes(Array(text.utf8)), .bytes(isFirst ? Array(bytes.prefix(300_000)) : bytes),
+                        .bytes(isFirst ? [] : Array("\r\n0\r\n\r\n".utf8)),
+                    ], then: .close)
             }
             let wanted = Self.content[500_000...999_999]
             let place = folder.url("part")
@@ -190,7 +231,9 @@ struct TokenRows {
     @Test("whoever hears that a download has failed can go on with it at once")
     func atOnce() async throws {
         try await withTestOrigin { origin in
-            origin.route("/file", faults: [.init(.responseBody(after: 700_000), .close)]) { DownloadRows.answer($0, "\"one\"") }
+            origin.route("/file", faults: [.init(.responseBody(after: 700_000), .close)]) {
+                DownloadRows.answer($0, "\"one\"")
+            }
             let heir = Heir()
             var configuration = Configuration.ephemeral
             configuration.observers = [heir]
@@ -214,7 +257,8 @@ struct TokenRows {
                 return .ok(.chunks([.bytes([1, 2, 3]), .pause(.milliseconds(300))]), headers: [.etag: "\"two\""])
             }
             let place = folder.url("a")
-            let second = session.downloadTask(resuming: try ResumeToken(token.data), options: DownloadOptions(destination: folder.url("b")))
+            let second = session.downloadTask(
+                resuming: try ResumeToken(token.data), options: DownloadOptions(destination: folder.url("b")))
             let first = session.downloadTask(resuming: token, options: DownloadOptions(destination: place))
             first.resume()
             // Its request is the first of the two.
@@ -232,12 +276,19 @@ struct TokenRows {
         try await DownloadRows.with(stallsAfter: 700_000) { folder, session, origin in
             let token = try await DownloadRows.cut(session, origin)
             origin.route("/file") { request in
-                guard let range = request.headers[.range], let first = Int(range.dropFirst(6).dropLast()) else { return .ok("x") }
-                let headers: Headers = [.etag: "\"one\"", .contentRange: "bytes \(first)-\(DownloadRows.content.count - 1)/\(DownloadRows.content.count)"]
+                guard let range = request.headers[.range], let first = Int(range.dropFirst(6).dropLast()) else {
+                    return .ok("x")
+                }
+                let headers: Headers = [
+                    .etag: "\"one\"",
+                    .contentRange: "bytes \(first)-\(DownloadRows.content.count - 1)/\(DownloadRows.content.count)",
+                ]
                 return .status(.partialContent, headers: headers, body: .declared(.max, bytes: [1, 2, 3]))
             }
             let place = folder.url("whole")
-            do { try await session.download(resuming: token, to: place) } catch { (error as? LoadError)?.resumeToken?.discard() }
+            do { try await session.download(resuming: token, to: place) } catch {
+                (error as? LoadError)?.resumeToken?.discard()
+            }
             token.discard()
             unlink(place.path())
         }

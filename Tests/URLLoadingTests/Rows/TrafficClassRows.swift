@@ -24,15 +24,19 @@ struct TrafficClassRows {
             var one: Int32 = 1
             // TCP_SAVE_SYN: the first packet of each connection is kept for who asks.
             setsockopt(descriptor, Int32(IPPROTO_TCP), 27, &one, socklen_t(MemoryLayout<Int32>.size))
-            guard (isSixth ? Self.bindSixth(descriptor) : Self.bindFourth(descriptor)) == 0, listen(descriptor, 16) == 0 else {
+            guard (isSixth ? Self.bindSixth(descriptor) : Self.bindFourth(descriptor)) == 0, listen(descriptor, 16) == 0
+            else {
                 close(descriptor)
                 return nil
             }
-            var storage = sockaddr_storage(), length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+            var storage = sockaddr_storage()
+            var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
             _ = withUnsafeMutablePointer(to: &storage) {
                 $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
             }
-            guard let port = SocketAddress(storage, length: length)?.port, let url = URL(string: "http://\(isSixth ? "[::1]" : "127.0.0.1"):\(port)/") else {
+            guard let port = SocketAddress(storage, length: length)?.port,
+                let url = URL(string: "http://\(isSixth ? "[::1]" : "127.0.0.1"):\(port)/")
+            else {
                 close(descriptor)
                 return nil
             }
@@ -45,7 +49,9 @@ struct TrafficClassRows {
             address.sin_family = sa_family_t(AF_INET)
             address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
             return withUnsafePointer(to: &address) {
-                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                }
             }
         }
 
@@ -54,7 +60,9 @@ struct TrafficClassRows {
             address.sin6_family = sa_family_t(AF_INET6)
             address.sin6_addr = in6addr_loopback
             return withUnsafePointer(to: &address) {
-                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in6>.size)) }
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in6>.size))
+                }
             }
         }
 
@@ -66,7 +74,8 @@ struct TrafficClassRows {
             while true {
                 let connection = accept(descriptor, nil, nil)
                 guard connection >= 0 else { return }
-                var packet = [UInt8](repeating: 0, count: 512), length = socklen_t(512)
+                var packet = [UInt8](repeating: 0, count: 512)
+                var length = socklen_t(512)
                 getsockopt(connection, Int32(IPPROTO_TCP), 28, &packet, &length)
                 let octet = packet[0] >> 4 == 6 ? Int(packet[0] & 15) << 4 | Int(packet[1] >> 4) : Int(packet[1])
                 seen.withLock { $0.append(octet >> 2) }
@@ -78,26 +87,34 @@ struct TrafficClassRows {
             var buffer = [UInt8](repeating: 0, count: 4096)
             let answer = Array("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".utf8)
             // A request without a body is one packet.
-            while read(connection, &buffer, buffer.count) > 0 { _ = send(connection, answer, answer.count, Int32(MSG_NOSIGNAL)) }
+            while read(connection, &buffer, buffer.count) > 0 {
+                _ = send(connection, answer, answer.count, Int32(MSG_NOSIGNAL))
+            }
             close(connection)
         }
     }
 
     /// What the system says of our end of a connection: the code point, and the priority of its packets.
     static func ownMark(_ metrics: LoadMetrics) -> (codePoint: Int, priority: Int)? {
-        guard let last = metrics.transactions.last, let port = last.localPort, let peer = last.remotePort else { return nil }
+        guard let last = metrics.transactions.last, let port = last.localPort, let peer = last.remotePort else {
+            return nil
+        }
         let open = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
         for descriptor in open.compactMap({ Int32($0) }) {
-            var storage = sockaddr_storage(), length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+            var storage = sockaddr_storage()
+            var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
             let isSocket = withUnsafeMutablePointer(to: &storage) {
                 $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) } == 0
             }
             guard isSocket, let address = SocketAddress(storage, length: length), Int(address.port) == port,
                 remotePort(descriptor) == peer
             else { continue }
-            var octet: Int32 = 0, priority: Int32 = 0
+            var octet: Int32 = 0
+            var priority: Int32 = 0
             var size = socklen_t(MemoryLayout<Int32>.size)
-            if address.family == .ipv6 { getsockopt(descriptor, Int32(IPPROTO_IPV6), 67, &octet, &size) } else {
+            if address.family == .ipv6 {
+                getsockopt(descriptor, Int32(IPPROTO_IPV6), 67, &octet, &size)
+            } else {
                 getsockopt(descriptor, Int32(IPPROTO_IP), 1, &octet, &size)
             }
             size = socklen_t(MemoryLayout<Int32>.size)
@@ -108,7 +125,8 @@ struct TrafficClassRows {
     }
 
     private static func remotePort(_ descriptor: Int32) -> Int? {
-        var storage = sockaddr_storage(), length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
         let result = withUnsafeMutablePointer(to: &storage) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getpeername(descriptor, $0, &length) }
         }
@@ -116,11 +134,15 @@ struct TrafficClassRows {
     }
 
     private static let classes: [(TrafficClass, codePoint: Int, priority: Int)] = [
-        (.ordinary, 0, 0), (.background, 1, 1), (.responsive, 18, 4), (.streaming, 26, 4), (.interactive, 32, 6), (.video, 34, 4),
-        (.signaling, 40, 6), (.voice, 46, 6), (TrafficClass(codePoint: 12), 12, 0), (TrafficClass(codePoint: 200), 63, 0),
+        (.ordinary, 0, 0), (.background, 1, 1), (.responsive, 18, 4), (.streaming, 26, 4), (.interactive, 32, 6),
+        (.video, 34, 4),
+        (.signaling, 40, 6), (.voice, 46, 6), (TrafficClass(codePoint: 12), 12, 0),
+        (TrafficClass(codePoint: 200), 63, 0),
     ]
 
-    @Test("the first packet is marked already; classes share no connection, loads of one class do", arguments: [false, true])
+    @Test(
+        "the first packet is marked already; classes share no connection, loads of one class do",
+        arguments: [false, true])
     func marked(_ isSixth: Bool) async throws {
         guard let listener = Listener(isSixth: isSixth) else { return }
         defer { listener.end() }
@@ -143,7 +165,8 @@ struct TrafficClassRows {
 
     @Test("a session's class is that of its loads and streams, unless they have their own", arguments: [false, true])
     func configured(_ isSixth: Bool) async throws {
-        guard let listener = Listener(isSixth: isSixth), let host = listener.url.host(), let port = listener.url.port else { return }
+        guard let listener = Listener(isSixth: isSixth), let host = listener.url.host(), let port = listener.url.port
+        else { return }
         defer { listener.end() }
         var configuration = Configuration.ephemeral
         configuration.trafficClass = .background

@@ -2,10 +2,11 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// Checklist 52, 121-127: what a request sends after its head.
 @Suite(.timeLimit(.minutes(4)))
@@ -25,7 +26,10 @@ struct UploadRows {
                 (.data(Data("abc".utf8)), "3", "application/octet-stream", "abc"),
                 (.data(Data()), "0", "application/octet-stream", ""),
                 (try .json(["a": 1]), "7", "application/json", #"{"a":1}"#),
-                (.form([("na me", "A&B=ä"), ("", "*-._~")]), "32", "application/x-www-form-urlencoded", "na+me=A%26B%3D%C3%A4&=*-._%7E"),
+                (
+                    .form([("na me", "A&B=ä"), ("", "*-._~")]), "32", "application/x-www-form-urlencoded",
+                    "na+me=A%26B%3D%C3%A4&=*-._%7E"
+                ),
                 (.file(file.url), "10", "text/plain", "0123456789"),
                 (.file(file.url, range: 3..<7), "4", "text/plain", "3456"),
                 (.file(file.url, range: 5..<5), "0", "text/plain", ""),
@@ -48,13 +52,16 @@ struct UploadRows {
         }
     }
 
-    @Test("checklist 127: a large file goes out as it is, in the clear and over TLS, from any offset", arguments: [false, true])
+    @Test(
+        "checklist 127: a large file goes out as it is, in the clear and over TLS, from any offset",
+        arguments: [false, true])
     func files(isSecure: Bool) async throws {
         let size = 3 << 20
         let content = Data((0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
         let file = try TemporaryFile(content)
         let authority = try TestCertificateAuthority(commonName: "Root")
-        var setting = isSecure ? TestOrigin.Configuration(tls: .init(try authority.issue())) : TestOrigin.Configuration()
+        var setting =
+            isSecure ? TestOrigin.Configuration(tls: .init(try authority.issue())) : TestOrigin.Configuration()
         setting.recordedBodySize = size
         var configuration = Configuration.ephemeral
         configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
@@ -69,7 +76,8 @@ struct UploadRows {
                     let expected = range.map { content[Int($0.lowerBound)..<Int($0.upperBound)] } ?? content
                     #expect(origin.requests.last.map { Data($0.body) == expected } == true)
                     // Row 52: monotone, and the last total is the length.
-                    var order = LoadEventOrder(), sent: Int64 = 0
+                    var order = LoadEventOrder()
+                    var sent: Int64 = 0
                     for await event in events {
                         let isLegal = order.accept(event)
                         #expect(isLegal, "\(order)")
@@ -126,7 +134,9 @@ struct UploadRows {
             origin.route("/") { _ in .ok("") }
             try await withSession(.ephemeral) { session in
                 for length in [nil, 4] as [Int64?] {
-                    let body = RequestBody.stream(length: length, trailers: { ["Checksum": "9"] }) { Pieces(["ab", "cd"]) }
+                    let body = RequestBody.stream(length: length, trailers: { ["Checksum": "9"] }) {
+                        Pieces(["ab", "cd"])
+                    }
                     _ = try await session.data(for: Self.post(origin.url(), body))
                     #expect(origin.requests.last?.trailers["Checksum"] == (length == nil ? "9" : nil))
                 }
@@ -186,7 +196,8 @@ struct UploadRows {
             .give("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
         ])
         try await withSession(configuration) { session in
-            async let loaded = session.data(for: Self.post(URL(string: "http://h.example/")!, .data(Data("hello".utf8)), Self.expecting))
+            async let loaded = session.data(
+                for: Self.post(URL(string: "http://h.example/")!, .data(Data("hello".utf8)), Self.expecting))
             try await peer.untilHeld()
             peer.release()
             #expect(try await loaded.0 == Data("ok".utf8))
@@ -200,7 +211,8 @@ struct UploadRows {
             .takeUntil("\r\n\r\n"), .expect("hello"), .give("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
         ])
         try await withSession(configuration) { session in
-            async let loaded = session.data(for: Self.post(URL(string: "http://h.example/")!, .data(Data("hello".utf8)), Self.expecting))
+            async let loaded = session.data(
+                for: Self.post(URL(string: "http://h.example/")!, .data(Data("hello".utf8)), Self.expecting))
             try await clock.untilWaiting()
             clock.advance(by: .milliseconds(999))
             try await clock.untilWaiting()
@@ -242,7 +254,8 @@ struct UploadRows {
     func duplex() async throws {
         let (peer, configuration, _) = Self.scripted([
             .takeUntil("\r\n\r\n"), .give("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
-            .expect("1\r\na\r\n"), .give("1\r\nA\r\n"), .expect("1\r\nb\r\n"), .give("1\r\nB\r\n"), .expect("0\r\n\r\n"), .give("0\r\n\r\n"),
+            .expect("1\r\na\r\n"), .give("1\r\nA\r\n"), .expect("1\r\nb\r\n"), .give("1\r\nB\r\n"),
+            .expect("0\r\n\r\n"), .give("0\r\n\r\n"),
             .takeUntil("\r\n\r\n"), .give("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnext"),
         ])
         let (questions, ask) = AsyncStream<[UInt8]>.makeStream()
@@ -265,12 +278,15 @@ struct UploadRows {
         #expect(peer.complaints == [])
     }
 
-    @Test("a handle sends on although nobody reads its answer; a reader may come at any time", arguments: [false, true])
+    @Test(
+        "a handle sends on although nobody reads its answer; a reader may come at any time", arguments: [false, true])
     func duplexHandle(_ isRead: Bool) async throws {
-        let count = 8 << 20, piece = 1 << 20
+        let count = 8 << 20
+        let piece = 1 << 20
         let pieces = (0..<count / piece).flatMap { _ in [ScriptedPeer.Step.take(piece)] }
         var (peer, configuration, _) = Self.scripted(
-            [.takeUntil("\r\n\r\n"), .give("HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n0123456789"), .hold] + pieces + [.give("0123456789")])
+            [.takeUntil("\r\n\r\n"), .give("HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n0123456789"), .hold] + pieces
+                + [.give("0123456789")])
         configuration.readAhead = 10
         let session = Session(configuration)
         let task = session.dataTask(Self.post(URL(string: "http://h.example/")!, .data(Data(count: count))))

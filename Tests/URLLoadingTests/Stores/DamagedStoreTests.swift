@@ -1,15 +1,19 @@
 import FoundationEssentials
 import Testing
-@testable import URLLoading
 import URLLoadingIO
+
+@testable import URLLoading
 
 /// A store that the disk, or somebody, had his way with: what is served is right, and what was whole is there still.
 @Suite struct DamagedStoreTests {
-    private static let entries: [(String, Int)] = (0..<60).map { ("d\($0)", [10, 3_000, 16_000, 70_000, 200_000][$0 % 5]) }
+    private static let entries: [(String, Int)] = (0..<60).map {
+        ("d\($0)", [10, 3_000, 16_000, 70_000, 200_000][$0 % 5])
+    }
 
     private func open(_ folder: URL) -> DiskStorage {
         let path = folder.plainPath
-        return DiskStorage(path.hasSuffix("/") ? String(path.dropLast()) : path, capacity: 64 << 20, maximumEntry: 16 << 20)
+        return DiskStorage(
+            path.hasSuffix("/") ? String(path.dropLast()) : path, capacity: 64 << 20, maximumEntry: 16 << 20)
     }
 
     /// A store as a process leaves it that is killed: while it lives, its changes are in the log.
@@ -43,7 +47,8 @@ import URLLoadingIO
     }
 
     private func copy(_ folder: URL, _ use: (URL) throws -> Void) throws {
-        let copy = folder.deletingLastPathComponent().appending(path: "copy-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
+        let copy = folder.deletingLastPathComponent().appending(
+            path: "copy-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
         try FileManager.default.copyItem(at: folder, to: copy)
         defer { try? FileManager.default.removeItem(at: copy) }
         try use(copy)
@@ -51,41 +56,49 @@ import URLLoadingIO
 
     @Test(arguments: [false, true])
     func `flipped bits are noticed`(flushes: Bool) throws {
-        try withStoreFolder { folder in try withFilled(folder, flushes: flushes) {
-            let files = filesUnder(folder).filter { $0.value > 0 && !$0.key.hasSuffix("-shm") }
-            let bodies = files.keys.filter { $0.hasPrefix("bodies/") }.sorted()
-            for round in 0..<24 {
-                let name = round < 12 ? "cache.sqlite" : round < 18 ? "cache.sqlite-wal" : bodies[round % bodies.count]
-                guard let size = files[name] else { continue }
-                try copy(folder) { copy in
-                    let file = copy.appending(path: name)
-                    var bytes = [UInt8](try Data(contentsOf: file))
-                    let offset = round == 0 ? 0 : round == 12 ? 24 : Int.random(in: 0..<size)
-                    bytes[offset] ^= 1 << UInt8(round % 8)
-                    try Data(bytes).write(to: file)
-                    try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.plainPath)
-                    let count = check(copy, "\(name) at \(offset)")
-                    if name.hasPrefix("bodies/") { #expect(count == Self.entries.count - 1, "\(name) at \(offset)") }
-                }
-            }
-        } }
-    }
-
-    @Test func `cut off files are noticed`() throws {
-        try withStoreFolder { folder in try withFilled(folder) {
-            let files = filesUnder(folder).filter { $0.value > 0 && !$0.key.hasSuffix("-shm") }
-            for (name, size) in files.filter({ !$0.key.hasPrefix("bodies/") || $0.value > 100_000 }).prefix(8) {
-                for kept in [0, 1, size / 3, size - 1] {
+        try withStoreFolder { folder in
+            try withFilled(folder, flushes: flushes) {
+                let files = filesUnder(folder).filter { $0.value > 0 && !$0.key.hasSuffix("-shm") }
+                let bodies = files.keys.filter { $0.hasPrefix("bodies/") }.sorted()
+                for round in 0..<24 {
+                    let name =
+                        round < 12 ? "cache.sqlite" : round < 18 ? "cache.sqlite-wal" : bodies[round % bodies.count]
+                    guard let size = files[name] else { continue }
                     try copy(folder) { copy in
                         let file = copy.appending(path: name)
-                        try Data(try Data(contentsOf: file).prefix(kept)).write(to: file)
+                        var bytes = [UInt8](try Data(contentsOf: file))
+                        let offset = round == 0 ? 0 : round == 12 ? 24 : Int.random(in: 0..<size)
+                        bytes[offset] ^= 1 << UInt8(round % 8)
+                        try Data(bytes).write(to: file)
                         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.plainPath)
-                        let count = check(copy, "\(name) cut to \(kept)")
-                        if name.hasPrefix("bodies/") { #expect(count == Self.entries.count - 1) }
+                        let count = check(copy, "\(name) at \(offset)")
+                        if name.hasPrefix("bodies/") {
+                            #expect(count == Self.entries.count - 1, "\(name) at \(offset)")
+                        }
                     }
                 }
             }
-        } }
+        }
+    }
+
+    @Test func `cut off files are noticed`() throws {
+        try withStoreFolder { folder in
+            try withFilled(folder) {
+                let files = filesUnder(folder).filter { $0.value > 0 && !$0.key.hasSuffix("-shm") }
+                for (name, size) in files.filter({ !$0.key.hasPrefix("bodies/") || $0.value > 100_000 }).prefix(8) {
+                    for kept in [0, 1, size / 3, size - 1] {
+                        try copy(folder) { copy in
+                            let file = copy.appending(path: name)
+                            try Data(try Data(contentsOf: file).prefix(kept)).write(to: file)
+                            try FileManager.default.setAttributes(
+                                [.posixPermissions: 0o600], ofItemAtPath: file.plainPath)
+                            let count = check(copy, "\(name) cut to \(kept)")
+                            if name.hasPrefix("bodies/") { #expect(count == Self.entries.count - 1) }
+                        }
+                    }
+                }
+            }
+        }
     }
 
     @Test func `a damaged database is set aside, and what can be read of it taken over`() throws {
@@ -124,11 +137,16 @@ import URLLoadingIO
         }
     }
 
-    @Test("a database whose tables or indexes are gone, or are not ours, is made good", arguments: [
-        ["DROP TABLE entry"], ["DROP TABLE body"], ["DROP TABLE state"], ["DELETE FROM state"], ["DROP INDEX entry_used"], ["DROP INDEX entry_hash"],
-        ["DROP TABLE entry", "DROP TABLE body", "DROP TABLE state"], ["ALTER TABLE entry ADD COLUMN other TEXT NOT NULL DEFAULT ''"],
-        ["DROP TABLE entry", "CREATE TABLE entry (word TEXT)"], ["DROP INDEX entry_file", "CREATE INDEX entry_file ON entry (size)"],
-    ] as [[StaticString]], [false, true])
+    @Test(
+        "a database whose tables or indexes are gone, or are not ours, is made good",
+        arguments: [
+            ["DROP TABLE entry"], ["DROP TABLE body"], ["DROP TABLE state"], ["DELETE FROM state"],
+            ["DROP INDEX entry_used"], ["DROP INDEX entry_hash"],
+            ["DROP TABLE entry", "DROP TABLE body", "DROP TABLE state"],
+            ["ALTER TABLE entry ADD COLUMN other TEXT NOT NULL DEFAULT ''"],
+            ["DROP TABLE entry", "CREATE TABLE entry (word TEXT)"],
+            ["DROP INDEX entry_file", "CREATE INDEX entry_file ON entry (size)"],
+        ] as [[StaticString]], [false, true])
     func schema(_ changes: [StaticString], isOpen: Bool) throws {
         let change = changes.map { "\($0)" }.joined(separator: "; ")
         try withStoreFolder { folder in
@@ -153,7 +171,9 @@ import URLLoadingIO
             let keepsFiles = !change.contains("entry") || change.contains("INDEX") || change.contains("ADD")
             #expect(!keepsFiles || count > 0, "\(change)")
             let storage = open(folder)
-            #expect(storage.isRight("new", 100) && storage.problem == nil, "\(change): \(storage.problem?.description ?? "")")
+            #expect(
+                storage.isRight("new", 100) && storage.problem == nil,
+                "\(change): \(storage.problem?.description ?? "")")
             // What is stored counts, so that something goes when it is too much.
             #expect(storage.usage > 0)
         }

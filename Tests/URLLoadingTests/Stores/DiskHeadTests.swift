@@ -18,7 +18,8 @@ import URLLoadingWire
     @Test("the addresses a response came from are read as they were written", arguments: 0...3)
     func addresses(_ count: Int) {
         let all: [SocketAddress] = [
-            .ipv4((192, 0, 2, 1), port: 80), .ipv6([0x20, 1] + [UInt8](repeating: 7, count: 14), port: 443), .ipv4((192, 0, 2, 1), port: 81),
+            .ipv4((192, 0, 2, 1), port: 80), .ipv6([0x20, 1] + [UInt8](repeating: 7, count: 14), port: 443),
+            .ipv4((192, 0, 2, 1), port: 81),
         ]
         var stored = StoredResponse.of("a", headers: ["X": "y"])
         stored.source = AnswerSource(Array(all.prefix(count)))
@@ -55,7 +56,9 @@ import URLLoadingWire
         let host = Origin.Host(address: [192, 0, 2, 0])
         let policy = AddressPolicy { $0.text != "192.0.2.1" }
         let allowed = host.map { host in
-            [AnswerSource.one(addresses[0]), .several([addresses[0], addresses[1]]), .unknown].map { $0.isAllowed(by: policy, to: host) }
+            [AnswerSource.one(addresses[0]), .several([addresses[0], addresses[1]]), .unknown].map {
+                $0.isAllowed(by: policy, to: host)
+            }
         }
         #expect(allowed == [true, false, false])
     }

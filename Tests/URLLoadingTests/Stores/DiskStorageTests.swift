@@ -1,14 +1,17 @@
 import FoundationEssentials
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// What is kept on disk: found at once, found again, kept small, gone when it is to be gone (checklist 2, 90).
 @Suite struct DiskStorageTests {
     private func make(_ folder: URL, capacity: Int64 = 64 << 20) -> DiskStorage {
-        DiskStorage(String(folder.plainPath.dropLast(folder.plainPath.hasSuffix("/") ? 1 : 0)), capacity: capacity, maximumEntry: capacity / 4)
+        DiskStorage(
+            String(folder.plainPath.dropLast(folder.plainPath.hasSuffix("/") ? 1 : 0)), capacity: capacity,
+            maximumEntry: capacity / 4)
     }
 
     private static let sizes = [0, 1, 1_000, 16 << 10, (16 << 10) + 1, 64 << 10, (64 << 10) + 1, 1_000_000]
@@ -30,7 +33,8 @@ import URLLoadingWire
 
     @Test func `heads come back as they were`() throws {
         try withStoreFolder { folder in
-            var response = StoredResponse.of("h", headers: ["ETag": "\"1\"", "X-B": "\u{E9}", "x-b": "2"], varying: ["a": "1", "b": nil], at: 1.5)
+            var response = StoredResponse.of(
+                "h", headers: ["ETag": "\"1\"", "X-B": "\u{E9}", "x-b": "2"], varying: ["a": "1", "b": nil], at: 1.5)
             response.url = "https://a.test/h"
             response.isDecoded = true
             response.userInfo = [1, 2, 3]
@@ -41,7 +45,9 @@ import URLLoadingWire
             let found = try #require(make(folder).variants(response.key).first)
             #expect(found.status == .ok && found.version == .http11 && found.url == response.url)
             #expect(found.headers.map(\.value) == ["\"1\"", "\u{E9}", "2"] && found.varying == response.varying)
-            #expect(found.isDecoded && found.userInfo == [1, 2, 3] && found.requestTime == 0.25 && found.responseTime == 1.5)
+            #expect(
+                found.isDecoded && found.userInfo == [1, 2, 3] && found.requestTime == 0.25 && found.responseTime == 1.5
+            )
             #expect(found.extent == .whole(1) && found.id != 0 && !found.isMemoryOnly)
         }
     }
@@ -63,9 +69,12 @@ import URLLoadingWire
             storage.flush()
             let stored = try #require(storage.variants(CacheKey(text: "https://a.test/p")).first)
             let body = try #require(storage.body(stored))
-            for (offset, count) in [(0, 10), (65_535, 2), (65_536, 200_000), (399_990, 100), (131_072, 1), (400_000, 5)] {
+            for (offset, count) in [
+                (0, 10), (65_535, 2), (65_536, 200_000), (399_990, 100), (131_072, 1), (400_000, 5),
+            ] {
                 let piece = try #require(body.read(at: Int64(offset), atMost: count))
-                #expect([UInt8](piece) == Array(all[offset..<min(all.count, offset + piece.count)]) && piece.count <= count)
+                #expect(
+                    [UInt8](piece) == Array(all[offset..<min(all.count, offset + piece.count)]) && piece.count <= count)
                 #expect(piece.count > 0 || offset == all.count)
             }
             storage.remove(stored)
@@ -78,7 +87,8 @@ import URLLoadingWire
         try withStoreFolder { folder in
             let storage = make(folder)
             for total in [10, 300_000] {
-                let all = storedBytes("c\(total)", total), key = CacheKey(text: "https://a.test/c\(total)")
+                let all = storedBytes("c\(total)", total)
+                let key = CacheKey(text: "https://a.test/c\(total)")
                 let broken = try #require(storage.write(.of("c\(total)"), length: Int64(total)))
                 _ = broken.append(Chunk(Array(all[..<(total / 2)])))
                 broken.abandon(isResumable: true)
@@ -202,16 +212,21 @@ import URLLoadingWire
             let names = filesUnder(folder)
             let body = try #require(names.keys.first { $0.hasPrefix("bodies/") })
             for name in names.keys {
-                let mode = try FileManager.default.attributesOfItem(atPath: folder.appending(path: name).plainPath)[.posixPermissions] as? Int
+                let mode =
+                    try FileManager.default.attributesOfItem(atPath: folder.appending(path: name).plainPath)[
+                        .posixPermissions] as? Int
                 #expect(mode == 0o600, "\(name)")
             }
             for name in ["", "bodies", String(body.dropLast(27))] {
-                let mode = try FileManager.default.attributesOfItem(atPath: folder.appending(path: name).plainPath)[.posixPermissions] as? Int
+                let mode =
+                    try FileManager.default.attributesOfItem(atPath: folder.appending(path: name).plainPath)[
+                        .posixPermissions] as? Int
                 #expect(mode == 0o700, "\(name)")
             }
             // Another name, whatever the body's is.
             let left = folder.appending(path: body.dropLast(1) + (body.hasSuffix("x") ? "y" : "x")).plainPath
-            _ = FileManager.default.createFile(atPath: left, contents: Data([1]), attributes: [.posixPermissions: 0o600])
+            _ = FileManager.default.createFile(
+                atPath: left, contents: Data([1]), attributes: [.posixPermissions: 0o600])
             let again = make(folder)
             #expect(again.isRight("a", 100_000))
             again.flush()

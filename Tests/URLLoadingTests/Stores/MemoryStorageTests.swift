@@ -1,10 +1,13 @@
 import Testing
-@testable import URLLoading
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// What is kept in memory, for how long, and that it is never more than it may be (checklist 90).
 @Suite struct MemoryStorageTests {
-    private func cost(_ name: String, _ count: Int) -> Int { StoredResponse.of(name, headers: ["X-Name": name]).headSize + count }
+    private func cost(_ name: String, _ count: Int) -> Int {
+        StoredResponse.of(name, headers: ["X-Name": name]).headSize + count
+    }
 
     @Test func `bytes are counted to the last, and what was used last stays`() {
         let one = cost("a", 1_000)
@@ -14,7 +17,9 @@ import URLLoadingWire
         #expect(storage.isRight("a", 1_000))
         storage.store("d", 1_000)
         #expect(storage.usage == 3 * one)
-        #expect(storage.bytes("b") == nil && storage.isRight("a", 1_000) && storage.isRight("c", 1_000) && storage.isRight("d", 1_000))
+        #expect(
+            storage.bytes("b") == nil && storage.isRight("a", 1_000) && storage.isRight("c", 1_000)
+                && storage.isRight("d", 1_000))
         storage.set(capacity: one, maximumEntry: .max)
         #expect(storage.usage == one && storage.isRight("d", 1_000))
         #expect(!storage.store("large", 3 * one))
@@ -32,7 +37,9 @@ import URLLoadingWire
         put("en", "one")
         put(nil, "none")
         put("de", "zwei")
-        let texts = storage.variants(key).map { String(decoding: storage.body($0)?.whole.map { [UInt8]($0) } ?? [], as: UTF8.self) }
+        let texts = storage.variants(key).map {
+            String(decoding: storage.body($0)?.whole.map { [UInt8]($0) } ?? [], as: UTF8.self)
+        }
         #expect(texts == ["zwei", "none", "one"])
         storage.remove(key)
         #expect(storage.variants(key).isEmpty && storage.usage == 0)
@@ -46,7 +53,8 @@ import URLLoadingWire
         #expect(storage.variants(key).isEmpty)
         writing.finish()
         #expect(storage.bytes("w") == storedBytes("w", 700) + [1, 2, 3])
-        for remove in [{ storage.remove(key) }, { storage.removeAll(since: nil) }, { storage.removeAll(since: 1_000) }] {
+        for remove in [{ storage.remove(key) }, { storage.removeAll(since: nil) }, { storage.removeAll(since: 1_000) }]
+        {
             let late = try #require(storage.write(.of("w"), length: 3))
             #expect(late.append(Chunk([1, 2, 3])))
             remove()
@@ -71,7 +79,8 @@ import URLLoadingWire
         _ = rest.append(Chunk([3, 4, 5, 6]))
         rest.finish()
         let whole = try #require(storage.variants(key).first)
-        #expect(whole.extent == .whole(6) && storage.variants(key).count == 1 && storage.bytes("p") == [1, 2, 3, 4, 5, 6])
+        #expect(
+            whole.extent == .whole(6) && storage.variants(key).count == 1 && storage.bytes("p") == [1, 2, 3, 4, 5, 6])
         #expect(storage.body(beginning) == nil)
         let again = try #require(storage.write(.of("p"), length: 6))
         _ = again.append(Chunk([9]))
@@ -83,7 +92,9 @@ import URLLoadingWire
         let storage = MemoryStorage(capacity: 1 << 20, maximumEntry: 1_000)
         #expect(storage.write(.of("x"), length: 1_001) == nil)
         let writing = try #require(storage.write(.of("x"), length: nil))
-        #expect(writing.append(Chunk([UInt8](repeating: 1, count: 1_000))) && !writing.append(Chunk([1])) && !writing.append(Chunk([1])))
+        #expect(
+            writing.append(Chunk([UInt8](repeating: 1, count: 1_000))) && !writing.append(Chunk([1]))
+                && !writing.append(Chunk([1])))
         writing.finish()
         #expect(storage.usage == 0)
     }
@@ -102,7 +113,8 @@ import URLLoadingWire
         let storage = MemoryStorage(capacity: 1 << 20)
         storage.store("h", 5_000)
         let stored = try #require(storage.variants(CacheKey(text: "https://a.test/h")).first)
-        let first = try #require(storage.body(stored)?.bytes), second = try #require(storage.body(stored)?.bytes)
+        let first = try #require(storage.body(stored)?.bytes)
+        let second = try #require(storage.body(stored)?.bytes)
         #expect(first.storage === second.storage && first.storage.capacity == 5_000)
     }
 

@@ -1,20 +1,25 @@
 import FoundationEssentials
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// What a response on its way to the disk has replaced is gone, whatever becomes of the response itself.
 @Suite struct ReplacedResponseTests {
     private func storage(_ folder: URL) -> DiskStorage {
-        DiskStorage(String(folder.plainPath.dropLast(folder.plainPath.hasSuffix("/") ? 1 : 0)), capacity: 64 << 20, maximumEntry: 16 << 20)
+        DiskStorage(
+            String(folder.plainPath.dropLast(folder.plainPath.hasSuffix("/") ? 1 : 0)), capacity: 64 << 20,
+            maximumEntry: 16 << 20)
     }
 
     private static let key = CacheKey(text: "https://a.test/x")
 
     enum Removal: Sendable, CaseIterable { case since, one }
 
-    @Test("a removal that reaches a new response reaches the older one that it replaced", arguments: [10, 100_000], Removal.allCases)
+    @Test(
+        "a removal that reaches a new response reaches the older one that it replaced", arguments: [10, 100_000],
+        Removal.allCases)
     func removed(_ count: Int, _ removal: Removal) throws {
         try withStoreFolder { folder in
             let storage = storage(folder)

@@ -1,8 +1,9 @@
 import FoundationEssentials
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// A cache as callers see it: checklist 90, 100, 101, 103.
 @Suite struct ResponseCacheTests {
@@ -11,7 +12,8 @@ import URLLoadingWire
     }
 
     private func entry(_ request: Request, _ text: String, _ headers: Headers = [:]) -> CachedResponse {
-        CachedResponse(response: Response(url: request.url, http: HTTPHead(status: .ok, headers: headers)), data: Data(text.utf8))
+        CachedResponse(
+            response: Response(url: request.url, http: HTTPHead(status: .ok, headers: headers)), data: Data(text.utf8))
     }
 
     @Test func `what was stored is looked up and removed by request, its userInfo with it`() throws {
@@ -36,12 +38,14 @@ import URLLoadingWire
 
     @Test func `variants are told apart`() throws {
         let cache = ResponseCache()
-        let german = try request("v", ["Accept-Language": "de"]), english = try request("v", ["Accept-Language": "en"])
+        let german = try request("v", ["Accept-Language": "de"])
+        let english = try request("v", ["Accept-Language": "en"])
         cache.store(entry(german, "eins", ["Vary": "Accept-Language"]), for: german)
         cache.store(entry(english, "one", ["Vary": "accept-language"]), for: english)
         #expect(cache.cachedResponse(for: german)?.data == Data("eins".utf8))
         #expect(cache.cachedResponse(for: english)?.data == Data("one".utf8))
-        let french = try request("v", ["Accept-Language": "fr"]), any = try request("v")
+        let french = try request("v", ["Accept-Language": "fr"])
+        let any = try request("v")
         #expect(cache.cachedResponse(for: french) == nil)
         #expect(cache.cachedResponse(for: any) != nil)
         #expect(!cache.store(entry(german, "any", ["Vary": "*"]), for: any))
@@ -49,7 +53,8 @@ import URLLoadingWire
 
     @Test func `what no cache keeps is refused`() throws {
         let cache = ResponseCache()
-        let file = Request(url: URL(filePath: "/etc/hostname")), post = try request("p", method: .post)
+        let file = Request(url: URL(filePath: "/etc/hostname"))
+        let post = try request("p", method: .post)
         #expect(!cache.store(entry(file, ""), for: file) && !cache.store(entry(post, ""), for: post))
         let page = try request("n")
         var never = entry(page, "x")
@@ -88,7 +93,9 @@ import URLLoadingWire
             let cache = ResponseCache(memoryCapacity: 1 << 20, diskCapacity: 8 << 20, directory: folder)
             for number in 0..<100 {
                 let page = try request("c\(number)")
-                #expect(cache.store(CachedResponse(response: entry(page, "").response, data: Data(count: 15_000)), for: page))
+                #expect(
+                    cache.store(
+                        CachedResponse(response: entry(page, "").response, data: Data(count: 15_000)), for: page))
             }
             cache.flush()
             #expect(cache.memoryUsage > 900_000 && cache.memoryUsage <= 1 << 20 && cache.diskUsage > 1_500_000)
@@ -97,12 +104,14 @@ import URLLoadingWire
             cache.diskCapacity = 500_000
             cache.flush()
             #expect(cache.diskUsage <= 500_000 && cache.diskUsage > 0)
-            let first = try request("c0"), last = try request("c99")
+            let first = try request("c0")
+            let last = try request("c99")
             #expect(cache.cachedResponse(for: last) != nil && cache.cachedResponse(for: first) == nil)
             #expect("\(cache)".hasSuffix("/500000 on disk"))
             cache.maximumEntrySize = 1_000
             let page = try request("large")
-            #expect(!cache.store(CachedResponse(response: entry(page, "").response, data: Data(count: 1_001)), for: page))
+            #expect(
+                !cache.store(CachedResponse(response: entry(page, "").response, data: Data(count: 1_001)), for: page))
             cache.removeAll()
             #expect(cache.memoryUsage == 0 && cache.cachedResponse(for: last) == nil)
         }
@@ -110,7 +119,8 @@ import URLLoadingWire
 
     @Test func `caches of one directory see each other at once`() throws {
         try withStoreFolder { folder in
-            let one = ResponseCache(directory: folder), two = ResponseCache(directory: folder)
+            let one = ResponseCache(directory: folder)
+            let two = ResponseCache(directory: folder)
             #expect(one.disk === two.disk)
             let page = try request("shared")
             one.store(entry(page, "first"), for: page)
@@ -124,12 +134,16 @@ import URLLoadingWire
 
     @Test func `a directory that cannot be had means memory only, and is told once`() throws {
         try withStoreFolder { folder in
-            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-            let open = folder.appending(path: "open"), file = folder.appending(path: "file"), link = folder.appending(path: "link")
+            try FileManager.default.createDirectory(
+                at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            let open = folder.appending(path: "open")
+            let file = folder.appending(path: "file")
+            let link = folder.appending(path: "link")
             try FileManager.default.createDirectory(at: open, withIntermediateDirectories: true)
             try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: open.plainPath)
             try Data().write(to: file)
-            try FileManager.default.createSymbolicLink(at: link, withDestinationURL: folder.appending(path: "elsewhere"))
+            try FileManager.default.createSymbolicLink(
+                at: link, withDestinationURL: folder.appending(path: "elsewhere"))
             for directory in [open, file, link] {
                 let cache = ResponseCache(directory: directory)
                 let page = try request("x")
@@ -150,4 +164,3 @@ import URLLoadingWire
         }
     }
 }
-

@@ -19,7 +19,8 @@ struct SharedFolderTests {
     private func key(_ name: String) -> CacheKey { CacheKey(text: "https://a.test/" + name) }
 
     private func withFolder(_ use: (URL) async throws -> Void) async rethrows {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "shared-\(UInt64.random(in: 0 ... .max))", directoryHint: .notDirectory)
+        let folder = FileManager.default.temporaryDirectory.appending(
+            path: "shared-\(UInt64.random(in: 0 ... .max))", directoryHint: .notDirectory)
         defer { try? FileManager.default.removeItem(at: folder) }
         try await use(folder)
     }
@@ -27,7 +28,8 @@ struct SharedFolderTests {
     @Test("what another process removed is not found, however long nobody has looked")
     func removed() async throws {
         try await withFolder { folder in
-            let a = tiers(folder), b = tiers(folder)
+            let a = tiers(folder)
+            let b = tiers(folder)
             a.store("x", 1000)
             a.flush()
             #expect(a.variants(key("x")).count == 1)
@@ -44,7 +46,8 @@ struct SharedFolderTests {
     @Test("RFC 9111 4.4: an invalidation removes what another process stored a moment ago")
     func invalidated() async throws {
         try await withFolder { folder in
-            let a = disk(folder), b = disk(folder)
+            let a = disk(folder)
+            let b = disk(folder)
             a.store("other", 10)
             a.flush()
             _ = b.variants(key("other"))

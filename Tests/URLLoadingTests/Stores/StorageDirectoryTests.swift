@@ -11,7 +11,8 @@ import URLLoadingWire
 @Suite(.timeLimit(.minutes(4)))
 struct StorageDirectoryTests {
     private func withFolder(_ use: (URL) async throws -> Void) async rethrows {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "kept-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
+        let folder = FileManager.default.temporaryDirectory.appending(
+            path: "kept-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
         defer { try? FileManager.default.removeItem(at: folder) }
         try await use(folder)
     }
@@ -41,7 +42,9 @@ struct StorageDirectoryTests {
                 }
                 origin.route("/page") { _ in .ok("page", headers: [.cacheControl: "max-age=600"]) }
                 var decisions = Decisions()
-                decisions.challenge = Decision { _ in .use(Credential(user: "u", password: "p", persistence: .permanent)) }
+                decisions.challenge = Decision { _ in
+                    .use(Credential(user: "u", password: "p", persistence: .permanent))
+                }
                 try await withSession(configuration(folder), decisions: decisions) { session in
                     try await session.expect(origin.url("/page"), "page")
                     try await session.expect(origin.url("/"), "secret")
@@ -49,10 +52,13 @@ struct StorageDirectoryTests {
                     await session.cookies?.flush()
                     session.configuration.cache?.flush()
                 }
-                #expect(Set(filesUnder(folder).keys).isSuperset(of: ["cache.sqlite", "cookies.sqlite", "credentials.json"]))
+                #expect(
+                    Set(filesUnder(folder).keys).isSuperset(of: ["cache.sqlite", "cookies.sqlite", "credentials.json"]))
                 // Nobody is asked any more.
                 try await withSession(configuration(folder)) { session in
-                    #expect(session.cookies !== CookieStore.standard && session.configuration.cache !== ResponseCache.standard)
+                    #expect(
+                        session.cookies !== CookieStore.standard
+                            && session.configuration.cache !== ResponseCache.standard)
                     try await session.expect(origin.url("/"), "secret")
                     #expect(session.cookies?.all.count == 1)
                     let requests = origin.counts.requests
@@ -68,11 +74,13 @@ struct StorageDirectoryTests {
     @Test("sessions of one directory share the stores; what was set explicitly, or is ephemeral, is not there")
     func shared() async throws {
         await withFolder { folder in
-            let one = Session(configuration(folder)), two = Session(configuration(folder))
+            let one = Session(configuration(folder))
+            let two = Session(configuration(folder))
             #expect(one.cookies === two.cookies && one.strictTransport === two.strictTransport)
             #expect(one.configuration.cache === two.configuration.cache)
             var own = configuration(folder)
-            let store = CookieStore(), cache = ResponseCache()
+            let store = CookieStore()
+            let cache = ResponseCache()
             (own.cookies.storage, own.cache) = (.store(store), cache)
             let third = Session(own)
             #expect(third.cookies === store && third.configuration.cache === cache)
@@ -91,9 +99,13 @@ struct StorageDirectoryTests {
     @Test("a directory that cannot be had costs persistence alone, and the stores say so")
     func unusable() async throws {
         try await withFolder { folder in
-            try Data("a file".utf8).write(to: URL(filePath: folder.plainPath.hasSuffix("/") ? String(folder.plainPath.dropLast()) : folder.plainPath))
+            try Data("a file".utf8).write(
+                to: URL(
+                    filePath: folder.plainPath.hasSuffix("/") ? String(folder.plainPath.dropLast()) : folder.plainPath))
             try await withTestOrigin { origin in
-                origin.route("/") { _ in .ok("a", headers: [.setCookie: "a=1; Max-Age=600", .cacheControl: "max-age=600"]) }
+                origin.route("/") { _ in
+                    .ok("a", headers: [.setCookie: "a=1; Max-Age=600", .cacheControl: "max-age=600"])
+                }
                 try await withSession(configuration(folder)) { session in
                     try await session.expect(origin.url("/"), "a")
                     try await session.expect(origin.url("/"), "a")

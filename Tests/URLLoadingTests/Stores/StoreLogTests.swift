@@ -1,14 +1,16 @@
 import FoundationEssentials
 import Testing
-@testable import URLLoading
 import URLLoadingIO
+
+@testable import URLLoading
 
 /// The log of a database (WAL) is moved by the holder of the lock of its folder alone: SQLite up to 3.51.2 can lose pages where
 /// a checkpoint meets another connection's commit.
 @Suite(.timeLimit(.minutes(4))) struct StoreLogTests {
     private func open(_ folder: URL) -> DiskStorage {
         let path = folder.plainPath
-        return DiskStorage(path.hasSuffix("/") ? String(path.dropLast()) : path, capacity: 256 << 20, maximumEntry: 16 << 20)
+        return DiskStorage(
+            path.hasSuffix("/") ? String(path.dropLast()) : path, capacity: 256 << 20, maximumEntry: 16 << 20)
     }
 
     private func log(_ folder: URL, of name: String = "cache.sqlite") -> Int { filesUnder(folder)[name + "-wal"] ?? 0 }
@@ -67,12 +69,14 @@ import URLLoadingIO
 
     @Test("cookies are not written while another process holds the lock of their file")
     func cookies() async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "log-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
+        let folder = FileManager.default.temporaryDirectory.appending(
+            path: "log-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
         defer { try? FileManager.default.removeItem(at: folder) }
         let path = folder.plainPath + "cookies.sqlite"
         let store = CookieStore(folder: folder)
         func set(_ name: String) throws {
-            store.set(try #require(Cookie(name: name, value: "1", domain: "a.test", expires: .now.addingTimeInterval(1000))))
+            store.set(
+                try #require(Cookie(name: name, value: "1", domain: "a.test", expires: .now.addingTimeInterval(1000))))
         }
         try set("a")
         await store.flush()

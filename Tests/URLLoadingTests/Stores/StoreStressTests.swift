@@ -1,11 +1,13 @@
 import FoundationEssentials
 import Testing
+
 @testable import URLLoading
 
 /// Many at once on one store: nothing is mixed up, and nothing waits for ever.
 @Suite struct StoreStressTests {
     @Test func `64 tasks store, look up, replace and remove`() async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "store-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
+        let folder = FileManager.default.temporaryDirectory.appending(
+            path: "store-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
         defer { try? FileManager.default.removeItem(at: folder) }
         let cache = ResponseCache(memoryCapacity: 200_000, diskCapacity: 2 << 20, directory: folder)
         let storage = cache.storage
@@ -13,7 +15,8 @@ import Testing
             for task in 0..<64 {
                 group.addTask {
                     for round in 0..<30 {
-                        let name = "s\((task &* 7 &+ round) % 40)", size = [100, 9_000, 40_000][(task &+ round) % 3]
+                        let name = "s\((task &* 7 &+ round) % 40)"
+                        let size = [100, 9_000, 40_000][(task &+ round) % 3]
                         switch (task &+ round) % 6 {
                         case 0, 1: _ = storage.store(.of(name), body: storedBytes(name, size))
                         case 2:
@@ -23,7 +26,9 @@ import Testing
                         case 3: storage.remove(CacheKey(text: "https://a.test/" + name))
                         case 4: _ = storage.variantsNow(CacheKey(text: "https://a.test/" + name))
                         default:
-                            if let bytes = storage.bytes(name) { #expect(bytes == storedBytes(name, bytes.count), "\(name)") }
+                            if let bytes = storage.bytes(name) {
+                                #expect(bytes == storedBytes(name, bytes.count), "\(name)")
+                            }
                         }
                     }
                 }

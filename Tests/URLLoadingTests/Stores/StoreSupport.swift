@@ -1,11 +1,13 @@
 import FoundationEssentials
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingWire
 
+@testable import URLLoading
+
 /// A folder of a test's own, gone when it ends.
 func withStoreFolder<R>(_ use: (URL) throws -> R) rethrows -> R {
-    let folder = FileManager.default.temporaryDirectory.appending(path: "store-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
+    let folder = FileManager.default.temporaryDirectory.appending(
+        path: "store-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
     defer { try? FileManager.default.removeItem(at: folder) }
     return try use(folder)
 }
@@ -16,7 +18,9 @@ extension URL {
 
 extension StoredResponse {
     /// A response under a key `/name`.
-    static func of(_ name: String, headers: Headers = [:], varying: [String: String?] = [:], at time: Double = 1_000) -> StoredResponse {
+    static func of(_ name: String, headers: Headers = [:], varying: [String: String?] = [:], at time: Double = 1_000)
+        -> StoredResponse
+    {
         var response = StoredResponse(
             key: CacheKey(text: "https://a.test/" + name), url: "https://a.test/" + name, status: .ok, version: .http11,
             headers: headers, requestTime: time, responseTime: time)

@@ -1,10 +1,11 @@
 import FoundationEssentials
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// RFC 6797 §8 through sessions.
 @Suite(.timeLimit(.minutes(4)))
@@ -23,7 +24,8 @@ struct HSTSRows {
                 let task = session.dataTask(from: plain)
                 let events = task.events
                 task.resume()
-                var canonical: [URL] = [], metrics: LoadMetrics?
+                var canonical: [URL] = []
+                var metrics: LoadMetrics?
                 for await event in events {
                     if case .canonicalized(let request) = event { canonical.append(request.url) }
                     if case .metrics(let value) = event { metrics = value }
@@ -40,7 +42,13 @@ struct HSTSRows {
     func redirects() async throws {
         try await withSecureOrigin { origin, configuration in
             origin.route("/there") { _ in .ok("secure") }
-            origin.route("/") { _ in .status(.found, headers: ["Location": "http://localhost:\(origin.port)/there", "Strict-Transport-Security": "max-age=9"]) }
+            origin.route("/") { _ in
+                .status(
+                    .found,
+                    headers: [
+                        "Location": "http://localhost:\(origin.port)/there", "Strict-Transport-Security": "max-age=9",
+                    ])
+            }
             try await withSession(configuration) { try await $0.expect(origin.url(), "secure") }
         }
     }
@@ -98,12 +106,16 @@ struct HSTSRows {
             var configuration = rig.strict
             configuration.strictTransport.storage = .store(store)
             try await withSession(configuration, decisions: rig.accepting) { session in
-                let error = await failure(.strictTransportSecurity, .local, .securing) { try await session.data(from: rig.origin.url()) }
+                let error = await failure(.strictTransportSecurity, .local, .securing) {
+                    try await session.data(from: rig.origin.url())
+                }
                 #expect(error?.serverTrust?.failures.first?.reason == .certificateUntrusted)
             }
             #expect(rig.origin.counts.requests == 0)
             configuration.strictTransport.unsafelyAllowsUntrusted = true
-            try await withSession(configuration, decisions: rig.accepting) { try await $0.expect(rig.origin.url(), "full") }
+            try await withSession(configuration, decisions: rig.accepting) {
+                try await $0.expect(rig.origin.url(), "full")
+            }
         }
     }
 }

@@ -1,8 +1,9 @@
 import FoundationEssentials
 import Testing
-@testable import URLLoading
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// RFC 6797 §8, without a network.
 @Suite(.timeLimit(.minutes(4)))
@@ -16,7 +17,9 @@ struct HSTSStoreTests {
     @Test("8.1: noted from https alone, never for addresses, the first field counts")
     func noting() throws {
         let store = HSTSStore()
-        for text in ["http://plain.org", "https://127.0.0.1", "https://[::1]/"] { try note(store, "max-age=100", from: text) }
+        for text in ["http://plain.org", "https://127.0.0.1", "https://[::1]/"] {
+            try note(store, "max-age=100", from: text)
+        }
         #expect(store.all.isEmpty)
         var two = Headers()
         two.append(.strictTransportSecurity, "max-age=100")
@@ -34,10 +37,15 @@ struct HSTSStoreTests {
         let store = HSTSStore()
         try note(store, "max-age=100; includeSubDomains", from: "https://a.org")
         try note(store, "max-age=100", from: "https://b.org.")
-        for text in ["http://a.org", "http://A.ORG", "http://a.org.", "http://x.y.a.org:8080", "http://a。org", "http://%61.org", "http://b.org", "http://b.org./"] {
+        for text in [
+            "http://a.org", "http://A.ORG", "http://a.org.", "http://x.y.a.org:8080", "http://a。org", "http://%61.org",
+            "http://b.org", "http://b.org./",
+        ] {
             #expect(try requires(store, text), "\(text)")
         }
-        for text in ["http://xa.org", "http://org", "http://x.b.org", "http://a.org.evil.com", "http://127.0.0.1", "nonsense"] {
+        for text in [
+            "http://xa.org", "http://org", "http://x.b.org", "http://a.org.evil.com", "http://127.0.0.1", "nonsense",
+        ] {
             #expect(try !requires(store, text), "\(text)")
         }
     }
@@ -52,23 +60,31 @@ struct HSTSStoreTests {
         #expect(try requires(store, "http://a.org") && requires(store, "http://x.a.org") && store.all.count == 1)
         #expect((store.all.first?.expires ?? .distantPast) > Date.now + 900)
         try note(store, "max-age=99999999999999999999", from: "https://a.org")
-        #expect(store.all.first?.includesSubdomains == false && (store.all.first?.expires ?? .distantPast) > Date.now + 1_000_000_000)
+        #expect(
+            store.all.first?.includesSubdomains == false
+                && (store.all.first?.expires ?? .distantPast) > Date.now + 1_000_000_000)
     }
 
     @Test("what has ended is as if it were not there")
     func ending() throws {
         var table = HSTSTable()
-        let now = Date.now, host = try #require(HSTSHost("a.org", includesSubdomains: true, expires: now + 10))
+        let now = Date.now
+        let host = try #require(HSTSHost("a.org", includesSubdomains: true, expires: now + 10))
         _ = table.set(host)
-        #expect(table.requiresTLS("x.a.org", now: now + 9) && !table.requiresTLS("x.a.org", now: now + 10) && !table.requiresTLS("a.org", now: now + 11))
-        #expect(HSTSHost("127.0.0.1", expires: now) == nil && HSTSHost("a b", expires: now) == nil && HSTSHost(".A.org", expires: now)?.name == "a.org")
+        #expect(
+            table.requiresTLS("x.a.org", now: now + 9) && !table.requiresTLS("x.a.org", now: now + 10)
+                && !table.requiresTLS("a.org", now: now + 11))
+        #expect(
+            HSTSHost("127.0.0.1", expires: now) == nil && HSTSHost("a b", expires: now) == nil
+                && HSTSHost(".A.org", expires: now)?.name == "a.org")
     }
 
     @Test("a server with many names does not fill the memory")
     func flood() throws {
         var table = HSTSTable()
         for index in 0..<HSTSTable.most + 100 {
-            _ = table.set(HSTSHost(checked: "h\(index).a.org", false, Date(timeIntervalSince1970: Double(index)), creation: .now))
+            _ = table.set(
+                HSTSHost(checked: "h\(index).a.org", false, Date(timeIntervalSince1970: Double(index)), creation: .now))
             if index >= HSTSTable.most + 5 { break }
         }
         #expect(table.hosts.count == HSTSTable.most && table.hosts["h0.a.org"] == nil)

@@ -2,20 +2,34 @@ import FoundationEssentials
 
 /// Any JSON, to be looked at member by member.
 enum AnyJSON: Decodable, Equatable {
-    case null, bool(Bool), number(Double), text(String), list([AnyJSON]), object([String: AnyJSON])
+    case null
+    case bool(Bool)
+    case number(Double)
+    case text(String)
+    case list([AnyJSON])
+    case object([String: AnyJSON])
 
     init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
-        if container.decodeNil() { self = .null }
-        else if let value = try? container.decode(Bool.self) { self = .bool(value) }
-        else if let value = try? container.decode(Double.self) { self = .number(value) }
-        else if let value = try? container.decode(String.self) { self = .text(value) }
-        else if let value = try? container.decode([AnyJSON].self) { self = .list(value) }
-        else { self = .object(try container.decode([String: AnyJSON].self)) }
+        if container.decodeNil() {
+            self = .null
+        } else if let value = try? container.decode(Bool.self) {
+            self = .bool(value)
+        } else if let value = try? container.decode(Double.self) {
+            self = .number(value)
+        } else if let value = try? container.decode(String.self) {
+            self = .text(value)
+        } else if let value = try? container.decode([AnyJSON].self) {
+            self = .list(value)
+        } else {
+            self = .object(try container.decode([String: AnyJSON].self))
+        }
     }
 
     subscript(_ name: String) -> AnyJSON? { if case .object(let members) = self { members[name] } else { nil } }
-    subscript(_ index: Int) -> AnyJSON? { if case .list(let items) = self, items.indices.contains(index) { items[index] } else { nil } }
+    subscript(_ index: Int) -> AnyJSON? {
+        if case .list(let items) = self, items.indices.contains(index) { items[index] } else { nil }
+    }
     var text: String? { if case .text(let text) = self { text } else { nil } }
     var number: Double? { if case .number(let number) = self { number } else { nil } }
     var list: [AnyJSON]? { if case .list(let items) = self { items } else { nil } }
@@ -34,9 +48,13 @@ struct ArchiveCheck {
         }
         object(json, "", ["log": .object])
         guard let log = json["log"] else { return }
-        object(log, "log", ["version": .text, "creator": .object, "entries": .list], ["browser": .object, "pages": .list, "comment": .text])
+        object(
+            log, "log", ["version": .text, "creator": .object, "entries": .list],
+            ["browser": .object, "pages": .list, "comment": .text])
         if log["version"]?.text != "1.2" { problems.append("version \(String(describing: log["version"]))") }
-        if let creator = log["creator"] { object(creator, "creator", ["name": .text, "version": .text], ["comment": .text]) }
+        if let creator = log["creator"] {
+            object(creator, "creator", ["name": .text, "version": .text], ["comment": .text])
+        }
         entries = log["entries"]?.list ?? []
         for (index, entry) in entries.enumerated() { check(entry, "entries[\(index)]") }
         let dates = entries.compactMap { $0["startedDateTime"]?.text }
@@ -85,10 +103,15 @@ struct ArchiveCheck {
         }
     }
 
-    private mutating func object(_ value: AnyJSON, _ path: String, _ required: [String: Kind], _ optional: [String: Kind] = [:]) {
+    private mutating func object(
+        _ value: AnyJSON, _ path: String, _ required: [String: Kind], _ optional: [String: Kind] = [:]
+    ) {
         guard case .object(let members) = value else { return problems.append("\(path) is no object") }
         for (name, kind) in required {
-            guard let member = members[name] else { problems.append("\(path) has no \(name)"); continue }
+            guard let member = members[name] else {
+                problems.append("\(path) has no \(name)")
+                continue
+            }
             if !kind.fits(member) { problems.append("\(path).\(name) is \(member)") }
         }
         for (name, member) in members where required[name] == nil {
@@ -103,19 +126,27 @@ struct ArchiveCheck {
     private mutating func check(_ entry: AnyJSON, _ path: String) {
         object(
             entry, path,
-            ["startedDateTime": .date, "time": .duration, "request": .object, "response": .object, "cache": .object, "timings": .object],
+            [
+                "startedDateTime": .date, "time": .duration, "request": .object, "response": .object, "cache": .object,
+                "timings": .object,
+            ],
             ["pageref": .text, "serverIPAddress": .text, "connection": .text, "comment": .text])
         if let request = entry["request"] { checkRequest(request, path + ".request") }
         if let response = entry["response"] { checkResponse(response, path + ".response") }
-        if let cache = entry["cache"] { object(cache, path + ".cache", [:], ["beforeRequest": .object, "afterRequest": .object, "comment": .text]) }
+        if let cache = entry["cache"] {
+            object(cache, path + ".cache", [:], ["beforeRequest": .object, "afterRequest": .object, "comment": .text])
+        }
         if let timings = entry["timings"] { checkTimings(timings, entry["time"]?.number ?? -1, path + ".timings") }
     }
 
     private mutating func checkRequest(_ request: AnyJSON, _ path: String) {
         object(
             request, path,
-            ["method": .text, "url": .text, "httpVersion": .text, "cookies": .list, "headers": .list, "queryString": .list,
-             "headersSize": .size, "bodySize": .size],
+            [
+                "method": .text, "url": .text, "httpVersion": .text, "cookies": .list, "headers": .list,
+                "queryString": .list,
+                "headersSize": .size, "bodySize": .size,
+            ],
             ["postData": .object, "comment": .text])
         let url = request["url"]?.text ?? ""
         if url.contains("#") || !url.contains("://") { problems.append("\(path).url is \(url)") }
@@ -127,8 +158,11 @@ struct ArchiveCheck {
     private mutating func checkResponse(_ response: AnyJSON, _ path: String) {
         object(
             response, path,
-            ["status": .count, "statusText": .text, "httpVersion": .text, "cookies": .list, "headers": .list, "content": .object,
-             "redirectURL": .text, "headersSize": .size, "bodySize": .size],
+            [
+                "status": .count, "statusText": .text, "httpVersion": .text, "cookies": .list, "headers": .list,
+                "content": .object,
+                "redirectURL": .text, "headersSize": .size, "bodySize": .size,
+            ],
             ["comment": .text])
         checkPairs(response["headers"], path + ".headers")
         checkCookies(response["cookies"], path + ".cookies")
@@ -146,14 +180,20 @@ struct ArchiveCheck {
         for cookie in cookies?.list ?? [] {
             object(
                 cookie, path, ["name": .text, "value": .text],
-                ["path": .text, "domain": .text, "expires": .date, "httpOnly": .flag, "secure": .flag, "comment": .text])
+                [
+                    "path": .text, "domain": .text, "expires": .date, "httpOnly": .flag, "secure": .flag,
+                    "comment": .text,
+                ])
         }
     }
 
     private mutating func checkTimings(_ timings: AnyJSON, _ time: Double, _ path: String) {
         object(
             timings, path, ["send": .duration, "wait": .duration, "receive": .duration],
-            ["blocked": .optionalDuration, "dns": .optionalDuration, "connect": .optionalDuration, "ssl": .optionalDuration, "comment": .text])
+            [
+                "blocked": .optionalDuration, "dns": .optionalDuration, "connect": .optionalDuration,
+                "ssl": .optionalDuration, "comment": .text,
+            ])
         let parts = ["blocked", "dns", "connect", "send", "wait", "receive"].map { max(0, timings[$0]?.number ?? -1) }
         let sum = parts.reduce(0, +)
         if abs(sum - time) > 1e-6 { problems.append("\(path): \(parts) is \(sum), not \(time)") }

@@ -15,13 +15,17 @@ import URLLoadingTestChildren
             files: .init(input: folder.path + "/in", output: folder.path + "/out", errors: folder.path + "/err"))
         #expect(await child.wait() == 7)
         #expect(!child.isRunning)
-        func text(_ name: String) throws -> String { try String(contentsOf: folder.appendingPathComponent(name), encoding: .utf8) }
+        func text(_ name: String) throws -> String {
+            try String(contentsOf: folder.appendingPathComponent(name), encoding: .utf8)
+        }
         let (output, errors) = (try text("out"), try text("err"))
         #expect(output.hasSuffix("\(folder.lastPathComponent)\nin|a b|c d"), "\(output)")
         #expect(errors == "bad\n")
     }
 
-    @Test(arguments: [SIGINT, SIGTERM, SIGKILL]) func `a signal reaches it, whatever our threads hold back`(_ signal: Int32) async throws {
+    @Test(arguments: [SIGINT, SIGTERM, SIGKILL]) func `a signal reaches it, whatever our threads hold back`(
+        _ signal: Int32
+    ) async throws {
         let child = try ChildProcess("/bin/sleep", ["1000"])
         #expect(child.isRunning)
         child.send(signal)
@@ -36,10 +40,13 @@ import URLLoadingTestChildren
     /// It reads behind the end of a buffer where there are more than some 1,340 descriptors, as there are while tests run in
     /// parallel: see `ChildProcess`.
     @Test func `nobody starts programs by Foundation's Process`() throws {
-        let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
         let calls = ["()", ".run("].map { "Process" + $0 }
         for folder in [tests, tests.deletingLastPathComponent().appendingPathComponent("Sources")] {
-            let names = try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".swift") }
+            let names = try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter {
+                $0.hasSuffix(".swift")
+            }
             #expect(!names.isEmpty)
             for name in names {
                 let text = try String(contentsOf: folder.appendingPathComponent(name), encoding: .utf8)

@@ -74,7 +74,9 @@ enum Compressed {
         }
         return table.withUnsafeBufferPointer { table in
             var value = UInt32.max
-            bytes.withUnsafeBufferPointer { for byte in $0 { value = (value >> 8) ^ table[Int((value ^ UInt32(byte)) & 0xFF)] } }
+            bytes.withUnsafeBufferPointer {
+                for byte in $0 { value = (value >> 8) ^ table[Int((value ^ UInt32(byte)) & 0xFF)] }
+            }
             return ~value
         }
     }

@@ -49,12 +49,15 @@ extension Session {
 
 extension Session {
     /// The body must be this text. (A `try` within `#expect` alone does not make a closure a throwing one.)
-    nonisolated func expect(_ request: Request, _ text: String, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+    nonisolated func expect(_ request: Request, _ text: String, sourceLocation: SourceLocation = #_sourceLocation)
+        async throws
+    {
         let body = try await self.text(request)
         #expect(body == text, sourceLocation: sourceLocation)
     }
 
-    nonisolated func expect(_ url: URL, _ text: String, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+    nonisolated func expect(_ url: URL, _ text: String, sourceLocation: SourceLocation = #_sourceLocation) async throws
+    {
         try await expect(Request(url: url), text, sourceLocation: sourceLocation)
     }
 }
@@ -98,7 +101,9 @@ final class RecordingResolver: Resolver {
     private let names = Lock<[String]>([])
     private let outcome: Result<[SocketAddress], IOFailure>
 
-    init(_ outcome: Result<[SocketAddress], IOFailure> = .success([.ipv4((127, 0, 0, 1), port: 0)])) { self.outcome = outcome }
+    init(_ outcome: Result<[SocketAddress], IOFailure> = .success([.ipv4((127, 0, 0, 1), port: 0)])) {
+        self.outcome = outcome
+    }
 
     var asked: [String] { names.withLock { $0 } }
 
@@ -133,7 +138,8 @@ func closedPort() throws -> UInt16 {
 
 /// What is loaded must be this. (See above: `#expect(try await …)` loses its errors.)
 nonisolated(nonsending) func expect<R: Equatable>(
-    _ load: nonisolated(nonsending) () async throws -> R, _ expected: R, sourceLocation: SourceLocation = #_sourceLocation
+    _ load: nonisolated(nonsending) () async throws -> R, _ expected: R,
+    sourceLocation: SourceLocation = #_sourceLocation
 ) async throws {
     let result = try await load()
     #expect(result == expected, sourceLocation: sourceLocation)

@@ -8,7 +8,11 @@ import URLLoadingWire
 
 /// A server's side of authentication, written apart from the client's: who is let in, and what was said.
 final class Gate: Sendable {
-    enum Kind: Sendable { case basic, digest(String, qop: String?), bearer }
+    enum Kind: Sendable {
+        case basic
+        case digest(String, qop: String?)
+        case bearer
+    }
     struct State: Sendable {
         var nonces: Set<String> = ["n0"]
         var stale: Set<String> = []
@@ -31,10 +35,13 @@ final class Gate: Sendable {
     let sendsNext: Bool
 
     init(
-        _ kinds: [Kind], realm: String = "zone", user: String = "ada", password: String = "s3cret", field: FieldName = .authorization,
+        _ kinds: [Kind], realm: String = "zone", user: String = "ada", password: String = "s3cret",
+        field: FieldName = .authorization,
         sendsNext: Bool = false
     ) {
-        (self.kinds, self.realm, self.user, self.password, self.field, self.sendsNext) = (kinds, realm, user, password, field, sendsNext)
+        (self.kinds, self.realm, self.user, self.password, self.field, self.sendsNext) = (
+            kinds, realm, user, password, field, sendsNext
+        )
     }
 
     var seen: [String] { state.withLock { $0.seen } }
@@ -78,7 +85,8 @@ final class Gate: Sendable {
                 state.nonces.insert(nonce)
                 return nonce
             }
-            return "Digest realm=\"\(realm)\", nonce=\"\(nonce)\", algorithm=\(algorithm)" + (qop.map { ", qop=\"\($0)\"" } ?? "")
+            return "Digest realm=\"\(realm)\", nonce=\"\(nonce)\", algorithm=\(algorithm)"
+                + (qop.map { ", qop=\"\($0)\"" } ?? "")
                 + (isStale ? ", stale=true" : "") + extra
         }
     }
@@ -94,7 +102,8 @@ final class Gate: Sendable {
     }
 
     private func proves(_ field: String, _ request: TestOrigin.RecordedRequest, _ isStale: inout Bool) -> Bool {
-        guard let given = AuthenticationChallenge.parse([field]).first, given.isOf("Digest"), let nonce = given["nonce"],
+        guard let given = AuthenticationChallenge.parse([field]).first, given.isOf("Digest"),
+            let nonce = given["nonce"],
             let algorithm = given["algorithm"]
         else { return false }
         let name = algorithm.replacing("-sess", with: "")
@@ -105,7 +114,8 @@ final class Gate: Sendable {
         var second = "\(request.method):\(request.target)"
         if given["qop"] == "auth-int" { second += ":" + (hash.hex(request.body) ?? "") }
         let middle = given["qop"].map { "\(nonce):\(given["nc"] ?? ""):\(given["cnonce"] ?? ""):\($0)" } ?? nonce
-        guard given["uri"] == request.target, given["realm"] == realm, given["response"] == h("\(first):\(middle):\(h(second))")
+        guard given["uri"] == request.target, given["realm"] == realm,
+            given["response"] == h("\(first):\(middle):\(h(second))")
         else { return false }
         return state.withLock { state in
             guard state.nonces.contains(nonce) else {

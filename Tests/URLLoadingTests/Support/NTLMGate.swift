@@ -2,6 +2,7 @@ import Synchronization
 import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
+
 @testable import URLLoadingWire
 
 /// A server with NTLM: it remembers who has opened which connection, and nothing else.
@@ -20,7 +21,10 @@ final class NTLMGate: Sendable {
     /// Besides NTLM, before it.
     let others: [String]
 
-    init(_ passwords: [String: String] = ["ada": "s3cret", "bob": "pw"], words: [UInt8] = NTLMVectorTests.challenge, others: [String] = []) {
+    init(
+        _ passwords: [String: String] = ["ada": "s3cret", "bob": "pw"], words: [UInt8] = NTLMVectorTests.challenge,
+        others: [String] = []
+    ) {
         self.passwords = passwords
         self.words = Base64.encode(words)
         self.others = others
@@ -42,7 +46,9 @@ final class NTLMGate: Sendable {
 
     /// The same of a proxy.
     func judge(_ asked: TestProxy.Asked) -> TestProxy.Verdict {
-        switch hear(asked.connection, asked.headers[.proxyAuthorization], Int64(asked.headers[.contentLength] ?? "") ?? 0) {
+        switch hear(
+            asked.connection, asked.headers[.proxyAuthorization], Int64(asked.headers[.contentLength] ?? "") ?? 0)
+        {
         case .user: return .letThrough()
         case .refused(let words):
             var headers = Headers()
@@ -51,11 +57,15 @@ final class NTLMGate: Sendable {
         }
     }
 
-    private enum Heard: Sendable { case user(String), refused([String]) }
+    private enum Heard: Sendable {
+        case user(String)
+        case refused([String])
+    }
 
     private func hear(_ connection: Int, _ said: String?, _ bodyCount: Int64) -> Heard {
         let message = said.flatMap { $0.hasPrefix("NTLM ") ? Base64.decode(String($0.dropFirst(5))) : nil } ?? []
-        let reader = NTLMReader(bytes: message), type = reader.number32(at: 8)
+        let reader = NTLMReader(bytes: message)
+        let type = reader.number32(at: 8)
         return state.withLock { state in
             switch type {
             case 1?:
@@ -77,10 +87,14 @@ final class NTLMGate: Sendable {
     }
 
     private func proves(_ user: String, _ reader: NTLMReader) -> Bool {
-        guard let digest = LegacyDigest.shared, let password = passwords[user], let long = reader.payload(20), long.count > 16 else { return false }
+        guard let digest = LegacyDigest.shared, let password = passwords[user], let long = reader.payload(20),
+            long.count > 16
+        else { return false }
         let hashes = NTLMHashes(md4: { digest.md4($0) }, md5: { digest.md5($0) })
         let domain = String(decoding: Self.units(reader.payload(28) ?? []), as: UTF16.self)
-        let key = NTLMAuthenticate(user: domain.isEmpty ? user : domain + "\\" + user, password: password, hashes: hashes).passwordKey
+        let key = NTLMAuthenticate(
+            user: domain.isEmpty ? user : domain + "\\" + user, password: password, hashes: hashes
+        ).passwordKey
         return Array(long[..<16]) == hashes.hmac(key, Array(NTLMVectorTests.challenge[24..<32]) + long[16...])
     }
 

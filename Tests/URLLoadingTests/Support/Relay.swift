@@ -9,7 +9,8 @@ func relayConnections(
     await withDiscardingTaskGroup { group in
         while let client = try? await listener.accept(token) {
             group.addTask {
-                guard let server = try? await SocketTransport.connect(to: .ipv4((127, 0, 0, 1), port: port), token) else { return client.close() }
+                guard let server = try? await SocketTransport.connect(to: .ipv4((127, 0, 0, 1), port: port), token)
+                else { return client.close() }
                 await withDiscardingTaskGroup { pair in
                     pair.addTask { await pump(from: client, to: server, token, seen) }
                     pair.addTask { await pump(from: server, to: client, token) { _ in } }
@@ -23,7 +24,9 @@ func relayConnections(
 }
 
 /// The same to the port that the first bytes of a client choose.
-func relayConnections(_ listener: SocketListener, _ token: StopToken, choosing: @escaping @Sendable ([UInt8]) -> UInt16) async {
+func relayConnections(_ listener: SocketListener, _ token: StopToken, choosing: @escaping @Sendable ([UInt8]) -> UInt16)
+    async
+{
     await withDiscardingTaskGroup { group in
         while let client = try? await listener.accept(token) {
             group.addTask {
@@ -32,7 +35,9 @@ func relayConnections(_ listener: SocketListener, _ token: StopToken, choosing: 
                 let count = await receive(&buffer, client, token) ?? 0
                 token.detach(client.slot)
                 let first = Array(buffer[..<count])
-                guard let server = try? await SocketTransport.connect(to: .ipv4((127, 0, 0, 1), port: choosing(first)), token),
+                guard
+                    let server = try? await SocketTransport.connect(
+                        to: .ipv4((127, 0, 0, 1), port: choosing(first)), token),
                     await send(first, server, token)
                 else { return client.close() }
                 await withDiscardingTaskGroup { pair in
@@ -76,7 +81,9 @@ private func receive(_ buffer: inout [UInt8], _ socket: SocketTransport, _ token
 private func send(_ bytes: [UInt8], _ socket: SocketTransport, _ token: StopToken) async -> Bool {
     var rest = bytes[...]
     while !rest.isEmpty {
-        guard token.stopReason == nil, let progress = try? rest.withUnsafeBytes({ try socket.write($0) }) else { return false }
+        guard token.stopReason == nil, let progress = try? rest.withUnsafeBytes({ try socket.write($0) }) else {
+            return false
+        }
         switch progress {
         case .moved(let count): rest = rest.dropFirst(count)
         case .end: return false

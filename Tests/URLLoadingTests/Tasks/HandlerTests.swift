@@ -25,9 +25,12 @@ struct HandlerTests {
 
     @Test("a stub answers through verbs and tasks (checklist 113)")
     func stub() async throws {
-        let session = session(Stub { request, _ in
-            .response(Response(url: request.url, mediaType: MediaType("text/plain"), expectedLength: 5), data: Data("hello".utf8))
-        })
+        let session = session(
+            Stub { request, _ in
+                .response(
+                    Response(url: request.url, mediaType: MediaType("text/plain"), expectedLength: 5),
+                    data: Data("hello".utf8))
+            })
         let (data, response) = try await session.data(from: Self.url)
         #expect(String(decoding: data, as: UTF8.self) == "hello" && response.mediaType == MediaType("text/plain"))
         let task = session.dataTask(from: Self.url)
@@ -49,9 +52,10 @@ struct HandlerTests {
         let last = Stub { request, _ in .response(Response(url: request.url), data: Data("!".utf8)) }
         let session = session(last, tagging("a"), tagging("b"))
         try await session.expect(Self.url, "ba!")
-        let registration = ProtocolHandlers.register(Stub(scheme: "process") { request, _ in
-            .response(Response(url: request.url), data: Data("process".utf8))
-        })
+        let registration = ProtocolHandlers.register(
+            Stub(scheme: "process") { request, _ in
+                .response(Response(url: request.url), data: Data("process".utf8))
+            })
         let url = URL(string: "process:x")!
         try await session.expect(url, "process")
         registration.cancel()
@@ -67,7 +71,9 @@ struct HandlerTests {
                 let body: ResponseBody
                 struct Iterator: AsyncIteratorProtocol {
                     var body: ResponseBody.Iterator
-                    mutating func next() async throws -> [UInt8]? { try await body.next().map { [UInt8]($0).map { $0 & 0xDF } } }
+                    mutating func next() async throws -> [UInt8]? {
+                        try await body.next().map { [UInt8]($0).map { $0 & 0xDF } }
+                    }
                 }
                 func makeAsyncIterator() -> Iterator { Iterator(body: body.makeAsyncIterator()) }
             }
@@ -104,12 +110,13 @@ struct HandlerTests {
 
         let (stuck, release) = AsyncStream.makeStream(of: Void.self)
         let asked = Flag()
-        let never = session(Stub { request, _ in
-            asked.raise()
-            // Deaf to its cancellation.
-            await Task { for await _ in stuck {} }.value
-            return .response(Response(url: request.url))
-        })
+        let never = session(
+            Stub { request, _ in
+                asked.raise()
+                // Deaf to its cancellation.
+                await Task { for await _ in stuck {} }.value
+                return .response(Response(url: request.url))
+            })
         let task = never.dataTask(from: Self.url)
         task.resume()
         await asked.wait()
@@ -177,12 +184,16 @@ struct HandlerTests {
 
     @Test("a redirect of a handler is decided upon; file and data are out of reach (security 58)")
     func redirect() async throws {
-        let session = session(Stub { request, _ in
-            guard request.url.path() == "/path" else { return .response(Response(url: request.url), data: Data("there".utf8)) }
-            return .redirect(Response(url: request.url), to: Request(url: URL(string: "stub://host/there")!))
-        }, Stub(scheme: "evil") { request, _ in
-            .redirect(Response(url: request.url), to: Request(url: URL(string: "file:///etc/passwd")!))
-        })
+        let session = session(
+            Stub { request, _ in
+                guard request.url.path() == "/path" else {
+                    return .response(Response(url: request.url), data: Data("there".utf8))
+                }
+                return .redirect(Response(url: request.url), to: Request(url: URL(string: "stub://host/there")!))
+            },
+            Stub(scheme: "evil") { request, _ in
+                .redirect(Response(url: request.url), to: Request(url: URL(string: "file:///etc/passwd")!))
+            })
         try await session.expect(Self.url, "there")
         await expectFailure(.redirectRefused) { try await session.data(from: URL(string: "evil:x")!) }
         var decisions = Decisions()
@@ -215,7 +226,9 @@ struct HandlerTests {
         }
         let session = session(Canonical())
         var decisions = Decisions()
-        decisions.challenge = Decision { challenge in .use(Credential(user: "me at \(challenge.space.host)", password: "secret")) }
+        decisions.challenge = Decision { challenge in
+            .use(Credential(user: "me at \(challenge.space.host)", password: "secret"))
+        }
         let task = session.dataTask(Request(url: URL(string: "stub://host")!), decisions: decisions)
         let events = task.events
         task.resume()

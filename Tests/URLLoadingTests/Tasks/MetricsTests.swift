@@ -14,7 +14,8 @@ struct MetricsTests {
     private func expectOrder(_ metrics: LoadMetrics, sourceLocation: SourceLocation = #_sourceLocation) {
         for transaction in metrics.transactions {
             let stages: [LoadMetrics.Moment?] = [
-                metrics.start, transaction.fetchStart, transaction.lookupStart, transaction.lookupEnd, transaction.connectStart,
+                metrics.start, transaction.fetchStart, transaction.lookupStart, transaction.lookupEnd,
+                transaction.connectStart,
                 transaction.secureStart, transaction.secureEnd, transaction.connectEnd, transaction.requestStart,
                 transaction.responseStart, transaction.responseEnd, transaction.end, metrics.end,
             ]
@@ -39,17 +40,24 @@ struct MetricsTests {
                 let (first, second) = (metrics.transactions[0], metrics.transactions[1])
                 #expect(first.response?.http?.status == .found && second.response?.http?.status == .ok)
                 #expect(second.request.url == origin.url("/next"))
-                #expect(first.connectStart != nil && first.connectEnd != nil && first.lookupStart == nil && first.secureStart == nil)
+                #expect(
+                    first.connectStart != nil && first.connectEnd != nil && first.lookupStart == nil
+                        && first.secureStart == nil)
                 #expect(!first.isReusedConnection && second.isReusedConnection && second.connectStart == nil)
                 #expect(first.connectionID != nil && first.connectionID == second.connectionID)
                 #expect(second.remoteAddress == "127.0.0.1" && second.remotePort == origin.url().port)
-                #expect(second.localAddress == "127.0.0.1" && second.localPort != nil && second.localPort != second.remotePort)
+                #expect(
+                    second.localAddress == "127.0.0.1" && second.localPort != nil
+                        && second.localPort != second.remotePort)
                 #expect(second.protocolName == "http/1.1" && second.tlsVersion == nil && second.cipherSuite == nil)
                 #expect(second.fetchType == .network && !second.isProxyConnection)
-                #expect(second.responseContentBytes == 5 && second.responseBodyBytes == 5 && second.responseHeadBytes > 100)
+                #expect(
+                    second.responseContentBytes == 5 && second.responseBodyBytes == 5 && second.responseHeadBytes > 100)
                 #expect(first.responseEnd != nil && second.responseEnd != nil && second.error == nil)
                 let after = Date()
-                #expect(metrics.start.date >= before.addingTimeInterval(-0.001) && metrics.end.date <= after.addingTimeInterval(0.001))
+                #expect(
+                    metrics.start.date >= before.addingTimeInterval(-0.001)
+                        && metrics.end.date <= after.addingTimeInterval(0.001))
                 #expect(metrics.duration == metrics.end - metrics.start && metrics.start.offset == .zero)
                 // Asked again it is the same, and events asked for now end with it.
                 #expect(try await task.metrics.end == metrics.end)
@@ -70,10 +78,18 @@ struct MetricsTests {
             configuration.observers = [recorder]
             configuration.wireTap = { if case .sent(let bytes, _) = $0 { sent.withLock { $0 += bytes } } }
             try await withSession(configuration) { session in
-                let long = RequestBody.stream { AsyncStream<[UInt8]> { $0.yield([1, 2, 3]); $0.yield([4]); $0.finish() } }
+                let long = RequestBody.stream {
+                    AsyncStream<[UInt8]> {
+                        $0.yield([1, 2, 3])
+                        $0.yield([4])
+                        $0.finish()
+                    }
+                }
                 let requests = [
                     Request(url: origin.url()), Request(url: origin.url(), method: .post),
-                    Request(url: origin.url(), method: .put, headers: ["X-A": "1", "Host": "other.example"], body: .data(Data("12345".utf8))),
+                    Request(
+                        url: origin.url(), method: .put, headers: ["X-A": "1", "Host": "other.example"],
+                        body: .data(Data("12345".utf8))),
                     Request(url: origin.url(), method: .post, body: long),
                 ]
                 for request in requests {
@@ -91,7 +107,8 @@ struct MetricsTests {
                 }
                 let bodies = recorder.loads.compactMap { $0.metrics?.transactions.last }
                 #expect(bodies.map(\.requestContentBytes) == [0, 0, 5, 4])
-                #expect(bodies.map(\.requestBodyBytes) == [0, 0, 5, Int64("3\r\nabc\r\n1\r\nd\r\n0\r\n\r\n".utf8.count)])
+                #expect(
+                    bodies.map(\.requestBodyBytes) == [0, 0, 5, Int64("3\r\nabc\r\n1\r\nd\r\n0\r\n\r\n".utf8.count)])
                 #expect(bodies.allSatisfy { $0.requestEnd != nil })
             }
         }
@@ -111,11 +128,15 @@ struct MetricsTests {
                 task.resume()
                 let transaction = try #require(try await task.metrics.transactions.last)
                 #expect(transaction.responseContentBytes == Int64(text.utf8.count))
-                #expect(transaction.responseBodyBytes > Int64(packed.count) && transaction.responseBodyBytes < Int64(packed.count + 32))
+                #expect(
+                    transaction.responseBodyBytes > Int64(packed.count)
+                        && transaction.responseBodyBytes < Int64(packed.count + 32))
                 let plain = session.dataTask(from: origin.url("/plain"))
                 plain.resume()
                 let whole = try #require(try await plain.metrics.transactions.last)
-                #expect(whole.responseContentBytes == 6 && whole.responseBodyBytes == 21, "3 CRLF one CRLF 3 CRLF two CRLF 0 CRLF CRLF")
+                #expect(
+                    whole.responseContentBytes == 6 && whole.responseBodyBytes == 21,
+                    "3 CRLF one CRLF 3 CRLF two CRLF 0 CRLF CRLF")
                 #expect(transaction.responseHeadBytes > whole.responseHeadBytes)
             }
         }
@@ -139,7 +160,10 @@ struct MetricsTests {
                     #expect((transaction.lookupEnd == nil) == isReused && (transaction.secureEnd == nil) == isReused)
                     #expect(transaction.tlsVersion == version)
                     #expect(transaction.cipherSuite?.hasPrefix("TLS_") == true)
-                    #expect(version == .tls12 ? (transaction.cipherSuiteNumber ?? 0) > 0xC000 : (transaction.cipherSuiteNumber ?? 0) >> 8 == 0x13)
+                    #expect(
+                        version == .tls12
+                            ? (transaction.cipherSuiteNumber ?? 0) > 0xC000
+                            : (transaction.cipherSuiteNumber ?? 0) >> 8 == 0x13)
                 }
             }
         }
@@ -158,7 +182,9 @@ struct MetricsTests {
                 expectOrder(metrics)
                 #expect(metrics.transactions.count == 2 && metrics.redirectCount == 0, "\(metrics)")
                 let (first, second) = (metrics.transactions[0], metrics.transactions[1])
-                #expect(first.error?.reason == .connectionLost && first.isReusedConnection && first.response == nil && first.responseEnd == nil)
+                #expect(
+                    first.error?.reason == .connectionLost && first.isReusedConnection && first.response == nil
+                        && first.responseEnd == nil)
                 #expect(second.error == nil && !second.isReusedConnection && second.connectStart != nil)
                 #expect(first.end <= second.fetchStart && first.connectionID != second.connectionID)
             }
@@ -176,12 +202,18 @@ struct MetricsTests {
             try await withSession(configuration) { session in
                 await expectFailure(.truncated) { try await session.data(from: origin.url("/half")) }
                 let half = try #require(recorder.loads.last?.metrics?.transactions.last)
-                #expect(half.response != nil && half.responseEnd == nil && half.error?.reason == .truncated && half.responseContentBytes == 5)
+                #expect(
+                    half.response != nil && half.responseEnd == nil && half.error?.reason == .truncated
+                        && half.responseContentBytes == 5)
 
-                await expectFailure(.hostNotFound) { try await session.data(from: URL(string: "http://nowhere.example/")!) }
+                await expectFailure(.hostNotFound) {
+                    try await session.data(from: URL(string: "http://nowhere.example/")!)
+                }
                 let unknown = try #require(recorder.loads.last?.metrics?.transactions.last)
                 #expect(unknown.lookupStart != nil && unknown.lookupEnd == nil && unknown.connectStart == nil)
-                #expect(unknown.error?.reason == .hostNotFound && unknown.protocolName == nil && unknown.remoteAddress == nil)
+                #expect(
+                    unknown.error?.reason == .hostNotFound && unknown.protocolName == nil
+                        && unknown.remoteAddress == nil)
 
                 await expectFailure(.badURL) { try await session.data(from: URL(string: "http:///")!) }
                 #expect(recorder.loads.last?.metrics?.transactions.isEmpty == true)
@@ -202,15 +234,21 @@ struct MetricsTests {
             let recorder = EventRecorder()
             var configuration = Configuration.ephemeral
             configuration.observers = [recorder]
-            configuration.handlers = [HandlerTests.Stub { request, client in
-                if request.url.lastPathComponent == "own" { return .response(Response(url: request.url), data: Data("own".utf8)) }
-                if request.url.lastPathComponent == "fails" { throw CancellationError() }
-                return try await client.next.load(request)
-            }]
+            configuration.handlers = [
+                HandlerTests.Stub { request, client in
+                    if request.url.lastPathComponent == "own" {
+                        return .response(Response(url: request.url), data: Data("own".utf8))
+                    }
+                    if request.url.lastPathComponent == "fails" { throw CancellationError() }
+                    return try await client.next.load(request)
+                }
+            ]
             try await withSession(configuration) { session in
                 _ = try await session.data(from: URL(string: "data:,four")!)
                 _ = try await session.data(from: HandlerTests.url.appending(path: "own"))
-                await expectFailure(.handlerFailed) { try await session.data(from: HandlerTests.url.appending(path: "fails")) }
+                await expectFailure(.handlerFailed) {
+                    try await session.data(from: HandlerTests.url.appending(path: "fails"))
+                }
             }
             let transactions = recorder.loads.compactMap { $0.metrics?.transactions }
             #expect(transactions.map(\.count) == [1, 1, 1], "\(recorder)")
@@ -224,7 +262,8 @@ struct MetricsTests {
             forwarding.handlers = [RecordingHandler()]
             try await withSession(forwarding) { try await $0.expect(origin.url(), "hello") }
             let forwarded = try #require(recorder.loads.last?.metrics)
-            #expect(forwarded.transactions.count == 1 && forwarded.transactions[0].fetchType == .network, "\(forwarded)")
+            #expect(
+                forwarded.transactions.count == 1 && forwarded.transactions[0].fetchType == .network, "\(forwarded)")
         }
     }
 
@@ -239,7 +278,8 @@ struct MetricsTests {
                 let metrics = try await task.metrics
                 expectOrder(metrics)
                 let last = try #require(metrics.transactions.last)
-                #expect(last.requestContentBytes == 1 << 20 && last.requestBodyBytes == 1 << 20 && last.requestEnd != nil)
+                #expect(
+                    last.requestContentBytes == 1 << 20 && last.requestBodyBytes == 1 << 20 && last.requestEnd != nil)
             }
         }
     }
@@ -262,11 +302,14 @@ struct MetricsTests {
                     }
                 }
             }
-            #expect(recorder.loads.count == 60 && recorder.loads.allSatisfy { $0.isLegal && $0.isComplete }, "\(recorder)")
+            #expect(
+                recorder.loads.count == 60 && recorder.loads.allSatisfy { $0.isLegal && $0.isComplete }, "\(recorder)")
             for load in recorder.loads {
                 let metrics = try #require(load.metrics)
                 expectOrder(metrics)
-                #expect(!metrics.transactions.isEmpty && metrics.transactions.last?.error?.reason == load.error?.reason, "\(metrics)")
+                #expect(
+                    !metrics.transactions.isEmpty && metrics.transactions.last?.error?.reason == load.error?.reason,
+                    "\(metrics)")
                 #expect(load.error != nil || metrics.transactions.last?.responseContentBytes == load.received)
             }
             let check = ArchiveCheck(archiver.archive.json)
@@ -297,14 +340,19 @@ struct MetricsTests {
                 var became: LoadTask<DownloadedFile>?
                 for await event in events { if case .becameDownload(let next) = event { became = next } }
                 let saved = try await #require(became).metrics
-                #expect(saved.transactions.map(\.responseContentBytes) == [300_000] && saved.transactions[0].responseEnd != nil)
+                #expect(
+                    saved.transactions.map(\.responseContentBytes) == [300_000]
+                        && saved.transactions[0].responseEnd != nil)
 
                 decisions.response = Decision { _ in .becomeStream }
                 let raw = session.dataTask(Request(url: origin.url()), decisions: decisions)
                 raw.resume()
                 let handedOver = try await raw.metrics
-                #expect(handedOver.transactions.count == 1 && handedOver.transactions[0].responseEnd == nil, "\(handedOver)")
-                #expect(handedOver.transactions[0].response?.http?.status == .ok && handedOver.transactions[0].error == nil)
+                #expect(
+                    handedOver.transactions.count == 1 && handedOver.transactions[0].responseEnd == nil, "\(handedOver)"
+                )
+                #expect(
+                    handedOver.transactions[0].response?.http?.status == .ok && handedOver.transactions[0].error == nil)
                 try await recorder.wait(for: .completed, count: 3)
                 #expect(recorder.loads.allSatisfy { $0.isLegal && $0.isComplete }, "\(recorder)")
             }

@@ -2,8 +2,8 @@ import FoundationEssentials
 import Synchronization
 import Testing
 import URLLoading
-import URLLoadingTesting
 import URLLoadingIO
+import URLLoadingTesting
 
 /// What stands on the one emission point: log, statistics, traces. And lines and bytes of a body.
 @Suite(.timeLimit(.minutes(4)))
@@ -24,7 +24,8 @@ struct ObserverTests {
             let session = Session(configuration)
             _ = try await session.data(from: origin.url("/?token=secret"))
             let line = try #require(lines.all.first)
-            #expect(line.contains("GET http://127.0.0.1") && line.contains(" 200 5 bytes in ") && !line.contains("secret"))
+            #expect(
+                line.contains("GET http://127.0.0.1") && line.contains(" 200 5 bytes in ") && !line.contains("secret"))
             session.invalidateAndCancel()
         }
     }
@@ -60,14 +61,21 @@ struct ObserverTests {
             var configuration = Configuration.default
             configuration.observers = [LoadTracer { spans.add($0) }]
             let session = Session(configuration)
-            let parent = try #require(TraceContext(traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"))
+            let parent = try #require(
+                TraceContext(traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"))
             let task = session.dataTask(from: origin.url())
             TraceContext.$current.withValue(parent) { task.resume() }
             let sent = try await String(decoding: task.value, as: UTF8.self)
             let span = try #require(spans.all.first)
             #expect(sent == span.context.traceparent && span.parent == parent && span.context.traceID == parent.traceID)
             #expect(span.context.spanID != parent.spanID && span.status == .ok && span.error == nil)
-            for bad in ["", "00-0-0-0", "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "00-" + String(repeating: "0", count: 32) + "-00f067aa0ba902b7-01", "00-4BF92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-x", "00-4bf92f3577b34da6a3ce929d0e0e473+-00f067aa0ba902b7-01"] {
+            for bad in [
+                "", "00-0-0-0", "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+                "00-" + String(repeating: "0", count: 32) + "-00f067aa0ba902b7-01",
+                "00-4BF92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+                "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-x",
+                "00-4bf92f3577b34da6a3ce929d0e0e473+-00f067aa0ba902b7-01",
+            ] {
                 #expect(TraceContext(traceparent: bad) == nil, "\(bad)")
             }
         }
@@ -81,12 +89,16 @@ struct ObserverTests {
         }
         let answer = ProtocolAnswer.self
         var configuration = Configuration.default
-        configuration.handlers = [HandlerTests.Stub { request, _ in
-            answer.response(Response(url: request.url), body: AsyncStream { continuation in
-                for piece in pieces { continuation.yield(piece) }
-                continuation.finish()
-            })
-        }]
+        configuration.handlers = [
+            HandlerTests.Stub { request, _ in
+                answer.response(
+                    Response(url: request.url),
+                    body: AsyncStream { continuation in
+                        for piece in pieces { continuation.yield(piece) }
+                        continuation.finish()
+                    })
+            }
+        ]
         let session = Session(configuration)
         let lines = try await session.load(Request(url: HandlerTests.url)) { _, body in
             try await body.lines.reduce(into: []) { $0.append($1) }

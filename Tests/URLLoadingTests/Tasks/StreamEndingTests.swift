@@ -1,8 +1,9 @@
 import FoundationEssentials
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
+
+@testable import URLLoading
 
 /// Every wait of a stream, ended in every way; and what is left then: nothing.
 @Suite(.timeLimit(.minutes(4)))
@@ -36,10 +37,13 @@ struct StreamEndingTests {
     func everyWait(_ wait: Wait, _ strike: Strike) async throws { try await Self.end(wait, strike, isSecure: false) }
 
     @Test(arguments: [Wait.reading, .writing], Strike.allCases)
-    func everyWaitOverTLS(_ wait: Wait, _ strike: Strike) async throws { try await Self.end(wait, strike, isSecure: true) }
+    func everyWaitOverTLS(_ wait: Wait, _ strike: Strike) async throws {
+        try await Self.end(wait, strike, isSecure: true)
+    }
 
     static func end(_ wait: Wait, _ strike: Strike, isSecure: Bool) async throws {
-        let mayAnswer = Flag(), isAsked = Flag()
+        let mayAnswer = Flag()
+        let isAsked = Flag()
         let rig = try StreamRig { configuration in
             if strike == .idle { configuration.idleTimeout = .seconds(10) }
             if strike == .resource { configuration.resourceTimeout = .seconds(10) }
@@ -136,7 +140,9 @@ struct StreamEndingTests {
         let (task, peer) = try await rig.connected(secure: isSecure)
         try await peer.send("abc")
         for _ in 1...3 {
-            async let late = failure(.streamCallTimeout, .peer, .receiving) { try await task.read(atLeast: 5, within: .seconds(3)) }
+            async let late = failure(.streamCallTimeout, .peer, .receiving) {
+                try await task.read(atLeast: 5, within: .seconds(3))
+            }
             try await rig.clock.untilWaiting()
             rig.clock.advance(by: .seconds(3))
             #expect(await late != nil)

@@ -17,7 +17,9 @@ import URLLoadingIO
     }
 
     static func streams() async throws {
-        for (wait, strike) in StreamEndingTests.Wait.all { try await StreamEndingTests.end(wait, strike, isSecure: false) }
+        for (wait, strike) in StreamEndingTests.Wait.all {
+            try await StreamEndingTests.end(wait, strike, isSecure: false)
+        }
         for isSecure in [false, true] {
             let tests = StreamTaskTests()
             try await tests.whatIsWrittenComesBack(isSecure: isSecure)
@@ -81,7 +83,9 @@ struct StreamStressTests {
             }
             task.cancel()
             let error = await task.ended()
-            #expect(error == nil || error?.reason == .cancelled || round % 4 == 1 || round % 5 == 0, "\(round): \(error?.description ?? "")")
+            #expect(
+                error == nil || error?.reason == .cancelled || round % 4 == 1 || round % 5 == 0,
+                "\(round): \(error?.description ?? "")")
             while echoing.count.withLock({ $0 }) > 0 { await pause() }
         }
         over.stop(.cancelled)

@@ -18,7 +18,8 @@ final class StreamRig: Sendable {
     ) throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
         let identity = try authority.issue(.init(names: [Self.host]))
-        var serverSide = TLSServerContext.Configuration(certificateChain: identity.certificatePEM, privateKey: identity.keyPEM)
+        var serverSide = TLSServerContext.Configuration(
+            certificateChain: identity.certificatePEM, privateKey: identity.keyPEM)
         // Whoever still offers HTTP here would be refused.
         serverSide.applicationProtocols = ["stream"]
         server(&serverSide)
@@ -100,7 +101,9 @@ final class StreamPeer: Sendable {
         var buffer = [UInt8](repeating: 0, count: 64 * 1024)
         while all.count < count {
             let most = min(buffer.count, count - all.count)
-            switch try buffer.withUnsafeMutableBytes({ try transport.read(into: UnsafeMutableRawBufferPointer(rebasing: $0[..<most])) }) {
+            switch try buffer.withUnsafeMutableBytes({
+                try transport.read(into: UnsafeMutableRawBufferPointer(rebasing: $0[..<most]))
+            }) {
             case .moved(let moved):
                 all += buffer[..<moved]
                 if atOnce { return all }
@@ -125,7 +128,9 @@ final class StreamPeer: Sendable {
 }
 
 extension StreamTask {
-    func text(atLeast least: Int = 1, atMost most: Int = 64 * 1024, within limit: Duration? = nil) async throws -> String {
+    func text(atLeast least: Int = 1, atMost most: Int = 64 * 1024, within limit: Duration? = nil) async throws
+        -> String
+    {
         String(decoding: try await read(atLeast: least, atMost: most, within: limit).0, as: UTF8.self)
     }
 

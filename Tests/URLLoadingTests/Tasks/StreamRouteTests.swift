@@ -7,7 +7,8 @@ import URLLoadingTesting
 /// A stream hears when the system would reach its peer by another way.
 @Suite(.timeLimit(.minutes(4)))
 struct StreamRouteTests {
-    private static let own = SocketAddress.ipv4((127, 0, 0, 1), port: 0), other = SocketAddress.ipv4((10, 0, 0, 7), port: 0)
+    private static let own = SocketAddress.ipv4((127, 0, 0, 1), port: 0),
+        other = SocketAddress.ipv4((10, 0, 0, 7), port: 0)
 
     private static func change(_ networks: ScriptedPaths, _ index: Int32, reachingBy address: SocketAddress?) {
         networks.reach(by: address)
@@ -30,12 +31,15 @@ struct StreamRouteTests {
 
     @Test("another way to the peer is told once, and again when it was gone meanwhile")
     func told() async throws {
-        let networks = ScriptedPaths(), found = Lock(0)
+        let networks = ScriptedPaths()
+        let found = Lock(0)
         let (rig, task, peer) = try await Self.connected(networks)
         let watching = Task { await task.watchRoutes { found.withLock { $0 += 1 } } }
         while networks.asked == 0 { await pause() }
         #expect(found.withLock { $0 } == 0)
-        for (index, address, times) in [(2, Self.other, 1), (3, Self.other, 1), (4, Self.own, 1), (5, nil, 1), (6, Self.other, 2)] {
+        for (index, address, times) in [
+            (2, Self.other, 1), (3, Self.other, 1), (4, Self.own, 1), (5, nil, 1), (6, Self.other, 2),
+        ] {
             let asked = networks.asked
             Self.change(networks, Int32(index), reachingBy: address)
             while networks.asked == asked { await pause() }
@@ -52,8 +56,11 @@ struct StreamRouteTests {
 
     @Test("another address of the same link is a change, though the path is drawn as before")
     func addresses() async throws {
-        let link = RouteBytes.link(2, "eth0"), first = RouteBytes.address(2, [192, 0, 2, 1]), second = RouteBytes.address(2, [192, 0, 2, 9])
-        let networks = ScriptedPaths(.init(links: [link], addresses: [first], routes: [RouteBytes.defaultRoute(through: [2])]))
+        let link = RouteBytes.link(2, "eth0")
+        let first = RouteBytes.address(2, [192, 0, 2, 1])
+        let second = RouteBytes.address(2, [192, 0, 2, 9])
+        let networks = ScriptedPaths(
+            .init(links: [link], addresses: [first], routes: [RouteBytes.defaultRoute(through: [2])]))
         let found = Lock(0)
         let (rig, task, peer) = try await Self.connected(networks)
         networks.reach(by: Self.own)
@@ -70,7 +77,8 @@ struct StreamRouteTests {
 
     @Test("a stream that is bound to an interface has no other way")
     func bound() async throws {
-        let networks = ScriptedPaths(), interface = try NetworkInterface.address("127.0.0.1")
+        let networks = ScriptedPaths()
+        let interface = try NetworkInterface.address("127.0.0.1")
         let rig = try StreamRig {
             $0.networkMonitor = NetworkMonitor(networks)
             $0.networkInterface = interface

@@ -1,8 +1,9 @@
 import FoundationEssentials
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
+
+@testable import URLLoading
 
 @Suite(.timeLimit(.minutes(4)))
 struct StreamSecurityTests {
@@ -108,7 +109,8 @@ struct StreamSecurityTests {
     @Test(arguments: [false, true])
     func theCertificateMustNameTheHost(fromTheBeginning: Bool) async throws {
         let rig = try StreamRig()
-        let task = rig.session.streamTask(host: "other.example", port: Int(rig.listener.address.port), secure: fromTheBeginning)
+        let task = rig.session.streamTask(
+            host: "other.example", port: Int(rig.listener.address.port), secure: fromTheBeginning)
         task.resume()
         async let refused: Void? = try? {
             let peer = try await rig.accept(secure: true)

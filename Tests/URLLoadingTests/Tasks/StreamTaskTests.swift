@@ -1,9 +1,10 @@
 import FoundationEssentials
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 @Suite(.timeLimit(.minutes(4)))
 struct StreamTaskTests {
@@ -77,7 +78,8 @@ struct StreamTaskTests {
     func bothDirectionsAtOnce(isSecure: Bool) async throws {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected(secure: isSecure)
-        let up = pattern(16 << 20, 1), down = pattern(16 << 20, 2)
+        let up = pattern(16 << 20, 1)
+        let down = pattern(16 << 20, 2)
         async let sent: Void = {
             try await task.write(up)
             try await task.closeWrite()
@@ -200,7 +202,9 @@ struct StreamTaskTests {
         try await peer.send("x")
         rig.clock.advance(by: .seconds(3600))
         let timers = rig.clock.time.scheduled
-        async let late = failure(.streamCallTimeout, .peer, .sending) { try await task.write(Data("y".utf8), within: .seconds(1)) }
+        async let late = failure(.streamCallTimeout, .peer, .sending) {
+            try await task.write(Data("y".utf8), within: .seconds(1))
+        }
         while rig.clock.time.scheduled == timers { await pause() }
         rig.clock.advance(by: .seconds(1))
         #expect(await late != nil)
@@ -245,7 +249,8 @@ struct StreamTaskTests {
         let peer = try await rig.accept()
         let received = [UInt8]("already ".utf8).withUnsafeBytes { Chunk(copying: $0) }
         let origin = try Origin(scheme: "http", host: Origin.Host(StreamRig.host))
-        let task = StreamTask(adopting: socket, buffered: received, isSecure: false, origin: origin, session: rig.session)
+        let task = StreamTask(
+            adopting: socket, buffered: received, isSecure: false, origin: origin, session: rig.session)
         task.resume()
         try await peer.send("here")
         try await expect({ try await task.text(atLeast: 3, atMost: 3) }, "alr")

@@ -15,9 +15,12 @@ import URLLoadingTesting
         setUp.recordedRequests = 0
         try await withTestOrigin(setUp) { origin in
             StressTests.addRoutes(to: origin)
-            origin.setSchedule(.init(seed: 11, probability: 0.3, faults: TestOrigin.FaultSchedule.usual + [
-                .init(.accept, .stall), .init(.requestHead, .stall), .init(.responseBody(after: 7), .stall),
-            ]))
+            origin.setSchedule(
+                .init(
+                    seed: 11, probability: 0.3,
+                    faults: TestOrigin.FaultSchedule.usual + [
+                        .init(.accept, .stall), .init(.requestHead, .stall), .init(.responseBody(after: 7), .stall),
+                    ]))
             var configuration = Configuration.ephemeral
             configuration.maximumConnectionsPerHost = 16
             configuration.idleTimeout = .milliseconds(200)
@@ -27,7 +30,9 @@ import URLLoadingTesting
                 var random = SeededGenerator(seed: UInt64(number))
                 await Self.use(session, StressTests.request(urls, &random), &random)
             }
-            #expect(session.connectionsDescription.contains("0 connecting 0 leased") || session.connectionsDescription == "empty")
+            #expect(
+                session.connectionsDescription.contains("0 connecting 0 leased")
+                    || session.connectionsDescription == "empty")
             await expectEmpty(session)
             origin.releaseStalls()
             try await origin.wait { $0.open == 0 }
@@ -134,7 +139,9 @@ import URLLoadingTesting
                         Issue.record("\(task)")
                         continue
                     }
-                    if let error { #expect(cancels && error.reason == .cancelled, "\(error)") } else {
+                    if let error {
+                        #expect(cancels && error.reason == .cancelled, "\(error)")
+                    } else {
                         #expect(count == 200_000)
                     }
                 }
@@ -168,13 +175,17 @@ enum Threads {
         let work = Work(count, done, body)
         for number in 0..<count {
             var thread = pthread_t()
-            pthread_create(&thread, nil, { context in
-                guard let context else { return nil }
-                let start = Unmanaged<Start>.fromOpaque(context).takeRetainedValue()
-                start.work.run(start.number)
-                if start.work.left.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { start.work.done.finish() }
-                return nil
-            }, Unmanaged.passRetained(Start(work, number)).toOpaque())
+            pthread_create(
+                &thread, nil,
+                { context in
+                    guard let context else { return nil }
+                    let start = Unmanaged<Start>.fromOpaque(context).takeRetainedValue()
+                    start.work.run(start.number)
+                    if start.work.left.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 {
+                        start.work.done.finish()
+                    }
+                    return nil
+                }, Unmanaged.passRetained(Start(work, number)).toOpaque())
             pthread_detach(thread)
         }
         for await _ in stream {}

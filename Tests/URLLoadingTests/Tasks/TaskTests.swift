@@ -47,7 +47,9 @@ struct TaskTests {
         }
     }
 
-    @Test("a large body is read ahead so far and pulled by its reader, every byte", arguments: [0, 1, 1_000, 64 * 1024, 1 << 20])
+    @Test(
+        "a large body is read ahead so far and pulled by its reader, every byte",
+        arguments: [0, 1, 1_000, 64 * 1024, 1 << 20])
     func readAhead(_ readAhead: Int) async throws {
         let bytes = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 7 ^ $0 >> 8) }
         try await withTestOrigin { origin in
@@ -153,7 +155,9 @@ struct TaskTests {
         }
     }
 
-    @Test("100 resumed tasks that nobody reads do not hold up the 101st; read later, every byte is there", arguments: [1_000, 64 * 1024, 1 << 20])
+    @Test(
+        "100 resumed tasks that nobody reads do not hold up the 101st; read later, every byte is there",
+        arguments: [1_000, 64 * 1024, 1 << 20])
     func unread(_ size: Int) async throws {
         try await withTestOrigin { origin in
             origin.route("/") { _ in .ok(.repeated(count: Int64(size))) }
@@ -167,7 +171,9 @@ struct TaskTests {
                 // What the session holds of them is what it was allowed to read ahead.
                 #expect(unread.allSatisfy { $0.snapshot.received <= 64 * 1024 })
                 for task in unread { try await expect({ try await task.value.count }, size) }
-                #expect(session.connectionsDescription.contains("0 leased") && !session.connectionsDescription.contains("resting"))
+                #expect(
+                    session.connectionsDescription.contains("0 leased")
+                        && !session.connectionsDescription.contains("resting"))
             }
         }
     }
@@ -199,7 +205,9 @@ struct TaskTests {
             origin.route("/204") { _ in .status(.noContent) }
             origin.route("/chunks") { _ in .ok(.chunks(["one", "two"], trailers: ["Sum": "3"])) }
             try await withSession { session in
-                for (path, method, count) in [("/", Method.get, 65_536), ("/", .head, 0), ("/204", .get, 0), ("/chunks", .get, 6)] {
+                for (path, method, count) in [
+                    ("/", Method.get, 65_536), ("/", .head, 0), ("/204", .get, 0), ("/chunks", .get, 6),
+                ] {
                     let task = session.dataTask(Request(url: origin.url(path), method: method))
                     let events = task.events
                     task.resume()
@@ -208,7 +216,8 @@ struct TaskTests {
                     let body = try await task.body
                     var read = 0
                     for try await chunk in body { read += chunk.count }
-                    #expect(read == count && body.trailers["Sum"] == (path == "/chunks" ? "3" : nil), "\(method) \(path)")
+                    #expect(
+                        read == count && body.trailers["Sum"] == (path == "/chunks" ? "3" : nil), "\(method) \(path)")
                 }
             }
         }

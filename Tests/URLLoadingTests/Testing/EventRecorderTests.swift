@@ -25,10 +25,15 @@ struct EventRecorderTests {
             try await session.expect(origin.url("/away"), "hello")
             await expectFailure(.unsupportedScheme) { try await session.data(from: try url("nothing:x?secret")) }
             let lines = recorder.loads.map(\.description)
-            #expect(lines[0].hasSuffix("GET \(origin.url("/away")): redirected responded received metrics completed, 200, 5 bytes"))
-            #expect(lines.count == 2 && !lines[1].contains("secret") && lines[1].contains("completed, unsupportedScheme"))
+            #expect(
+                lines[0].hasSuffix(
+                    "GET \(origin.url("/away")): redirected responded received metrics completed, 200, 5 bytes"))
+            #expect(
+                lines.count == 2 && !lines[1].contains("secret") && lines[1].contains("completed, unsupportedScheme"))
             #expect(recorder.loads.allSatisfy { $0.isLegal && $0.isComplete })
-            #expect(recorder.loads[1].error?.reason == .unsupportedScheme && recorder.loads[0].response?.http?.status == .ok)
+            #expect(
+                recorder.loads[1].error?.reason == .unsupportedScheme && recorder.loads[0].response?.http?.status == .ok
+            )
             #expect("\(recorder)" == lines.joined(separator: "\n"))
         }
     }

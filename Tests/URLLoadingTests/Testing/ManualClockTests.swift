@@ -1,9 +1,10 @@
 import FoundationEssentials
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
+
+@testable import URLLoading
 
 /// Minutes pass in no time: whatever a session does by the clock, it does by the one it was given.
 @Suite(.timeLimit(.minutes(4)))
@@ -175,7 +176,8 @@ struct ManualClockTests {
         let registry = LoadRegistry(time) {}
         let load = LoadControl(idle: .seconds(1), resource: nil, clock: time)
         #expect(registry.enter(load))
-        let outer = Poller.shared.borrowSlot(), inner = Poller.shared.borrowSlot()
+        let outer = Poller.shared.borrowSlot()
+        let inner = Poller.shared.borrowSlot()
         load.attach(outer)
         load.attach(inner)
         // Slots are used again, and may hear a late word for who had them before.

@@ -3,6 +3,7 @@ import Synchronization
 import Testing
 import URLLoading
 import URLLoadingIO
+
 @testable import URLLoadingTesting
 
 /// A session recorded against an origin, and replayed without one.
@@ -49,7 +50,8 @@ struct RecordingTests {
             origin.route("/text") { _ in .ok("one\ntwo\n", headers: [.contentType: "text/plain"]) }
             origin.route("/binary") { _ in .ok(.bytes(Self.binary)) }
             origin.route("/empty") { _ in .ok("") }
-            origin.route("/chunks") { _ in .ok(.chunks(["a", .pause(.milliseconds(5)), "b\n"], trailers: ["Sum": "2"])) }
+            origin.route("/chunks") { _ in .ok(.chunks(["a", .pause(.milliseconds(5)), "b\n"], trailers: ["Sum": "2"]))
+            }
         } _: { session, origin in
             for path in ["/text", "/binary", "/empty", "/chunks"] {
                 let (response, pieces, trailers) = try await pieces(session, origin.url(path))
@@ -64,7 +66,9 @@ struct RecordingTests {
         for exchange in recording.exchanges {
             let (response, got, trailers) = try await pieces(session, exchange.url)
             #expect(got == seen.withLock { $0[exchange.url.absoluteString] })
-            #expect(response.http?.headers == exchange.answer?.http?.headers && response.expectedLength == exchange.answer?.expectedLength)
+            #expect(
+                response.http?.headers == exchange.answer?.http?.headers
+                    && response.expectedLength == exchange.answer?.expectedLength)
             #expect(trailers == exchange.answer?.trailers ?? Headers())
         }
         #expect(recording.exchanges[1].answer?.pieces.flatMap(\.bytes) == Self.binary)
@@ -128,7 +132,8 @@ struct RecordingTests {
         origin.route("/page/*") { request in
             let good = issued.count
             guard request.headers[.authorization] == "Bearer t\(good)", good > 0 else {
-                return .status(.unauthorized, headers: [.wwwAuthenticate: "Bearer"], body: .bytes(Array("expired".utf8)))
+                return .status(
+                    .unauthorized, headers: [.wwwAuthenticate: "Bearer"], body: .bytes(Array("expired".utf8)))
             }
             return .ok("page \(request.path) \(String(decoding: request.body, as: UTF8.self))")
         }
@@ -153,7 +158,8 @@ struct RecordingTests {
     private func recordAndReplay(
         token: String? = "t0", _ use: (Session, URL) async throws -> Void
     ) async throws -> (Recording, refusals: [Status?]) {
-        let recorder = RecordingHandler(), recorded = Refusals()
+        let recorder = RecordingHandler()
+        let recorded = Refusals()
         let (recording, base) = try await withTestOrigin { origin in
             Self.serveTokens(origin)
             let session = try Self.tokenSession(recorder, origin.url(), token: token, refusals: recorded)
@@ -161,7 +167,8 @@ struct RecordingTests {
             await expectEmpty(session)
             return (try await recorder.finished(), origin.url())
         }
-        let replay = ReplayHandler(try Recording(text: recording.description)), replayed = Refusals()
+        let replay = ReplayHandler(try Recording(text: recording.description))
+        let replayed = Refusals()
         let session = try Self.tokenSession(replay, base, token: token, refusals: replayed)
         try await use(session, base)
         #expect(replay.unused.isEmpty, "\(replay.unused)")
@@ -189,17 +196,22 @@ struct RecordingTests {
         let (recording, _) = try await recordAndReplay { session, base in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for number in 1...6 {
-                    group.addTask { try await session.expect(base.appending(path: "page/\(number)"), "page /page/\(number) ") }
+                    group.addTask {
+                        try await session.expect(base.appending(path: "page/\(number)"), "page /page/\(number) ")
+                    }
                 }
                 try await group.waitForAll()
             }
         }
         // In turns, each load finds a token that was renewed already, and was refused for the first all the same.
-        let replay = ReplayHandler(recording), refusals = Refusals()
+        let replay = ReplayHandler(recording)
+        let refusals = Refusals()
         var base = recording.exchanges[0].url
         base = try #require(URL(string: "/", relativeTo: base)?.absoluteURL)
         let session = try Self.tokenSession(replay, base, refusals: refusals)
-        for number in 1...6 { try await session.expect(base.appending(path: "page/\(number)"), "page /page/\(number) ") }
+        for number in 1...6 {
+            try await session.expect(base.appending(path: "page/\(number)"), "page /page/\(number) ")
+        }
         #expect(replay.unused.isEmpty && refusals.all == [.unauthorized])
         await expectEmpty(session)
     }
@@ -209,14 +221,21 @@ struct RecordingTests {
         @Sendable func request(_ url: URL, streamed: Bool) -> Request {
             var request = Request(url: url, method: .post)
             let bytes = Array("body".utf8)
-            request.body = streamed
-                ? .stream { AsyncStream<[UInt8]> { stream in for byte in bytes { stream.yield([byte]) }; stream.finish() } }
+            request.body =
+                streamed
+                ? .stream {
+                    AsyncStream<[UInt8]> { stream in
+                        for byte in bytes { stream.yield([byte]) }
+                        stream.finish()
+                    }
+                }
                 : .data(Data(bytes))
             return request
         }
         for streamed in [false, true] {
             let (recording, _) = try await recordAndReplay { session, base in
-                try await session.expect(request(base.appending(path: "page/1"), streamed: streamed), "page /page/1 body")
+                try await session.expect(
+                    request(base.appending(path: "page/1"), streamed: streamed), "page /page/1 body")
             }
             let bodies = recording.exchanges.filter { $0.url.path == "/page/1" }.map { $0.body?.bytes }
             #expect(bodies == [Array("body".utf8), Array("body".utf8)], "\(recording)")
@@ -230,7 +249,8 @@ struct RecordingTests {
         }
         #expect(recording.exchanges.count == 2 && refusals == [nil])
 
-        let recorder = RecordingHandler(), none = Refusals()
+        let recorder = RecordingHandler()
+        let none = Refusals()
         let (broken, base) = try await withTestOrigin { origin in
             origin.route("/page/1") { _ in .status(.unauthorized, headers: [.wwwAuthenticate: "Bearer"]) }
             origin.route("/token", faults: [.init(.requestHead, .reset)]) { _ in .ok("") }
@@ -252,7 +272,9 @@ struct RecordingTests {
             try await session.expect(base.appending(path: "page/1"), "page /page/1 ")
         }
         let session = Self.session(ReplayHandler(recording))
-        let status = try await session.load(Request(url: recording.exchanges[0].url)) { response, _ in response.http?.status }
+        let status = try await session.load(Request(url: recording.exchanges[0].url)) { response, _ in
+            response.http?.status
+        }
         #expect(status == .unauthorized)
         await expectEmpty(session)
     }
@@ -263,12 +285,18 @@ struct RecordingTests {
         for secrets in [RecordedSecrets.removed(and: ["X-Key"]), .kept] {
             let recording = try await Self.record(RecordingHandler(secrets: secrets)) { origin in
                 origin.route("/") { _ in
-                    .ok("x", headers: [.setCookie: "id=SECRET1", "Link": "<https://me:SECRET2@h/>, <//SECRET3@h>", "X-Key": "SECRET4"])
+                    .ok(
+                        "x",
+                        headers: [
+                            .setCookie: "id=SECRET1", "Link": "<https://me:SECRET2@h/>, <//SECRET3@h>",
+                            "X-Key": "SECRET4",
+                        ])
                 }
             } _: { session, origin in
                 var request = Request(url: origin.url())
                 request.headers = [
-                    .authorization: "Basic SECRET5", .cookie: "id=SECRET6", .proxyAuthorization: "SECRET7", "X-Plain": "plain",
+                    .authorization: "Basic SECRET5", .cookie: "id=SECRET6", .proxyAuthorization: "SECRET7",
+                    "X-Plain": "plain",
                 ]
                 try await session.expect(request, "x")
                 let text = origin.url().absoluteString.replacing("//", with: "//user:SECRET8@")
@@ -277,7 +305,9 @@ struct RecordingTests {
             texts.append("\(recording)")
         }
         for number in 1...8 { #expect(!texts[0].contains("SECRET\(number)") && texts[1].contains("SECRET\(number)")) }
-        #expect(texts[0].contains("X-Plain: plain") && texts[0].contains("Set-Cookie: (removed)") && texts[0].contains("<https://h/>, <//h>"))
+        #expect(
+            texts[0].contains("X-Plain: plain") && texts[0].contains("Set-Cookie: (removed)")
+                && texts[0].contains("<https://h/>, <//h>"))
         // What was removed is not asked for again.
         let session = Self.session(ReplayHandler(try Recording(text: texts[0])))
         var components = try Recording(text: texts[0]).exchanges[0].url.absoluteString
@@ -289,8 +319,14 @@ struct RecordingTests {
     func bodies() async throws {
         @Sendable func request(_ url: URL, _ text: String, streamed: Bool = false) -> Request {
             var request = Request(url: url, method: .post)
-            request.body = streamed
-                ? .stream { AsyncStream<[UInt8]> { for byte in text.utf8 { $0.yield([byte]) }; $0.finish() } } : .data(Data(text.utf8))
+            request.body =
+                streamed
+                ? .stream {
+                    AsyncStream<[UInt8]> {
+                        for byte in text.utf8 { $0.yield([byte]) }
+                        $0.finish()
+                    }
+                } : .data(Data(text.utf8))
             return request
         }
         let recording = try await Self.record(RecordingHandler(bodyLimit: 6)) { origin in
@@ -303,7 +339,8 @@ struct RecordingTests {
         let pieces = try await Self.record { origin in
             origin.route("/") { request in .ok("got \(request.body.count)") }
         } _: { session, origin in
-            try await session.expect(request(origin.url(), String(repeating: "ab", count: 1_000), streamed: true), "got 2000")
+            try await session.expect(
+                request(origin.url(), String(repeating: "ab", count: 1_000), streamed: true), "got 2000")
         }
         #expect(pieces.exchanges[0].body?.bytes == Array(String(repeating: "ab", count: 1_000).utf8))
         #expect(recording.exchanges.map { $0.body?.bytes.count } == [3, 5, 6])
@@ -386,7 +423,10 @@ struct RecordingTests {
         @Sendable func run(_ session: Session, _ base: URL) async throws {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for number in 0..<200 {
-                    group.addTask { try await session.expect(url("\(base)echo?\(number)"), String(repeating: "\(number) ", count: 500)) }
+                    group.addTask {
+                        try await session.expect(
+                            url("\(base)echo?\(number)"), String(repeating: "\(number) ", count: 500))
+                    }
                 }
                 try await group.waitForAll()
             }
@@ -408,8 +448,11 @@ struct RecordingTests {
     func forwarding() async throws {
         try await withTestOrigin { origin in
             origin.route("/") { request in .ok("live \(String(decoding: request.body, as: UTF8.self))") }
-            let byHand = Recording([.init(
-                .get, origin.url("/stub"), answer: .init(.init(.ok), pieces: [.init(Array("stub".utf8))]), ending: .complete(at: .zero))])
+            let byHand = Recording([
+                .init(
+                    .get, origin.url("/stub"), answer: .init(.init(.ok), pieces: [.init(Array("stub".utf8))]),
+                    ending: .complete(at: .zero))
+            ])
             let file = URL(filePath: "/tmp/urlloading-\(UInt64.random(in: 0 ... .max)).txt")
             defer { try? FileManager.default.removeItem(at: file) }
             try byHand.write(to: file)
@@ -417,12 +460,21 @@ struct RecordingTests {
             let session = Self.session(replay)
             try await session.expect(origin.url("/stub"), "stub")
             var request = Request(url: origin.url(), method: .post)
-            request.body = .stream { AsyncStream<[UInt8]> { $0.yield([0x61]); $0.finish() } }
+            request.body = .stream {
+                AsyncStream<[UInt8]> {
+                    $0.yield([0x61])
+                    $0.finish()
+                }
+            }
             try await session.expect(request, "live a")
             await expectEmpty(session)
             let strict = Self.session(ReplayHandler(byHand))
-            let error = await failure(.notRecorded, .local, .waiting) { try await strict.data(from: origin.url("/?secret")) }
-            #expect("\(error!)".contains("GET \(origin.url()): it is not in the recording") && !"\(error!)".contains("secret"))
+            let error = await failure(.notRecorded, .local, .waiting) {
+                try await strict.data(from: origin.url("/?secret"))
+            }
+            #expect(
+                "\(error!)".contains("GET \(origin.url()): it is not in the recording")
+                    && !"\(error!)".contains("secret"))
         }
         #expect(throws: (any Error).self) { try Recording(contentsOf: URL(filePath: "/nonexistent")) }
     }
@@ -431,7 +483,9 @@ struct RecordingTests {
     func otherSchemes() async throws {
         let stub = HandlerTests.Stub { request, _ in
             guard request.url.path() == "/path" else {
-                return .response(Response(url: URL(string: "stub://mirror/")!, mediaType: MediaType("text/plain")), data: Data("there".utf8))
+                return .response(
+                    Response(url: URL(string: "stub://mirror/")!, mediaType: MediaType("text/plain")),
+                    data: Data("there".utf8))
             }
             return .redirect(Response(url: request.url), to: Request(url: URL(string: "stub://host/there")!))
         }

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Testing
 import URLLoading
+
 @testable import URLLoadingTesting
 
 /// The file: what is written is read again, and what is damaged is refused, with its line.
@@ -8,8 +9,12 @@ struct RecordingTextTests {
     static let everything: Recording = {
         let failure = Recording.Failure(reason: .idleTimeout, phase: .receiving, party: .peer, detail: "two\nlines ")
         var plain = Recording.Answer(
-            .init(.ok, headers: ["Content-Type": "text/plain", "X-Empty": "", "X-Odd": "a\\b"]), at: .microseconds(12_500), expectedLength: 13,
-            pieces: [.init(Array("hello,\n\n".utf8), at: .milliseconds(13)), .init(Array("world! ".utf8), at: .microseconds(13_050))])
+            .init(.ok, headers: ["Content-Type": "text/plain", "X-Empty": "", "X-Odd": "a\\b"]),
+            at: .microseconds(12_500), expectedLength: 13,
+            pieces: [
+                .init(Array("hello,\n\n".utf8), at: .milliseconds(13)),
+                .init(Array("world! ".utf8), at: .microseconds(13_050)),
+            ])
         plain.trailers = ["Sum": "7"]
         var other = Recording.Answer(nil, at: .milliseconds(1), pieces: [.init(Array(0...255), at: .milliseconds(2))])
         other.url = URL(string: "stub://elsewhere/")
@@ -18,11 +23,16 @@ struct RecordingTextTests {
         other.refusedToken = 3
         other.cutFrom = 1_000
         return Recording([
-            .init(.post, URL(string: "https://example.org/a?b=c#d")!, headers: ["Accept": "*/*", "Accept": "text/*"],
+            .init(
+                .post, URL(string: "https://example.org/a?b=c#d")!, headers: ["Accept": "*/*", "Accept": "text/*"],
                 body: .init(Array("{}\r\n".utf8)), answer: plain, ending: .complete(at: .milliseconds(14))),
-            .init("ODD METHOD", URL(string: "stub://host/")!, body: .init([0xFF, 0xFE], of: BodySum(count: 9, digest: 0xABC)),
+            .init(
+                "ODD METHOD", URL(string: "stub://host/")!,
+                body: .init([0xFF, 0xFE], of: BodySum(count: 9, digest: 0xABC)),
                 began: .milliseconds(3), answer: other, ending: .open),
-            .init(.get, URL(string: "http://down.example/")!, began: .seconds(1_000), ending: .failed(failure, at: .seconds(1_060))),
+            .init(
+                .get, URL(string: "http://down.example/")!, began: .seconds(1_000),
+                ending: .failed(failure, at: .seconds(1_060))),
         ])
     }()
 
@@ -60,21 +70,27 @@ struct RecordingTextTests {
         #expect(recording.description == text)
         #expect(recording.exchanges[0].answer?.pieces.first?.bytes == Array("hello,\nworld!".utf8))
         // By hand, without times.
-        let byHand = try Recording(text: "urlloading recording 1\n# mine\nrequest GET http://a/\nanswer 200 HTTP/1.1\npiece\n+ hi\n\nend\n")
+        let byHand = try Recording(
+            text: "urlloading recording 1\n# mine\nrequest GET http://a/\nanswer 200 HTTP/1.1\npiece\n+ hi\n\nend\n")
         #expect(byHand.exchanges.map(\.ending) == [.complete(at: .zero)])
     }
 
-    @Test("bytes of every kind come back", arguments: [
-        [], [0x0A], [0x0A, 0x0A], [0x20], [0x09, 0x0A, 0x20], [0x5C, 0x6E], [0x0D, 0x0A], Array("ä\u{2028}€ \n x\t".utf8),
-        Array("€".utf8.dropLast()), Array(0...255), [UInt8](repeating: 0, count: 200), [0x23, 0x20], [0xEF, 0xBB, 0xBF],
-    ] as [[UInt8]])
+    @Test(
+        "bytes of every kind come back",
+        arguments: [
+            [], [0x0A], [0x0A, 0x0A], [0x20], [0x09, 0x0A, 0x20], [0x5C, 0x6E], [0x0D, 0x0A],
+            Array("ä\u{2028}€ \n x\t".utf8),
+            Array("€".utf8.dropLast()), Array(0...255), [UInt8](repeating: 0, count: 200), [0x23, 0x20],
+            [0xEF, 0xBB, 0xBF],
+        ] as [[UInt8]])
     func bytes(_ bytes: [UInt8]) throws {
         let lines = EscapedText.content(bytes)
         let back = try lines.flatMap { line in
             try #require(EscapedText.content(mark: line.utf8.first!, Array(line.utf8.dropFirst(2))[...]))
         }
         #expect(back == bytes, "\(lines)")
-        #expect(lines.allSatisfy { line in !line.utf8.contains { $0 < 0x20 && $0 != 9 || $0 == 0x7F } && line.last != " " })
+        #expect(
+            lines.allSatisfy { line in !line.utf8.contains { $0 < 0x20 && $0 != 9 || $0 == 0x7F } && line.last != " " })
     }
 
     @Test("random bytes come back")
@@ -82,7 +98,8 @@ struct RecordingTextTests {
         var random = SeededGenerator(seed: 7)
         let alphabet: [UInt8] = Array("a \t\r\n\\\u{E4}\u{20AC}".utf8) + [0x00, 0x7F, 0xFF]
         for _ in 0..<2_000 {
-            let bytes = (0..<Int.random(in: 0...40, using: &random)).map { _ in alphabet.randomElement(using: &random)! }
+            let bytes = (0..<Int.random(in: 0...40, using: &random)).map { _ in alphabet.randomElement(using: &random)!
+            }
             var recording = Self.everything
             recording.exchanges[0].body = .init(bytes)
             #expect(try Recording(text: recording.description) == recording)
@@ -113,22 +130,42 @@ struct RecordingTextTests {
         #expect(error?.line == number + 1, "\(lines[number - 1]): \(error.map { "\($0)" } ?? "-")")
     }
 
-    @Test("what is wrong is said in words", arguments: [
-        ("", "line 1: the file ends within a line"),
-        ("urlloading recording 3\n", "line 1: not \"urlloading recording 1\", or 2"),
-        ("urlloading recording 2\nrequest GET http://a/\nanswer 401 HTTP/1.1\ntoken -1\nopen\n", "line 4: not a token's number"),
-        ("urlloading recording 1\nrequest GET\n", "line 2: not a method and a URL"),
-        ("urlloading recording 1\nrequest GET http://a/ at x\nend\n", "line 2: not a number of milliseconds: x"),
-        ("urlloading recording 1\nrequest GET http://a/ and so on\nend\n", "line 2: \"and so on\" is too much"),
-        ("urlloading recording 1\nrequest GET http://a/\nanswer 99 HTTP/1.1\nend\n", "line 3: not a status"),
-        ("urlloading recording 1\nrequest GET http://a/\nanswer 200 HTTP\nend\n", "line 3: not a version of HTTP"),
-        ("urlloading recording 1\nrequest GET http://a/\nanswer\npiece\n= !\nend\n", "line 5: \"=\": damaged bytes"),
-        ("urlloading recording 1\nrequest GET http://a/\nanswer\npiece\n+ \\q\nend\n", "line 5: \"+\": damaged bytes"),
-        ("urlloading recording 1\nrequest GET http://a/\nanswer\npiece\nend\n", "line 5: \"end\": no bytes of a piece"),
-        ("urlloading recording 1\nrequest GET http://a/\n> a\nopen\n", "line 3: not a field"),
-        ("urlloading recording 1\nrequest GET http://a/\n", "line 2: the file ends here: not how the exchange of line 2 ended"),
-        ("urlloading recording 1\nrequest GET http://a/\nfailed no\n", "line 3: not the reason of a failure, its code, phase and party"),
-    ])
+    @Test(
+        "what is wrong is said in words",
+        arguments: [
+            ("", "line 1: the file ends within a line"),
+            ("urlloading recording 3\n", "line 1: not \"urlloading recording 1\", or 2"),
+            (
+                "urlloading recording 2\nrequest GET http://a/\nanswer 401 HTTP/1.1\ntoken -1\nopen\n",
+                "line 4: not a token's number"
+            ),
+            ("urlloading recording 1\nrequest GET\n", "line 2: not a method and a URL"),
+            ("urlloading recording 1\nrequest GET http://a/ at x\nend\n", "line 2: not a number of milliseconds: x"),
+            ("urlloading recording 1\nrequest GET http://a/ and so on\nend\n", "line 2: \"and so on\" is too much"),
+            ("urlloading recording 1\nrequest GET http://a/\nanswer 99 HTTP/1.1\nend\n", "line 3: not a status"),
+            ("urlloading recording 1\nrequest GET http://a/\nanswer 200 HTTP\nend\n", "line 3: not a version of HTTP"),
+            (
+                "urlloading recording 1\nrequest GET http://a/\nanswer\npiece\n= !\nend\n",
+                "line 5: \"=\": damaged bytes"
+            ),
+            (
+                "urlloading recording 1\nrequest GET http://a/\nanswer\npiece\n+ \\q\nend\n",
+                "line 5: \"+\": damaged bytes"
+            ),
+            (
+                "urlloading recording 1\nrequest GET http://a/\nanswer\npiece\nend\n",
+                "line 5: \"end\": no bytes of a piece"
+            ),
+            ("urlloading recording 1\nrequest GET http://a/\n> a\nopen\n", "line 3: not a field"),
+            (
+                "urlloading recording 1\nrequest GET http://a/\n",
+                "line 2: the file ends here: not how the exchange of line 2 ended"
+            ),
+            (
+                "urlloading recording 1\nrequest GET http://a/\nfailed no\n",
+                "line 3: not the reason of a failure, its code, phase and party"
+            ),
+        ])
     func words(_ text: String, _ words: String) {
         let error = #expect(throws: RecordingError.self) { try Recording(text: text) }
         #expect(error.map { "\($0)" } == words)

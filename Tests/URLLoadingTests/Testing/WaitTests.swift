@@ -108,7 +108,8 @@ struct WaitTests {
 
     @Test("a recorder's waits show the loads and exchanges so far")
     func recorders() async throws {
-        let recorder = EventRecorder(), recording = RecordingHandler()
+        let recorder = EventRecorder()
+        let recording = RecordingHandler()
         var configuration = Configuration.ephemeral
         configuration.observers = [recorder]
         configuration.handlers = [recording]

@@ -6,33 +6,44 @@ import URLLoadingTesting
 /// Security 35, 38, 40 and what `SecureRows` does not have: each kind of bad certificate is refused for what it is.
 @Suite(.timeLimit(.minutes(4)))
 struct CertificateZooRows {
-    private func expect(_ reason: LoadError.Reason?, _ rig: TrustRig, _ change: (inout Configuration.TLS) -> Void = { _ in }) async throws {
+    private func expect(
+        _ reason: LoadError.Reason?, _ rig: TrustRig, _ change: (inout Configuration.TLS) -> Void = { _ in }
+    ) async throws {
         var configuration = rig.trusting
         change(&configuration.tls)
         try await withSession(configuration) { session in
             guard let reason else { return try await session.expect(rig.origin.url(), "full") }
             let error = await failure(reason, .peer, .securing) { try await session.data(from: rig.origin.url()) }
-            #expect(error?.serverTrust?.failures.first?.reason == reason && error?.serverTrust?.certificates.isEmpty == false)
+            #expect(
+                error?.serverTrust?.failures.first?.reason == reason
+                    && error?.serverTrust?.certificates.isEmpty == false)
         }
     }
 
     @Test("a chain without its intermediate leads nowhere")
     func missingIntermediate() async throws {
         try await withTrust(through: { try $0.intermediate(commonName: "Between") }) { try await expect(nil, $0) }
-        try await withTrust(through: { try $0.intermediate(commonName: "Between") }, server: { tls, _, _ in
-            let text = String(decoding: tls.certificatePEM, as: UTF8.self)
-            let first = try #require(text.firstRange(of: "-----END CERTIFICATE-----\n"))
-            tls.certificatePEM = Array(text[..<first.upperBound].utf8)
-        }) { try await expect(.certificateUntrusted, $0) }
+        try await withTrust(
+            through: { try $0.intermediate(commonName: "Between") },
+            server: { tls, _, _ in
+                let text = String(decoding: tls.certificatePEM, as: UTF8.self)
+                let first = try #require(text.firstRange(of: "-----END CERTIFICATE-----\n"))
+                tls.certificatePEM = Array(text[..<first.upperBound].utf8)
+            }
+        ) { try await expect(.certificateUntrusted, $0) }
     }
 
     @Test("security 35: an authority vouches for the names it may vouch for, and as deep as it may")
     func constraints() async throws {
-        try await withTrust(through: { try $0.intermediate(commonName: "Ours", permittedNames: ["localhost"]) }) { try await expect(nil, $0) }
+        try await withTrust(through: { try $0.intermediate(commonName: "Ours", permittedNames: ["localhost"]) }) {
+            try await expect(nil, $0)
+        }
         try await withTrust(through: { try $0.intermediate(commonName: "Others", permittedNames: ["example.org"]) }) {
             try await expect(.certificateInvalid, $0)
         }
-        try await withTrust(through: { try $0.intermediate(commonName: "Last", pathLength: 0).intermediate(commonName: "One more") }) {
+        try await withTrust(through: {
+            try $0.intermediate(commonName: "Last", pathLength: 0).intermediate(commonName: "One more")
+        }) {
             try await expect(.certificateInvalid, $0)
         }
     }
@@ -41,7 +52,9 @@ struct CertificateZooRows {
     func weak() async throws {
         var options = TestCertificateOptions()
         options.key = .rsa(1024)
-        try await withTrust(options, server: { tls, _, _ in tls.isWeak = true }) { try await expect(.certificateWeak, $0) }
+        try await withTrust(options, server: { tls, _, _ in tls.isWeak = true }) {
+            try await expect(.certificateWeak, $0)
+        }
         options.key = .rsa(2048)
         try await withTrust(options) { rig in
             try await expect(nil, rig)
@@ -57,7 +70,8 @@ struct CertificateZooRows {
             try await expect(.certificateStatusMissing, rig) { $0.stapledStatus = .required }
         }
         let cases: [(TestCertificateAuthority.Status, LoadError.Reason?, LoadError.Reason?)] = [
-            (.good, nil, nil), (.revoked, .certificateRevoked, .certificateRevoked), (.outdated, nil, .certificateStatusMissing),
+            (.good, nil, nil), (.revoked, .certificateRevoked, .certificateRevoked),
+            (.outdated, nil, .certificateStatusMissing),
         ]
         for version in [Configuration.TLS.Version.tls12, .tls13] {
             for (status, heard, required) in cases {
@@ -83,7 +97,8 @@ struct CertificateZooRows {
     @Test("roots can be renewed: by a call, and by a new file")
     func roots() async throws {
         try await withTrust { rig in
-            let path = FileManager.default.temporaryDirectory.appending(path: "roots-\(UInt64.random(in: 0 ... .max)).pem")
+            let path = FileManager.default.temporaryDirectory.appending(
+                path: "roots-\(UInt64.random(in: 0 ... .max)).pem")
             defer { try? FileManager.default.removeItem(at: path) }
             let other = try TestCertificateAuthority(commonName: "Another root")
             try Data(other.pem).write(to: path)
@@ -109,10 +124,16 @@ struct CertificateZooRows {
         let certificate = try #require(Certificate(pem: authority.pem))
         #expect(certificate.isAuthority && certificate.isSelfIssued)
         #expect(!"\(certificate)".utf8.contains { $0 < 0x20 })
-        let leaf = try #require(Certificate(pem: try authority.issue(.init(names: ["a\0b", "*.x"], addresses: [[1, 2, 3, 4], [UInt8](repeating: 0, count: 15) + [1]])).certificatePEM))
+        let leaf = try #require(
+            Certificate(
+                pem: try authority.issue(
+                    .init(names: ["a\0b", "*.x"], addresses: [[1, 2, 3, 4], [UInt8](repeating: 0, count: 15) + [1]])
+                ).certificatePEM))
         #expect(leaf.names == [.dns("a\0b"), .dns("*.x"), .address("1.2.3.4"), .address("::1")])
         #expect(leaf.names.first?.description == "a\\u{0}b")
-        #expect(Certificate(der: []) == nil && Certificate(der: [0x30, 0x00]) == nil && Certificate(der: Array(leaf.der) + [0]) == nil)
+        #expect(
+            Certificate(der: []) == nil && Certificate(der: [0x30, 0x00]) == nil
+                && Certificate(der: Array(leaf.der) + [0]) == nil)
         var damaged = Array(leaf.der)
         for index in damaged.indices {
             damaged[index] ^= 0x55

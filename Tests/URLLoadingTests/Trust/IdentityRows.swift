@@ -16,14 +16,17 @@ struct IdentityRows {
         _ version: Configuration.TLS.Version = .tls13, requires: Bool = true,
         _ use: nonisolated(nonsending) (TrustRig) async throws -> Void
     ) async throws {
-        try await withTrust(server: { tls, authority, _ in
-            tls.clientRootsPEM = authority.pem
-            tls.requiresClientCertificate = requires
-            tls.maximumVersion = version
-        }, use)
+        try await withTrust(
+            server: { tls, authority, _ in
+                tls.clientRootsPEM = authority.pem
+                tls.requiresClientCertificate = requires
+                tls.maximumVersion = version
+            }, use)
     }
 
-    @Test("checklist 80: the identity of the configuration is given to the hosts it is for", arguments: [Configuration.TLS.Version.tls12, .tls13])
+    @Test(
+        "checklist 80: the identity of the configuration is given to the hosts it is for",
+        arguments: [Configuration.TLS.Version.tls12, .tls13])
     func configured(_ version: Configuration.TLS.Version) async throws {
         try await asking(version) { rig in
             var configuration = rig.trusting
@@ -35,12 +38,16 @@ struct IdentityRows {
             }
             configuration.tls.identities = [try .init("other.example", identity)]
             try await withSession(configuration) { session in
-                await expectFailure(.clientCertificateRequired, .peer) { try await session.data(from: rig.origin.url()) }
+                await expectFailure(.clientCertificateRequired, .peer) {
+                    try await session.data(from: rig.origin.url())
+                }
             }
         }
     }
 
-    @Test("an identity that the server does not take is refused, and says so", arguments: [Configuration.TLS.Version.tls12, .tls13])
+    @Test(
+        "an identity that the server does not take is refused, and says so",
+        arguments: [Configuration.TLS.Version.tls12, .tls13])
     func refused(_ version: Configuration.TLS.Version) async throws {
         try await asking(version) { rig in
             let stranger = try client(try TestCertificateAuthority(commonName: "Elsewhere"), "eve")
@@ -54,7 +61,9 @@ struct IdentityRows {
         }
     }
 
-    @Test("checklist 66: a decision is asked who we are, and hears whom the server would believe", arguments: [true, false])
+    @Test(
+        "checklist 66: a decision is asked who we are, and hears whom the server would believe",
+        arguments: [true, false])
     func decided(_ requires: Bool) async throws {
         try await asking(requires: requires) { rig in
             let ada = try client(rig.authority, "ada")
@@ -66,13 +75,17 @@ struct IdentityRows {
                 asked.add(challenge)
                 return request.proposed == nil && asked.all.count == 1 ? .present(identity) : .rejectProtectionSpace
             }
-            try await withSession(rig.trusting, decisions: decisions) { try await $0.expect(rig.origin.url(), "CN=ada") }
+            try await withSession(rig.trusting, decisions: decisions) {
+                try await $0.expect(rig.origin.url(), "CN=ada")
+            }
             let challenge = try #require(asked.all.first)
             #expect(challenge.space.method == "ClientCertificate" && challenge.clientCertificate?.issuers.count == 1)
             // Nobody.
             try await withSession(rig.trusting, decisions: decisions) { session in
                 if !requires { return try await session.expect(rig.origin.url(), "full") }
-                await expectFailure(.clientCertificateRequired, .peer) { try await session.data(from: rig.origin.url()) }
+                await expectFailure(.clientCertificateRequired, .peer) {
+                    try await session.data(from: rig.origin.url())
+                }
             }
         }
     }
@@ -125,10 +138,12 @@ struct IdentityRows {
         let authority = try TestCertificateAuthority(commonName: "Test root")
         let made = try client(authority, "ada")
         let plain = try ClientIdentity(certificatePEM: made.certificatePEM, keyPEM: made.keyPEM)
-        let closed = try made.keyPEM(passphrase: "sesame"), packed = try made.pkcs12(passphrase: "sesame")
+        let closed = try made.keyPEM(passphrase: "sesame")
+        let packed = try made.pkcs12(passphrase: "sesame")
         let opened = try ClientIdentity(certificatePEM: made.certificatePEM, keyPEM: closed, passphrase: "sesame")
         let unpacked = try ClientIdentity(pkcs12: packed, passphrase: "sesame")
-        let joined = try ClientIdentity(certificatePEM: made.certificatePEM + made.keyPEM, keyPEM: made.certificatePEM + made.keyPEM)
+        let joined = try ClientIdentity(
+            certificatePEM: made.certificatePEM + made.keyPEM, keyPEM: made.certificatePEM + made.keyPEM)
         #expect(plain == opened && plain == unpacked && plain == joined)
         #expect(plain.certificates.first?.commonName == "ada" && !"\(plain)".contains("PRIVATE"))
         for wrong in [nil, "", "other"] {
@@ -138,7 +153,9 @@ struct IdentityRows {
             await expectFailure(.wrongPassphrase, .local) { try ClientIdentity(pkcs12: packed, passphrase: wrong) }
         }
         let other = try client(authority, "bob")
-        await expectFailure(.badClientIdentity) { try ClientIdentity(certificatePEM: made.certificatePEM, keyPEM: other.keyPEM) }
+        await expectFailure(.badClientIdentity) {
+            try ClientIdentity(certificatePEM: made.certificatePEM, keyPEM: other.keyPEM)
+        }
         await expectFailure(.badClientIdentity) { try ClientIdentity(certificatePEM: [], keyPEM: other.keyPEM) }
         await expectFailure(.badClientIdentity) { try ClientIdentity(certificatePEM: made.certificatePEM, keyPEM: []) }
         await expectFailure(.badClientIdentity) { try ClientIdentity(pkcs12: made.keyPEM) }
@@ -149,7 +166,8 @@ struct IdentityRows {
     @Test("an identity out of files")
     func files() async throws {
         let made = try client(try TestCertificateAuthority(commonName: "Test root"), "ada")
-        let directory = FileManager.default.temporaryDirectory.appending(path: "identity-\(UInt64.random(in: 0 ... .max))")
+        let directory = FileManager.default.temporaryDirectory.appending(
+            path: "identity-\(UInt64.random(in: 0 ... .max))")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: directory) }
         func file(_ name: String, _ bytes: [UInt8]) throws -> String {
@@ -158,15 +176,27 @@ struct IdentityRows {
             return path.path()
         }
         let certificate = try file("me.pem", made.certificatePEM)
-        let open = try file("open.key", made.keyPEM), closed = try file("closed.key", try made.keyPEM(passphrase: "sesame"))
+        let open = try file("open.key", made.keyPEM)
+        let closed = try file("closed.key", try made.keyPEM(passphrase: "sesame"))
         let packed = try file("me.p12", try made.pkcs12(passphrase: "sesame"))
         let asked = Asked.Count()
-        _ = try await ClientIdentity.load(certificateFile: certificate, keyFile: open) { asked.count(); return "sesame" }
+        _ = try await ClientIdentity.load(certificateFile: certificate, keyFile: open) {
+            asked.count()
+            return "sesame"
+        }
         #expect(asked.value == 0)
-        _ = try await ClientIdentity.load(certificateFile: certificate, keyFile: closed) { asked.count(); return "sesame" }
-        _ = try await ClientIdentity.load(pkcs12File: packed) { asked.count(); return "sesame" }
+        _ = try await ClientIdentity.load(certificateFile: certificate, keyFile: closed) {
+            asked.count()
+            return "sesame"
+        }
+        _ = try await ClientIdentity.load(pkcs12File: packed) {
+            asked.count()
+            return "sesame"
+        }
         #expect(asked.value == 2)
-        let error = await failure(.decisionFailed) { try await ClientIdentity.load(pkcs12File: packed) { throw Forgotten() } }
+        let error = await failure(.decisionFailed) {
+            try await ClientIdentity.load(pkcs12File: packed) { throw Forgotten() }
+        }
         #expect(error?.underlying is Forgotten)
         await expectFailure(.wrongPassphrase) { try await ClientIdentity.load(pkcs12File: packed) }
         await expectFailure(.badClientIdentity) { try await ClientIdentity.load(certificateFile: certificate + "x") }

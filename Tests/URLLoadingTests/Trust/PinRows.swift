@@ -19,21 +19,32 @@ struct PinRows {
     @Test("security 37: a key or a certificate of the chain must match, where there are pins for the host")
     func matching() async throws {
         try await withTrust { rig in
-            let leaf = try rig.leaf, root = try #require(Certificate(pem: rig.authority.pem))
+            let leaf = try rig.leaf
+            let root = try #require(Certificate(pem: rig.authority.pem))
             let right: [TLS.Pin] = [
-                .publicKey(sha256: leaf.publicKeySHA256), .publicKey(sha256: root.publicKeySHA256), .certificate(sha256: leaf.sha256),
+                .publicKey(sha256: leaf.publicKeySHA256), .publicKey(sha256: root.publicKeySHA256),
+                .certificate(sha256: leaf.sha256),
             ]
             for pin in right {
-                try await withSession(pinned(rig.trusting, "localhost", [Self.nobody, pin])) { try await $0.expect(rig.origin.url(), "full") }
+                try await withSession(pinned(rig.trusting, "localhost", [Self.nobody, pin])) {
+                    try await $0.expect(rig.origin.url(), "full")
+                }
             }
-            for (hosts, pins) in [("localhost", [Self.nobody]), ("*", [Self.nobody]), ("LOCALHOST", []), ("localhost", [.certificate(sha256: leaf.publicKeySHA256)])] {
+            for (hosts, pins) in [
+                ("localhost", [Self.nobody]), ("*", [Self.nobody]), ("LOCALHOST", []),
+                ("localhost", [.certificate(sha256: leaf.publicKeySHA256)]),
+            ] {
                 try await withSession(pinned(rig.trusting, hosts, pins)) { session in
-                    let error = await failure(.certificatePinMismatch, .peer, .securing) { try await session.data(from: rig.origin.url()) }
+                    let error = await failure(.certificatePinMismatch, .peer, .securing) {
+                        try await session.data(from: rig.origin.url())
+                    }
                     #expect(error?.serverTrust?.certificates.first == leaf)
                 }
             }
             for hosts in ["other.example", "*.localhost", "127.0.0.1"] {
-                try await withSession(pinned(rig.trusting, hosts, [Self.nobody])) { try await $0.expect(rig.origin.url(), "full") }
+                try await withSession(pinned(rig.trusting, hosts, [Self.nobody])) {
+                    try await $0.expect(rig.origin.url(), "full")
+                }
             }
             #expect(rig.origin.counts.requests == 6)
         }
@@ -65,7 +76,9 @@ struct PinRows {
             try await withSession(pinned(rig.strict, "*", [own])) { session in
                 await expectFailure(.certificateUntrusted) { try await session.data(from: rig.origin.url()) }
             }
-            try await withSession(pinned(rig.strict, "*", [own]), decisions: rig.accepting) { try await $0.expect(rig.origin.url(), "full") }
+            try await withSession(pinned(rig.strict, "*", [own]), decisions: rig.accepting) {
+                try await $0.expect(rig.origin.url(), "full")
+            }
             try await withSession(pinned(rig.strict, "*", [Self.nobody]), decisions: rig.accepting) { session in
                 await expectFailure(.certificateUntrusted) { try await session.data(from: rig.origin.url()) }
             }
@@ -100,7 +113,8 @@ struct PinRows {
         for text in ["", "*.", "a b", "http://a", "*.*.example", "a/b", "*.127.0.0.1"] {
             #expect(throws: LoadError.self, "\(text)") { try TLS.Pins(text, []) }
         }
-        let same = try TLS.Pins("B\u{FC}cher.Example", []), normal = try TLS.Pins("xn--bcher-kva.example", [])
+        let same = try TLS.Pins("B\u{FC}cher.Example", [])
+        let normal = try TLS.Pins("xn--bcher-kva.example", [])
         #expect(same == normal)
         #expect(TLS.Pin("sha256//" + Data(repeating: 7, count: 32).base64EncodedString()) == Self.nobody)
         #expect(TLS.Pin("sha256//AAAA") == nil && TLS.Pin("md5//AAAA") == nil && TLS.Pin("") == nil)

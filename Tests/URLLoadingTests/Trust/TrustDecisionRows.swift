@@ -11,7 +11,9 @@ struct TrustDecisionRows {
     @Test("checklist 81, 82: a decision sees what was shown and what failed, and lets an untrusted server pass")
     func accepts() async throws {
         try await withTrust { rig in
-            try await withSession(rig.strict, decisions: rig.accepting) { try await $0.expect(rig.origin.url(), "full") }
+            try await withSession(rig.strict, decisions: rig.accepting) {
+                try await $0.expect(rig.origin.url(), "full")
+            }
             let challenge = try #require(rig.asked.all.first)
             #expect(rig.asked.all.count == 1)
             #expect(challenge.space.method == "ServerTrust" && challenge.space.host == "localhost")
@@ -29,7 +31,9 @@ struct TrustDecisionRows {
     @Test("checklist 82: a decision refuses a server that is trusted; the peer is gone, and nothing was sent")
     func refuses() async throws {
         try await withTrust { rig in
-            for (answer, reason) in [(ChallengeDecision.rejectProtectionSpace, LoadError.Reason.certificateRefused), (.cancel, .cancelled)] {
+            for (answer, reason) in [
+                (ChallengeDecision.rejectProtectionSpace, LoadError.Reason.certificateRefused), (.cancel, .cancelled),
+            ] {
                 try await withSession(rig.trusting, decisions: rig.decision { _ in answer }) { session in
                     let error = await failure(reason, .local) { try await session.data(from: rig.origin.url()) }
                     #expect((error?.serverTrust != nil) == (reason == .certificateRefused))
@@ -45,9 +49,12 @@ struct TrustDecisionRows {
     func defaults(_ isTrusted: Bool) async throws {
         try await withTrust { rig in
             for answer in [ChallengeDecision.performDefaultHandling, .use(Credential(user: "u", password: "p"))] {
-                try await withSession(isTrusted ? rig.trusting : rig.strict, decisions: rig.decision { _ in answer }) { session in
+                try await withSession(isTrusted ? rig.trusting : rig.strict, decisions: rig.decision { _ in answer }) {
+                    session in
                     if isTrusted { return try await session.expect(rig.origin.url(), "full") }
-                    let error = await failure(.certificateUntrusted, .peer, .securing) { try await session.data(from: rig.origin.url()) }
+                    let error = await failure(.certificateUntrusted, .peer, .securing) {
+                        try await session.data(from: rig.origin.url())
+                    }
                     #expect(error?.serverTrust?.certificates.count == 1)
                 }
             }
@@ -57,9 +64,13 @@ struct TrustDecisionRows {
     @Test("a decision hears of everything that is wrong, not of the first alone")
     func everything() async throws {
         try await withTrust(.init(names: ["other.example"], validity: .past)) { rig in
-            try await withSession(rig.strict, decisions: rig.accepting) { try await $0.expect(rig.origin.url(), "full") }
+            try await withSession(rig.strict, decisions: rig.accepting) {
+                try await $0.expect(rig.origin.url(), "full")
+            }
             let reasons = Set(try #require(rig.asked.trusts.first).failures.map(\.reason))
-            #expect(reasons.isSuperset(of: [.certificateUntrusted, .certificateNameMismatch, .certificateExpired]), "\(reasons)")
+            #expect(
+                reasons.isSuperset(of: [.certificateUntrusted, .certificateNameMismatch, .certificateExpired]),
+                "\(reasons)")
         }
     }
 
@@ -72,11 +83,15 @@ struct TrustDecisionRows {
         try await withTrust(options, server: { tls, _, _ in tls.isWeak = true }) { rig in
             for configuration in [rig.strict, rig.trusting] {
                 let before = rig.asked.trusts.count
-                try await withSession(configuration, decisions: rig.accepting) { try await $0.expect(rig.origin.url(), "full") }
+                try await withSession(configuration, decisions: rig.accepting) {
+                    try await $0.expect(rig.origin.url(), "full")
+                }
                 let reasons = Set(rig.asked.trusts.dropFirst(before).first?.failures.map(\.reason) ?? [])
                 let isVouched = configuration.tls.roots == rig.trusting.tls.roots && !isSelfSigned
                 #expect(reasons.contains(.certificateWeak))
-                #expect(reasons.isDisjoint(with: [.certificateSelfSigned, .certificateUntrusted]) == isVouched, "\(reasons)")
+                #expect(
+                    reasons.isDisjoint(with: [.certificateSelfSigned, .certificateUntrusted]) == isVouched, "\(reasons)"
+                )
             }
         }
         // It is a root of ours itself.
@@ -84,7 +99,9 @@ struct TrustDecisionRows {
         try await withTrust(options, server: { tls, _, _ in tls.isWeak = true }) { rig in
             var configuration = rig.strict
             configuration.tls.roots = .pem(String(decoding: rig.identity.certificatePEM, as: UTF8.self))
-            try await withSession(configuration, decisions: rig.accepting) { try await $0.expect(rig.origin.url(), "full") }
+            try await withSession(configuration, decisions: rig.accepting) {
+                try await $0.expect(rig.origin.url(), "full")
+            }
             #expect(rig.asked.trusts.first?.failures.map(\.reason) == [.certificateWeak])
         }
     }
@@ -93,10 +110,13 @@ struct TrustDecisionRows {
     func badAnswers() async throws {
         try await withTrust { rig in
             let other = Lock<ServerTrust?>(nil)
-            try await withSession(rig.strict, decisions: rig.decision { trust in
-                other.withLock { $0 = trust }
-                return .cancel
-            }) { session in
+            try await withSession(
+                rig.strict,
+                decisions: rig.decision { trust in
+                    other.withLock { $0 = trust }
+                    return .cancel
+                }
+            ) { session in
                 await expectFailure(.cancelled) { try await session.data(from: rig.origin.url()) }
             }
             let stale = try #require(other.withLock { $0 })
@@ -104,7 +124,9 @@ struct TrustDecisionRows {
             let identity = try ClientIdentity(certificatePEM: rig.identity.certificatePEM, keyPEM: rig.identity.keyPEM)
             for answer in [ChallengeDecision.accept(stale), .present(identity)] {
                 try await withSession(rig.strict, decisions: rig.decision { _ in answer }) { session in
-                    await expectFailure(.badDecision, .local, .deciding) { try await session.data(from: try url(elsewhere)) }
+                    await expectFailure(.badDecision, .local, .deciding) {
+                        try await session.data(from: try url(elsewhere))
+                    }
                 }
             }
         }
@@ -119,7 +141,8 @@ struct TrustDecisionRows {
             var configuration = rig.strict
             configuration.use(clock)
             configuration.idleTimeout = .seconds(1)
-            let isAsked = Latch(), mayAnswer = Latch()
+            let isAsked = Latch()
+            let mayAnswer = Latch()
             let decisions = rig.decision { trust in
                 isAsked.open()
                 await mayAnswer.wait()
@@ -142,21 +165,28 @@ struct TrustDecisionRows {
     func throwing() async throws {
         try await withTrust { rig in
             try await withSession(rig.trusting, decisions: rig.decision { _ in throw Refused() }) { session in
-                let error = await failure(.decisionFailed, .local, .deciding) { try await session.data(from: rig.origin.url()) }
+                let error = await failure(.decisionFailed, .local, .deciding) {
+                    try await session.data(from: rig.origin.url())
+                }
                 #expect(error?.underlying is Refused)
             }
             #expect(rig.origin.counts.requests == 0)
         }
     }
 
-    @Test("a decision that never answers: its deadline, the load's cancellation or the session's end free the socket", arguments: 0..<4)
+    @Test(
+        "a decision that never answers: its deadline, the load's cancellation or the session's end free the socket",
+        arguments: 0..<4)
     func never(_ way: Int) async throws {
         try await withTrust { rig in
             let clock = ManualClock()
             var configuration = rig.strict
             configuration.use(clock)
-            let isAsked = Latch(), isOver = Latch()
-            let decisions = rig.decision(within: way < 2 ? .seconds(5) : nil, otherwise: way == 1 ? .performDefaultHandling : nil) { trust in
+            let isAsked = Latch()
+            let isOver = Latch()
+            let decisions = rig.decision(
+                within: way < 2 ? .seconds(5) : nil, otherwise: way == 1 ? .performDefaultHandling : nil
+            ) { trust in
                 isAsked.open()
                 // Deaf to cancellation.
                 await Task { await isOver.wait() }.value
@@ -170,7 +200,9 @@ struct TrustDecisionRows {
             case 2: load.cancel()
             default: session.invalidateAndCancel()
             }
-            await expectFailure([.decisionTimeout, .certificateUntrusted, .cancelled, .cancelled][way]) { try await load.value }
+            await expectFailure([.decisionTimeout, .certificateUntrusted, .cancelled, .cancelled][way]) {
+                try await load.value
+            }
             #expect(session.connectionsDescription == "empty")
             isOver.open()
             session.invalidateAndCancel()
@@ -215,7 +247,9 @@ struct TrustDecisionRows {
         }
     }
 
-    @Test("security 20: a decision holds on resumed sessions: it is asked again, of what was shown then", arguments: [true, false])
+    @Test(
+        "security 20: a decision holds on resumed sessions: it is asked again, of what was shown then",
+        arguments: [true, false])
     func resumed(_ stays: Bool) async throws {
         try await withTrust { rig in
             var configuration = rig.strict

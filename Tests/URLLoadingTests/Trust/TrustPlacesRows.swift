@@ -15,7 +15,9 @@ struct TrustPlacesRows {
                 configuration.proxies = .fixed([try Proxy("https://localhost:\(proxy.port)")], except: .nothing)
                 let target = try url("https://localhost:\(rig.origin.port)/")
                 try await withSession(configuration) { session in
-                    let error = await failure(.certificateUntrusted, .peer, .securing) { try await session.data(from: target) }
+                    let error = await failure(.certificateUntrusted, .peer, .securing) {
+                        try await session.data(from: target)
+                    }
                     #expect(error?.proxyFailure != nil && error?.serverTrust?.certificates.count == 1)
                 }
                 try await withSession(configuration, decisions: rig.accepting) { try await $0.expect(target, "full") }
@@ -61,7 +63,9 @@ struct TrustPlacesRows {
                 asked.add(challenge)
                 return .performDefaultHandling
             }
-            try await withSession(configuration, decisions: decisions) { try await $0.expect(rig.origin.url(), "CN=ada") }
+            try await withSession(configuration, decisions: decisions) {
+                try await $0.expect(rig.origin.url(), "CN=ada")
+            }
             #expect(asked.all.map { $0.space.method == "ClientCertificate" } == [false, true])
             #expect(asked.all.last?.clientCertificate?.proposed == identity)
         }

@@ -50,7 +50,9 @@ extension Certificate {
     /// The first of a text.
     init?(pem: [UInt8]) {
         let text = String(decoding: pem, as: UTF8.self)
-        let lines = text.split(separator: "\n").drop { !$0.hasPrefix("-----BEGIN CERT") }.dropFirst().prefix { !$0.hasPrefix("-----") }
+        let lines = text.split(separator: "\n").drop { !$0.hasPrefix("-----BEGIN CERT") }.dropFirst().prefix {
+            !$0.hasPrefix("-----")
+        }
         guard let der = Data(base64Encoded: lines.joined()) else { return nil }
         self.init(der: der)
     }
@@ -68,15 +70,19 @@ nonisolated(nonsending) func withTrust<R>(
     var tls = TestOrigin.TLS(identity)
     try server(&tls, issuer, identity)
     var strict = Configuration.ephemeral
-    strict.tls.roots = .pem(String(decoding: try TestCertificateAuthority(commonName: "Another root").pem, as: UTF8.self))
+    strict.tls.roots = .pem(
+        String(decoding: try TestCertificateAuthority(commonName: "Another root").pem, as: UTF8.self))
     strict.resolver = RecordingResolver()
     var trusting = strict
     trusting.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
     var configuration = TestOrigin.Configuration(tls: tls)
     configuration.name = name
     return try await withTestOrigin(configuration) { origin in
-        origin.route("/") { request in .ok(request.tls?.clientSubject ?? (request.tls?.isResumed == true ? "resumed" : "full")) }
-        return try await use(TrustRig(
-            authority: authority, identity: identity, origin: origin, strict: strict, trusting: trusting))
+        origin.route("/") { request in
+            .ok(request.tls?.clientSubject ?? (request.tls?.isResumed == true ? "resumed" : "full"))
+        }
+        return try await use(
+            TrustRig(
+                authority: authority, identity: identity, origin: origin, strict: strict, trusting: trusting))
     }
 }

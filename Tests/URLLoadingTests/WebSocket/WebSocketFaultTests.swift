@@ -1,10 +1,11 @@
 import FoundationEssentials
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 @Suite(.timeLimit(.minutes(4)))
 struct WebSocketFaultTests {
@@ -38,13 +39,14 @@ struct WebSocketFaultTests {
             options.compression = .deflate()
             let socket = session.webSocketTask(origin.webSocketURL("/"), protocols: ["a", "b"], options: options)
             socket.resume()
-            let reason: LoadError.Reason = switch fault {
-            case .statusOK: .webSocketRefused
-            case .oldVersion: .unexpectedUpgrade
-            case .endsInHead: .truncated
-            case .endsBeforeHead: .connectionLost
-            default: .malformedWebSocketHandshake
-            }
+            let reason: LoadError.Reason =
+                switch fault {
+                case .statusOK: .webSocketRefused
+                case .oldVersion: .unexpectedUpgrade
+                case .endsInHead: .truncated
+                case .endsBeforeHead: .connectionLost
+                default: .malformedWebSocketHandshake
+                }
             await expectFailure(reason, .peer, nil, fault.rawValue) { try await socket.opened }
             #expect(await socket.ended().error?.reason == reason)
             await expectEmpty(session)

@@ -1,10 +1,11 @@
 import FoundationEssentials
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// RFC 8441: a WebSocket over a stream of a shared connection.
 @Suite(.timeLimit(.minutes(4)))
@@ -20,7 +21,9 @@ struct WebSocketHTTP2Tests {
             let opening = try await socket.opened
             #expect(opening.response.http?.status == .ok && opening.response.http?.version == .http2)
             let long = Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
-            for message in [WebSocketMessage.text(""), .text("grüße"), .data(Data(repeating: 7, count: 70_000)), .data(long)] {
+            for message in [
+                WebSocketMessage.text(""), .text("grüße"), .data(Data(repeating: 7, count: 70_000)), .data(long),
+            ] {
                 let sending = Task { try await socket.send(message) }
                 try await expect({ try await socket.receive() }, message)
                 try await sending.value
@@ -54,9 +57,13 @@ struct WebSocketHTTP2Tests {
             try await expect({ try await socket.receive() }, .text("compressed"))
             await socket.close()
             let seen = try #require(server.requests.first)
-            #expect(seen.method == .connect && seen.target == "/chat?room=1" && seen.headers["Origin"] == "https://page.example")
+            #expect(
+                seen.method == .connect && seen.target == "/chat?room=1"
+                    && seen.headers["Origin"] == "https://page.example")
             #expect(seen.headers[.secWebSocketVersion] == "13" && seen.headers[.secWebSocketProtocol] == "a, b")
-            #expect(seen.headers[.secWebSocketKey] == nil && seen.headers[.upgrade] == nil && seen.headers[.connection] == nil)
+            #expect(
+                seen.headers[.secWebSocketKey] == nil && seen.headers[.upgrade] == nil
+                    && seen.headers[.connection] == nil)
         }
     }
 
@@ -237,7 +244,11 @@ struct WebSocketHTTP2Tests {
         configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
         configuration.resolver = RecordingResolver()
         try await withTestProxy(.init(.socks)) { proxy in
-            if way == .proxied { configuration.proxies = .fixed([try Proxy(.socks5, host: "127.0.0.1", port: proxy.port, looksUpNames: true)]) }
+            if way == .proxied {
+                configuration.proxies = .fixed([
+                    try Proxy(.socks5, host: "127.0.0.1", port: proxy.port, looksUpNames: true)
+                ])
+            }
             try await withHTTP2TestServer(server) { server in
                 server.route("/get") { _ in .ok("here") }
                 try await use(server, Session(configuration))
@@ -253,7 +264,8 @@ struct WebSocketHTTP2Tests {
             server.webSocket("/in", .echo)
             server.route("/") { request in
                 guard request.headers[.authorization] != nil else {
-                    return .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"zone\"", .setCookie: "a=1"])
+                    return .status(
+                        .unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"zone\"", .setCookie: "a=1"])
                 }
                 return .redirect("/in")
             }
@@ -303,7 +315,9 @@ struct WebSocketHTTP2Tests {
 
     /// Whoever reads for all writes what others say, and may get no thread for longer than a stream waits for its peer's end.
     @Test func whatIsSaidLastGoesOutThoughItsWriterComesLate() async throws {
-        let clock = ManualClock(), isHeld = Flag(), gate = BlockingGate()
+        let clock = ManualClock()
+        let isHeld = Flag()
+        let gate = BlockingGate()
         defer { gate.open() }
         let configuration: (inout Configuration) -> Void = {
             $0.idleTimeout = nil
@@ -434,7 +448,8 @@ struct WebSocketHTTP2Tests {
                             socket.resume()
                             let call = Task {
                                 while true {
-                                    try await socket.send(.data(Data(count: (worker + 1) * 1_000 * (round % 5 * 30 + 1))))
+                                    try await socket.send(
+                                        .data(Data(count: (worker + 1) * 1_000 * (round % 5 * 30 + 1))))
                                     _ = try await socket.receive()
                                 }
                             }

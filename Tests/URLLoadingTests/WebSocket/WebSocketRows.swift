@@ -1,10 +1,11 @@
 import FoundationEssentials
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// Rows of the lists that sockets have to keep like any load: docs/internals/websockets-and-ftp.md.
 @Suite(.timeLimit(.minutes(4)))
@@ -72,7 +73,9 @@ struct WebSocketRows {
 
     @Test("masks are of 32 bits, and no two alike but by chance")
     func masks() throws {
-        var masks = WebSocketMasks(), seen: Set<UInt32> = [], ones = 0
+        let masks = WebSocketMasks()
+        var seen: Set<UInt32> = []
+        var ones = 0
         for _ in 0..<20_000 {
             let mask = try masks.next()
             seen.insert(mask)
@@ -97,7 +100,8 @@ struct WebSocketRows {
             }
             await socket.close()
             let frames = server.frames.map(\.frame).filter { $0.kind == .data && $0.payload.first == 0x81 }
-            let masks = Set(frames.map { Array($0.payload[2..<6]) }), contents = Set(frames.map { Array($0.payload[6...]) })
+            let masks = Set(frames.map { Array($0.payload[2..<6]) })
+            let contents = Set(frames.map { Array($0.payload[6...]) })
             #expect(frames.count == 200 && masks.count >= 199 && contents.count >= 199)
             #expect(frames.allSatisfy { $0.payload[1] == 0x84 })
         }
@@ -105,7 +109,9 @@ struct WebSocketRows {
 
     // MARK: Security 68: bombs
 
-    @Test("a message that grows beyond the limit ends where it does, in one frame or in many, with little memory", arguments: [1, 64])
+    @Test(
+        "a message that grows beyond the limit ends where it does, in one frame or in many, with little memory",
+        arguments: [1, 64])
     func bombs(frames: Int) async throws {
         try await withTestOrigin { origin in
             var server = WebSocketTestServer { socket in

@@ -1,10 +1,11 @@
 import FoundationEssentials
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 @Suite(.timeLimit(.minutes(4)))
 struct WebSocketTests {
@@ -33,7 +34,8 @@ struct WebSocketTests {
         [
             .text(""), .data(Data()), .text("hello"), .text("grüße, 世界, 👋"), .data(Data([0, 255, 1])),
             .data(Data(repeating: 7, count: 125)), .data(Data(repeating: 7, count: 126)),
-            .text(String(repeating: "x", count: 65_536)), .data(Data((0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })),
+            .text(String(repeating: "x", count: 65_536)),
+            .data(Data((0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })),
         ]
     }
 
@@ -99,7 +101,8 @@ struct WebSocketTests {
                 let close = try await socket.untilClose()
                 closes.withLock { $0.append(close) }
             }
-            let session = Session(.patient), request = Request(url: origin.webSocketURL("/"))
+            let session = Session(.patient)
+            let request = Request(url: origin.webSocketURL("/"))
             let answer = try await session.webSocket(request) { socket in
                 try await socket.send(.text("question"))
                 return try await socket.receive()
@@ -124,7 +127,9 @@ struct WebSocketTests {
             let sizes = (0..<20).map { $0 % 2 == 0 ? 10 + $0 : 300_000 + $0 }
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for size in sizes {
-                    group.addTask { try await socket.send(.data(Data(repeating: UInt8(truncatingIfNeeded: size), count: size))) }
+                    group.addTask {
+                        try await socket.send(.data(Data(repeating: UInt8(truncatingIfNeeded: size), count: size)))
+                    }
                 }
                 group.addTask {
                     var heard: [Int] = []
@@ -253,7 +258,9 @@ struct WebSocketTests {
             socket.resume()
             #expect(try await socket.opened.isCompressed)
             let text = String(repeating: "the same again, ", count: 10_000)
-            for message in [WebSocketMessage.text("short"), .text(text), .text(""), .text(text), .data(Data(text.utf8))] {
+            for message in [
+                WebSocketMessage.text("short"), .text(text), .text(""), .text(text), .data(Data(text.utf8)),
+            ] {
                 try await socket.send(message)
                 try await expect({ try await socket.receive() }, message)
             }

@@ -1,10 +1,11 @@
 import FoundationEssentials
 import Synchronization
 import Testing
-@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// The way to an open WebSocket, which is that of any load; and how it is left at every point.
 @Suite(.timeLimit(.minutes(4)))
@@ -31,7 +32,8 @@ struct WebSocketWayTests {
             for seen in origin.requests {
                 #expect(seen.target == "/chat?room=1" && seen.method == .get)
                 #expect(seen.headers["Origin"] == "https://page.example" && seen.headers[.secWebSocketVersion] == "13")
-                #expect(seen.headers[.secWebSocketProtocol] == "a, b, c" && seen.headers[.secWebSocketExtensions] == nil)
+                #expect(
+                    seen.headers[.secWebSocketProtocol] == "a, b, c" && seen.headers[.secWebSocketExtensions] == nil)
                 #expect(seen.headers[.upgrade] == "websocket" && seen.headers.values(of: .connection) == ["Upgrade"])
                 let values = seen.headers.values(of: .secWebSocketKey)
                 #expect(values.count == 1 && Data(base64Encoded: values[0])?.count == 16)
@@ -78,7 +80,9 @@ struct WebSocketWayTests {
             let socket = session.webSocketTask(origin.webSocketURL("/"))
             socket.resume()
             let error = await failure(.webSocketRefused, .peer, .waiting) { try await socket.opened }
-            #expect(error?.webSocketRefusal?.http?.status == .forbidden && error?.webSocketRefusal?.http?.headers["X"] == "why")
+            #expect(
+                error?.webSocketRefusal?.http?.status == .forbidden
+                    && error?.webSocketRefusal?.http?.headers["X"] == "why")
             await expectFailure(.webSocketRefused) { try await socket.receive() }
             await expectFailure(.webSocketRefused) { try await socket.send(.text("")) }
             await expectEmpty(session)
@@ -135,7 +139,9 @@ struct WebSocketWayTests {
             try await withTestProxy(setup) { proxy in
                 var configuration = Configuration.patient
                 configuration.proxies = .fixed([try proxy.address()])
-                let session = Session(configuration, decisions: .challenged(ChallengeLog()) { _ in .use(Credential(user: "ada", password: "s3cret")) })
+                let session = Session(
+                    configuration,
+                    decisions: .challenged(ChallengeLog()) { _ in .use(Credential(user: "ada", password: "s3cret")) })
                 for _ in 0..<2 {
                     let socket = session.webSocketTask(try url("ws://origin.test:\(origin.port)/"))
                     socket.resume()

@@ -13,10 +13,14 @@ import URLLoadingWire
     @Test func `one, several in a field, several fields`() {
         #expect(parse("Basic realm=\"a b\"") == ["Basic realm=<a b>"])
         #expect(parse("Basic realm=\"a\", charset=\"UTF-8\"") == ["Basic realm=<a> charset=<UTF-8>"])
-        #expect(parse("Digest realm=\"a, b\", nonce=x , Basic realm=c", "Bearer") == ["Digest realm=<a, b> nonce=<x>", "Basic realm=<c>", "Bearer"])
+        #expect(
+            parse("Digest realm=\"a, b\", nonce=x , Basic realm=c", "Bearer") == [
+                "Digest realm=<a, b> nonce=<x>", "Basic realm=<c>", "Bearer",
+            ])
         // RFC 9110 §11.6.1.
-        #expect(parse("Basic realm=\"simple\", Newauth realm=\"apps\", type=1, title=\"Login to \\\"apps\\\"\"")
-            == ["Basic realm=<simple>", "Newauth realm=<apps> type=<1> title=<Login to \"apps\">"])
+        #expect(
+            parse("Basic realm=\"simple\", Newauth realm=\"apps\", type=1, title=\"Login to \\\"apps\\\"\"")
+                == ["Basic realm=<simple>", "Newauth realm=<apps> type=<1> title=<Login to \"apps\">"])
         #expect(parse("NTLM", "Negotiate YWJj==, Basic realm=x") == ["NTLM", "Negotiate YWJj==", "Basic realm=<x>"])
         #expect(parse("NTLM, Negotiate, , Basic realm = \"x\"") == ["NTLM", "Negotiate", "Basic realm=<x>"])
     }
@@ -53,7 +57,8 @@ import URLLoadingWire
 
     @Test func basic() {
         // RFC 7617 §2 and §2.1.
-        #expect(BasicAuthorization.value(user: "Aladdin", password: "open sesame") == "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==")
+        #expect(
+            BasicAuthorization.value(user: "Aladdin", password: "open sesame") == "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==")
         #expect(BasicAuthorization.value(user: "test", password: "123£") == "Basic dGVzdDoxMjPCow==")
         #expect(BasicAuthorization.value(user: "", password: "") == "Basic Og==")
         #expect(BasicAuthorization.value(user: "a:b", password: "c") == nil)

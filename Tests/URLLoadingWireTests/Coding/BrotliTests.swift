@@ -63,7 +63,9 @@ import Testing
         }
     }
 
-    @Test("what follows is ignored on the wire, as behind gzip, and an error within another coding") func padding() throws {
+    @Test("what follows is ignored on the wire, as behind gzip, and an error within another coding") func padding()
+        throws
+    {
         for tail: [UInt8] in [[0], [0, 0, 0], bytes("\n"), Self.whole] {
             let padded = Self.whole + tail
             #expect(try decode("br", padded) == Self.text)

@@ -10,7 +10,8 @@ enum Coded {
     /// `bits`: 31 gzip, 15 zlib, -15 raw.
     static func deflated(_ input: [UInt8], bits: CInt) -> [UInt8] {
         var stream = z_stream()
-        deflateInit2_(&stream, 9, Z_DEFLATED, bits, 8, Z_DEFAULT_STRATEGY, ZLIB_VERSION, CInt(MemoryLayout<z_stream>.size))
+        deflateInit2_(
+            &stream, 9, Z_DEFLATED, bits, 8, Z_DEFAULT_STRATEGY, ZLIB_VERSION, CInt(MemoryLayout<z_stream>.size))
         defer { deflateEnd(&stream) }
         var input = input
         var output = [UInt8](repeating: 0, count: input.count + 1000)
@@ -73,7 +74,9 @@ func decode(
 func decode(
     _ coding: String, cut pieces: [[UInt8]], room: Int = 4096, limits: ContentDecodingLimits = .init()
 ) throws -> [UInt8] {
-    guard var decoder = try ContentDecoder(contentEncoding: coding, limits: limits) else { return Array(pieces.joined()) }
+    guard var decoder = try ContentDecoder(contentEncoding: coding, limits: limits) else {
+        return Array(pieces.joined())
+    }
     var result: [UInt8] = []
     var output = [UInt8](repeating: 0, count: room)
     for piece in pieces {

@@ -15,10 +15,13 @@ import Testing
     }
 
     static let codings: [(String, [UInt8])] = {
-        let gzip = Coded.deflated(text, bits: 31), zlib = Coded.deflated(text, bits: 15)
+        let gzip = Coded.deflated(text, bits: 31)
+        let zlib = Coded.deflated(text, bits: 15)
         return [
-            ("gzip", gzip), ("X-GZip", gzip), ("deflate", zlib), ("deflate", Coded.deflated(text, bits: -15)), (" , gzip ,identity", gzip),
-            ("gzip, deflate", Coded.deflated(gzip, bits: 15)), ("deflate, gzip, gzip", Coded.deflated(Coded.deflated(zlib, bits: 31), bits: 31)),
+            ("gzip", gzip), ("X-GZip", gzip), ("deflate", zlib), ("deflate", Coded.deflated(text, bits: -15)),
+            (" , gzip ,identity", gzip),
+            ("gzip, deflate", Coded.deflated(gzip, bits: 15)),
+            ("deflate, gzip, gzip", Coded.deflated(Coded.deflated(zlib, bits: 31), bits: 31)),
             ("gzip", gzip + bytes("padding")), ("gzip", gzip + [0, 0, 0]), ("deflate", zlib + [1, 2]),
             ("gzip", Coded.deflated(Array(text[..<50]), bits: 31) + Coded.deflated(Array(text[50...]), bits: 31)),
         ]
@@ -28,7 +31,8 @@ import Testing
         for (coding, input) in Self.codings {
             #expect(try decode(coding, input) == Self.text)
             for (pieces, room) in [(1, 1), (1, 4096), (.max, 1), (3, 7), (20, 5)] {
-                #expect(try decode(coding, input, pieces: pieces, room: room) == Self.text, "\(coding) \(pieces) \(room)")
+                #expect(
+                    try decode(coding, input, pieces: pieces, room: room) == Self.text, "\(coding) \(pieces) \(room)")
             }
         }
     }
@@ -47,7 +51,8 @@ import Testing
                 let coding = stack.names.joined(separator: ", ")
                 #expect(try decode(coding, stack.content) == Self.text, "\(coding)")
                 #expect(try decode(coding, stack.content, pieces: 1, room: 1) == Self.text, "\(coding)")
-                #expect(violation { _ = try decode(coding, stack.content.dropLast()) } == .truncatedContent, "\(coding)")
+                #expect(
+                    violation { _ = try decode(coding, stack.content.dropLast()) } == .truncatedContent, "\(coding)")
             }
         }
     }
@@ -58,14 +63,18 @@ import Testing
         }
         #expect(violation { _ = try decode("gzip,gzip,gzip,gzip,gzip,gzip", []) } == .tooManyCodings, "security 48")
         #expect(try decode("gzip", []).isEmpty && decode("br, zstd", []).isEmpty)
-        #expect(try decode("deflate", [3, 0]).isEmpty && decode("deflate", [3, 0, 1, 2]).isEmpty, "two bytes are a stream")
+        #expect(
+            try decode("deflate", [3, 0]).isEmpty && decode("deflate", [3, 0, 1, 2]).isEmpty, "two bytes are a stream")
     }
 
     /// Security 49: damaged or cut content is an error, never a crash and never whole.
     @Test("security 49") func damaged() {
-        for (coding, input) in [("gzip", Self.codings[0].1), ("deflate", Self.codings[2].1), ("deflate", Self.codings[3].1)] {
+        for (coding, input) in [
+            ("gzip", Self.codings[0].1), ("deflate", Self.codings[2].1), ("deflate", Self.codings[3].1),
+        ] {
             for end in 1..<input.count {
-                #expect(violation { _ = try decode(coding, Array(input[..<end])) } == .truncatedContent, "\(coding) \(end)")
+                #expect(
+                    violation { _ = try decode(coding, Array(input[..<end])) } == .truncatedContent, "\(coding) \(end)")
             }
         }
         var broken = Self.codings[0].1
@@ -82,14 +91,18 @@ import Testing
         let zeros = [UInt8](repeating: 0, count: 6 << 20)
         let bomb = Coded.deflated(zeros, bits: 31)
         #expect(try decode("gzip", bomb, room: 1 << 16).count == zeros.count, "a single layer is honest")
-        #expect(violation { _ = try decode("gzip, gzip", Coded.deflated(bomb, bits: 31), room: 1 << 16) } == .contentDecodingLimit)
+        #expect(
+            violation { _ = try decode("gzip, gzip", Coded.deflated(bomb, bits: 31), room: 1 << 16) }
+                == .contentDecodingLimit)
         var limits = ContentDecodingLimits()
         limits.outputSize = 1000
         #expect(violation { _ = try decode("gzip", Self.codings[0].1, limits: limits) } == .contentDecodingLimit)
     }
 
     @Test("security 48: work that comes to nothing is bounded like content") func hiddenBombs() throws {
-        func wrapped(_ inner: [UInt8]) -> [UInt8] { Coded.deflated(Coded.deflated(Coded.deflated(inner, bits: 31), bits: 31), bits: 31) }
+        func wrapped(_ inner: [UInt8]) -> [UInt8] {
+            Coded.deflated(Coded.deflated(Coded.deflated(inner, bits: 31), bits: 31), bits: 31)
+        }
         let tiny = Coded.deflated([1], bits: 31)
         let padded = tiny + [UInt8](repeating: 0, count: 6 << 20)
         #expect(try decode("gzip", padded).count == 1, "what is on the wire may be padded")

@@ -24,7 +24,9 @@ import Testing
     }
 
     @Test func cutAnywhere() throws {
-        let coded = Coded.skippable([1, 2, 3]) + Coded.zstd(Array(Self.text[..<99])) + Coded.zstd(Array(Self.text[99...]), sized: false)
+        let coded =
+            Coded.skippable([1, 2, 3]) + Coded.zstd(Array(Self.text[..<99]))
+            + Coded.zstd(Array(Self.text[99...]), sized: false)
         for place in 0...coded.count {
             let cut = [Array(coded[..<place]), [], Array(coded[place...]), []]
             #expect(try decode("zstd", cut: cut) == Self.text, "\(place)")
@@ -36,10 +38,16 @@ import Testing
     }
 
     @Test("RFC 8878 3.1: frames one after the other, and some to skip") func frames() throws {
-        let a = Coded.zstd(Array(Self.text[..<700])), b = Coded.zstd(Array(Self.text[700...]), checksum: false)
+        let a = Coded.zstd(Array(Self.text[..<700]))
+        let b = Coded.zstd(Array(Self.text[700...]), checksum: false)
         let empty = Coded.zstd([])
-        let skips = (0..<16 as Range<UInt8>).flatMap { Coded.skippable([UInt8](repeating: $0, count: Int($0) * 100), kind: $0) }
-        for coded in [a + b, skips + a + b, a + skips + b, a + b + skips, a + empty + empty + b, empty + a + Coded.skippable([]) + b] {
+        let skips = (0..<16 as Range<UInt8>).flatMap {
+            Coded.skippable([UInt8](repeating: $0, count: Int($0) * 100), kind: $0)
+        }
+        for coded in [
+            a + b, skips + a + b, a + skips + b, a + b + skips, a + empty + empty + b,
+            empty + a + Coded.skippable([]) + b,
+        ] {
             #expect(try decode("zstd", coded) == Self.text)
             #expect(try decode("zstd", coded, pieces: 1, room: 3) == Self.text)
             #expect(try decode("zstd, gzip", Coded.deflated(coded, bits: 31), pieces: 9, room: 11) == Self.text)
@@ -51,11 +59,15 @@ import Testing
     }
 
     @Test("security 49: cut") func truncated() {
-        for coded in [Self.whole, Coded.zstd(Self.text, checksum: false, sized: false), Coded.skippable(bytes("skipped"))] {
+        for coded in [
+            Self.whole, Coded.zstd(Self.text, checksum: false, sized: false), Coded.skippable(bytes("skipped")),
+        ] {
             for end in 1..<coded.count {
                 #expect(violation { _ = try decode("zstd", Array(coded[..<end])) } == .truncatedContent, "\(end)")
                 let second = Self.whole + coded[..<end]
-                #expect(violation { _ = try decode("zstd", second, pieces: 7) } == .truncatedContent, "\(end) of the second")
+                #expect(
+                    violation { _ = try decode("zstd", second, pieces: 7) } == .truncatedContent, "\(end) of the second"
+                )
             }
         }
     }
@@ -89,21 +101,26 @@ import Testing
     @Test func whatIsNoZstd() {
         let block: [UInt8] = [0x20, 5]
         let cases: [(String, [UInt8])] = [
-            ("HTML", bytes("<html>")), ("almost the magic", [0x28, 0xB5, 0x2F, 0xFE]), ("almost to skip", [0x50, 0x2A, 0x4D, 0x19]),
-            ("zstd before its RFC", [0x27] + Self.whole.dropFirst()), ("a dictionary", [0x30, 0xA4, 0x37, 0xEC, 1, 0, 0, 0]),
+            ("HTML", bytes("<html>")), ("almost the magic", [0x28, 0xB5, 0x2F, 0xFE]),
+            ("almost to skip", [0x50, 0x2A, 0x4D, 0x19]),
+            ("zstd before its RFC", [0x27] + Self.whole.dropFirst()),
+            ("a dictionary", [0x30, 0xA4, 0x37, 0xEC, 1, 0, 0, 0]),
             ("a window of 9 MiB", Self.hello([0x00, 13 << 3 | 1])), ("a window of 3.75 TiB", Self.hello([0x00, 0xFF])),
             ("a segment of more than 8 MiB", Self.hello([0xA0, 1, 0, 0x80, 0])),
             ("a segment of 2^64 - 1", Self.hello([0xE0] + [UInt8](repeating: 0xFF, count: 8))),
             ("a dictionary nobody has", Self.hello([0x01, 0x58, 7])), ("the reserved bit", Self.hello([0x28, 5])),
             ("less than it says", Self.hello([0x20, 6])), ("more than it says", Self.hello([0x20, 4])),
-            ("a block of no type", Self.magic + block + [7, 0, 0]), ("a block beyond 128 KiB", Self.magic + [0, 0x58, 1, 0, 0xFF] + [0]),
-            ("padding", Self.whole + [0]), ("a line feed", Self.whole + [10]), ("text behind it", Self.whole + bytes("padding")),
+            ("a block of no type", Self.magic + block + [7, 0, 0]),
+            ("a block beyond 128 KiB", Self.magic + [0, 0x58, 1, 0, 0xFF] + [0]),
+            ("padding", Self.whole + [0]), ("a line feed", Self.whole + [10]),
+            ("text behind it", Self.whole + bytes("padding")),
             ("padding behind a skipped frame", Self.whole + Coded.skippable([1]) + [0]),
         ]
         for (name, input) in cases {
             #expect(violation { _ = try decode("zstd", input) } == .contentDecodingFailed, "\(name)")
             #expect(violation { _ = try decode("zstd", input, room: 1 << 18) } == .contentDecodingFailed, "\(name)")
-            #expect(violation { _ = try decode("zstd", input, pieces: 1, room: 1) } == .contentDecodingFailed, "\(name)")
+            #expect(
+                violation { _ = try decode("zstd", input, pieces: 1, room: 1) } == .contentDecodingFailed, "\(name)")
         }
     }
 
@@ -115,7 +132,9 @@ import Testing
     @Test("security 48: one layer can be a bomb") func bombs() throws {
         #expect(try decode("zstd", Self.bomb(32), room: 1 << 16).count == 4 << 20, "below the threshold")
         #expect(violation { _ = try decode("zstd", Self.bomb(33), room: 1 << 16) } == .contentDecodingLimit)
-        #expect(violation { _ = try decode("zstd, zstd", Coded.zstd(Self.bomb(10_000)), room: 1 << 16) } == .contentDecodingLimit)
+        #expect(
+            violation { _ = try decode("zstd, zstd", Coded.zstd(Self.bomb(10_000)), room: 1 << 16) }
+                == .contentDecodingLimit)
         let many = [UInt8]((0..<20).map { _ in Self.bomb(2) }.joined())
         #expect(violation { _ = try decode("zstd", many, room: 1 << 16) } == .contentDecodingLimit, "over all frames")
         var limits = ContentDecodingLimits()

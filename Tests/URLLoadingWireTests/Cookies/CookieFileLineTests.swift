@@ -3,23 +3,32 @@ import URLLoadingWire
 
 struct CookieFileLineTests {
     private let plain = CookieFileLine(
-        domain: "example.org", includesSubdomains: true, path: "/", isSecure: true, isHTTPOnly: true, expires: 7, name: "a", value: "b c")
+        domain: "example.org", includesSubdomains: true, path: "/", isSecure: true, isHTTPOnly: true, expires: 7,
+        name: "a", value: "b c")
 
     @Test("a line reads as it is written")
     func roundTrip() {
         #expect(plain.text == "#HttpOnly_.example.org\tTRUE\t/\tTRUE\t7\ta\tb c")
-        #expect(plain.text.flatMap { CookieFileLine($0) } == plain && CookieFileLine((plain.text ?? "") + "\r\n") == plain)
-        #expect(CookieFileLine("example.org\tFALSE\t/\tFALSE\t0\ta\t")?.value == "" && CookieFileLine("example.org\tFALSE\t/\tFALSE\t0\ta")?.value == "")
+        #expect(
+            plain.text.flatMap { CookieFileLine($0) } == plain && CookieFileLine((plain.text ?? "") + "\r\n") == plain)
+        #expect(
+            CookieFileLine("example.org\tFALSE\t/\tFALSE\t0\ta\t")?.value == ""
+                && CookieFileLine("example.org\tFALSE\t/\tFALSE\t0\ta")?.value == "")
     }
 
-    @Test("what is no cookie is passed over", arguments: [
-        "", "# comment", "#HttpOnly_", "a b c", "example.org\tTRUE\t/\tTRUE\t7", "example.org\tyes\t/\tTRUE\t7\ta\tb",
-        "example.org\tTRUE\tx\tTRUE\t7\ta\tb", "example.org\tTRUE\t/\tTRUE\tsoon\ta\tb", "\tTRUE\t/\tTRUE\t7\ta\tb",
-        "example.org\tTRUE\t/\tTRUE\t7\ta\tb\tc", "example.org\tTRUE\t/\tTRUE\t7\ta\tb\u{1}",
-    ])
+    @Test(
+        "what is no cookie is passed over",
+        arguments: [
+            "", "# comment", "#HttpOnly_", "a b c", "example.org\tTRUE\t/\tTRUE\t7",
+            "example.org\tyes\t/\tTRUE\t7\ta\tb",
+            "example.org\tTRUE\tx\tTRUE\t7\ta\tb", "example.org\tTRUE\t/\tTRUE\tsoon\ta\tb", "\tTRUE\t/\tTRUE\t7\ta\tb",
+            "example.org\tTRUE\t/\tTRUE\t7\ta\tb\tc", "example.org\tTRUE\t/\tTRUE\t7\ta\tb\u{1}",
+        ])
     func refused(_ text: String) { #expect(CookieFileLine(text) == nil) }
 
-    @Test("security 28: nothing in a cookie forges a line", arguments: ["\t", "\n", "\r", "\0", "x\nexample.com\tTRUE\t/\tFALSE\t0\tevil\t1"])
+    @Test(
+        "security 28: nothing in a cookie forges a line",
+        arguments: ["\t", "\n", "\r", "\0", "x\nexample.com\tTRUE\t/\tFALSE\t0\tevil\t1"])
     func forgery(_ text: String) {
         for change in [\CookieFileLine.name, \.value, \.path, \.domain] as [WritableKeyPath<CookieFileLine, String>] {
             var line = plain

@@ -5,11 +5,15 @@ import URLLoadingWire
 struct SetCookieTests {
     private func parse(_ text: String, now: Int64 = 1_000_000) -> SetCookie? { SetCookie(text.utf8, now: now) }
 
-    @Test("5.6 steps 2 to 4: name and value", arguments: [
-        ("a=b", "a", "b"), ("a = b ; Secure", "a", "b"), ("\ta\t=\tb\t", "a", "b"), ("a=", "a", ""), ("=b", "", "b"), ("b", "", "b"),
-        (" b ;Path=/", "", "b"), ("a=b=c", "a", "b=c"), ("a=\"b\"", "a", "\"b\""), ("a=b c", "a", "b c"), ("==b", "", "=b"),
-        ("a=ü", "a", "ü"), ("a b=c", "a b", "c"),
-    ])
+    @Test(
+        "5.6 steps 2 to 4: name and value",
+        arguments: [
+            ("a=b", "a", "b"), ("a = b ; Secure", "a", "b"), ("\ta\t=\tb\t", "a", "b"), ("a=", "a", ""),
+            ("=b", "", "b"), ("b", "", "b"),
+            (" b ;Path=/", "", "b"), ("a=b=c", "a", "b=c"), ("a=\"b\"", "a", "\"b\""), ("a=b c", "a", "b c"),
+            ("==b", "", "=b"),
+            ("a=ü", "a", "ü"), ("a b=c", "a b", "c"),
+        ])
     func pair(_ text: String, _ name: String, _ value: String) {
         #expect(parse(text)?.name == name && parse(text)?.value == value)
     }
@@ -20,7 +24,10 @@ struct SetCookieTests {
     @Test("security 24, 5.6 step 1: a control character anywhere, and all of it is ignored")
     func controls() {
         for code in (UInt8(0)...0x1F).map(\.self) + [0x7F] where code != 0x09 {
-            for text in [[code], Array("a=".utf8) + [code], Array("a=b; Path=/".utf8) + [code], Array("a=b; ".utf8) + [code, 0x3B]] {
+            for text in [
+                [code], Array("a=".utf8) + [code], Array("a=b; Path=/".utf8) + [code],
+                Array("a=b; ".utf8) + [code, 0x3B],
+            ] {
                 #expect(SetCookie(text, now: 0) == nil, "\(code)")
             }
         }
@@ -30,7 +37,9 @@ struct SetCookieTests {
     @Test("security 25, 5.6 step 5: 4096 bytes of name and value, and no more")
     func sizes() {
         let value = String(repeating: "v", count: 4095)
-        #expect(parse("n=\(value)")?.value == value && parse("nn=\(value)") == nil && parse("\(value)v")?.value.count == 4096)
+        #expect(
+            parse("n=\(value)")?.value == value && parse("nn=\(value)") == nil
+                && parse("\(value)v")?.value.count == 4096)
         #expect(parse("\(value)vv") == nil)
         // An attribute that is too long is as if it were not there.
         let path = "/" + String(repeating: "p", count: 1023)
@@ -47,8 +56,12 @@ struct SetCookieTests {
         #expect(parse("a=b; Max-Age=60", now: now)?.expires == now + 60)
         #expect(parse("a=b; MAX-AGE = 60 ", now: now)?.expires == now + 60)
         #expect(parse("a=b; Max-Age=99999999999999999999999", now: now)?.expires == now + 400 * 86400)
-        for zero in ["0", "-1", "-99999999999999999999999", "00"] { #expect(parse("a=b; Max-Age=\(zero)", now: now)?.expires == .min) }
-        for nonsense in ["", "1.5", "+1", "1x", "x"] { #expect(parse("a=b; Max-Age=\(nonsense)", now: now)?.expires == nil, "\(nonsense)") }
+        for zero in ["0", "-1", "-99999999999999999999999", "00"] {
+            #expect(parse("a=b; Max-Age=\(zero)", now: now)?.expires == .min)
+        }
+        for nonsense in ["", "1.5", "+1", "1x", "x"] {
+            #expect(parse("a=b; Max-Age=\(nonsense)", now: now)?.expires == nil, "\(nonsense)")
+        }
         // Max-Age goes first, wherever it stands; of several the last.
         #expect(parse("a=b; Max-Age=60; Expires=Wed, 09 Sep 2020 00:00:00 GMT", now: now)?.expires == now + 60)
         #expect(parse("a=b; Max-Age=60; Max-Age=70; Max-Age=x", now: now)?.expires == now + 70)
@@ -58,13 +71,18 @@ struct SetCookieTests {
     func scope() {
         #expect(parse("a=b")?.domain == "" && parse("a=b")?.path == nil)
         #expect(parse("a=b; Domain=.Example.ORG")?.domain == "example.org")
-        #expect(parse("a=b; domain=x.org; Domain=y.org")?.domain == "y.org" && parse("a=b; domain=x.org; Domain=")?.domain == "")
-        #expect(parse("a=b; Path=/a; path=/b")?.path == "/b" && parse("a=b; Path=/a; path=b")?.path == nil && parse("a=b; Path")?.path == nil)
+        #expect(
+            parse("a=b; domain=x.org; Domain=y.org")?.domain == "y.org"
+                && parse("a=b; domain=x.org; Domain=")?.domain == "")
+        #expect(
+            parse("a=b; Path=/a; path=/b")?.path == "/b" && parse("a=b; Path=/a; path=b")?.path == nil
+                && parse("a=b; Path")?.path == nil)
     }
 
     @Test("5.6.5 to 5.6.7: flags in any case, what nobody knows left out")
     func flags() {
-        #expect(parse("a=b; secure; HTTPONLY")?.isSecure == true && parse("a=b; secure=no; httponly=x")?.isHTTPOnly == true)
+        #expect(
+            parse("a=b; secure; HTTPONLY")?.isSecure == true && parse("a=b; secure=no; httponly=x")?.isHTTPOnly == true)
         #expect(parse("a=b; Secured; Priority=High; Partitioned")?.isSecure == false)
         #expect(parse("a=b; SameSite=STRICT")?.sameSite == .strict && parse("a=b; samesite=lax")?.sameSite == .lax)
         let none = parse("a=b; SameSite=None")?.sameSite

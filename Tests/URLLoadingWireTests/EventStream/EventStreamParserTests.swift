@@ -30,7 +30,9 @@ import Testing
         } catch {
             run.violation = error.code
             var consumed = 0
-            #expect(violation { _ = try [UInt8]().withUnsafeBytes { try parser.next($0, consumed: &consumed) } } == .illegalState)
+            #expect(
+                violation { _ = try [UInt8]().withUnsafeBytes { try parser.next($0, consumed: &consumed) } }
+                    == .illegalState)
         }
         run.lastEventID = parser.lastEventID
         return run
@@ -41,7 +43,9 @@ import Testing
         _ stream: [UInt8], limits: EventStreamLimits = .init(), sourceLocation: SourceLocation = #_sourceLocation
     ) -> Run {
         let whole = run([stream[...]], limits)
-        #expect(run(stream.indices.map { stream[$0...$0] }, limits) == whole, "byte by byte", sourceLocation: sourceLocation)
+        #expect(
+            run(stream.indices.map { stream[$0...$0] }, limits) == whole, "byte by byte", sourceLocation: sourceLocation
+        )
         for cut in Swift.stride(from: 0, through: stream.count, by: max(1, stream.count / 300)) {
             let next = min(stream.count, cut + 1 + cut % 4)
             let pieces = [stream[..<cut], stream[cut..<next], [], stream[next...]]
@@ -63,18 +67,24 @@ import Testing
 
     @Test func theExamplesOfTheSpecification() {
         #expect(events("data: YHOO\ndata: +2\ndata: 10\n\n") == [ServerSentEvent(data: "YHOO\n+2\n10")])
-        #expect(events(": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n") == [
-            ServerSentEvent(data: "first event", lastEventID: "1"), ServerSentEvent(data: "second event"), ServerSentEvent(data: " third event"),
-        ])
+        #expect(
+            events(": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n") == [
+                ServerSentEvent(data: "first event", lastEventID: "1"), ServerSentEvent(data: "second event"),
+                ServerSentEvent(data: " third event"),
+            ])
         #expect(events("data\n\ndata\ndata\n\ndata:") == [ServerSentEvent(data: ""), ServerSentEvent(data: "\n")])
-        #expect(events("data:test\n\ndata: test\n\n") == [ServerSentEvent(data: "test"), ServerSentEvent(data: "test")])
-        #expect(events("event: add\ndata: 73857293\n\nevent: remove\ndata: 2153\n\n") == [
-            ServerSentEvent(type: "add", data: "73857293"), ServerSentEvent(type: "remove", data: "2153"),
-        ])
+        #expect(
+            events("data:test\n\ndata: test\n\n") == [ServerSentEvent(data: "test"), ServerSentEvent(data: "test")])
+        #expect(
+            events("event: add\ndata: 73857293\n\nevent: remove\ndata: 2153\n\n") == [
+                ServerSentEvent(type: "add", data: "73857293"), ServerSentEvent(type: "remove", data: "2153"),
+            ])
     }
 
     @Test func fields() {
-        #expect(events("Data: a\nDATA: a\n data: a\ndata : a\ndatax: a\ndat: a\n\n").isEmpty, "names have their case, and no blanks")
+        #expect(
+            events("Data: a\nDATA: a\n data: a\ndata : a\ndatax: a\ndat: a\n\n").isEmpty,
+            "names have their case, and no blanks")
         #expect(events("data:\t a\n\n") == [ServerSentEvent(data: "\t a")])
         #expect(events("data:a:b\n\n") == [ServerSentEvent(data: "a:b")])
         #expect(events("event: a\nevent: b\ndata\n\n") == [ServerSentEvent(type: "b", data: "")])
@@ -85,17 +95,24 @@ import Testing
     }
 
     @Test func ids() {
-        #expect(events("id: 1\ndata\n\ndata\n\nid: 2\0\ndata\n\nid: \u{e4}\ndata\n\nid:\ndata\n\n").map(\.lastEventID) == ["1", "1", "1", "\u{e4}", ""])
+        #expect(
+            events("id: 1\ndata\n\ndata\n\nid: 2\0\ndata\n\nid: \u{e4}\ndata\n\nid:\ndata\n\n").map(\.lastEventID) == [
+                "1", "1", "1", "\u{e4}", "",
+            ])
         #expect(Self.runEveryWay(bytes("id: 7\n\n")) == Self.Run(lastEventID: "7"), "it counts without data as well")
         #expect(Self.runEveryWay(bytes("id: 7\n\nid: 8\ndata: x\n")).lastEventID == "7", "of a half event it does not")
         var parser = EventStreamParser(lastEventID: "5")
         var consumed = 0
-        #expect(bytes("data: a\n\n").withUnsafeBytes { try? parser.next($0, consumed: &consumed) } == .event(.init(data: "a", lastEventID: "5")))
+        #expect(
+            bytes("data: a\n\n").withUnsafeBytes { try? parser.next($0, consumed: &consumed) }
+                == .event(.init(data: "a", lastEventID: "5")))
     }
 
     @Test func retry() {
         func retries(_ text: String) -> [EventStreamItem] { Self.runEveryWay(bytes(text)).items }
-        #expect(retries("retry: 3000\nretry:0\n") == [.retry(milliseconds: 3000), .retry(milliseconds: 0)], "without waiting for an event")
+        #expect(
+            retries("retry: 3000\nretry:0\n") == [.retry(milliseconds: 3000), .retry(milliseconds: 0)],
+            "without waiting for an event")
         #expect(retries("retry: 1\ndata: x\n\n") == [.retry(milliseconds: 1), .event(.init(data: "x"))])
         for bad in ["", "-1", "+1", "1.5", "1 ", " 1", "1s", "99999999999999999999", "\u{ff11}", "0x1"] {
             #expect(retries("retry: \(bad)\n\n").isEmpty, "\(bad)")
@@ -112,7 +129,8 @@ import Testing
     @Test func byteOrderMark() {
         #expect(events("\u{feff}data: a\n\n") == [ServerSentEvent(data: "a")])
         #expect(events("\u{feff}\u{feff}data: a\n\n").isEmpty, "one")
-        #expect(events("\u{feff}\n\u{feff}data: a\n\ndata: b\n\n") == [ServerSentEvent(data: "b")], "and only at the start")
+        #expect(
+            events("\u{feff}\n\u{feff}data: a\n\ndata: b\n\n") == [ServerSentEvent(data: "b")], "and only at the start")
         #expect(Self.runEveryWay([0xEF, 0xBB] + bytes("data: a\n\n")).items.isEmpty)
     }
 
@@ -136,11 +154,14 @@ import Testing
         limits.eventSize = 30
         func x(_ count: Int) -> String { String(repeating: "x", count: count) }
         for (text, code) in [
-            ("data:\(x(15))\n\n", nil), ("data:\(x(16))\n\n", .eventLineTooLong), (x(21), .eventLineTooLong), (":\(x(20))", .eventLineTooLong),
-            (x(20), nil), ("data:\(x(14))\ndata:\(x(15))\n\n", nil), ("data:\(x(15))\ndata:\(x(15))\n\n", .eventTooLarge),
+            ("data:\(x(15))\n\n", nil), ("data:\(x(16))\n\n", .eventLineTooLong), (x(21), .eventLineTooLong),
+            (":\(x(20))", .eventLineTooLong),
+            (x(20), nil), ("data:\(x(14))\ndata:\(x(15))\n\n", nil),
+            ("data:\(x(15))\ndata:\(x(15))\n\n", .eventTooLarge),
             ("data:\(x(15))\nevent:\(x(14))\n", nil), ("data:\(x(15))\ndata\nevent:\(x(14))\ndata:\n", .eventTooLarge),
             (String(repeating: "data\n", count: 31), nil), (String(repeating: "data\n", count: 32), .eventTooLarge),
-            (String(repeating: "data:\(x(10))\n\n", count: 20), nil), (String(repeating: ":\(x(10))\nid:1\n", count: 20), nil),
+            (String(repeating: "data:\(x(10))\n\n", count: 20), nil),
+            (String(repeating: ":\(x(10))\nid:1\n", count: 20), nil),
         ] as [(String, WireViolation.Code?)] {
             #expect(Self.runEveryWay(bytes(text), limits: limits).violation == code, "\(text)")
         }
@@ -148,7 +169,9 @@ import Testing
 
     /// Streams put together from the pieces that matter, cut at random: always the same answer.
     @Test func anyCutGivesTheSame() {
-        let fragments = ["\r", "\n", "\r\n", "data", ":", " ", "id", "event: e", "retry:1", "x", "\0", "\u{feff}", "data: y\n\n"].map(bytes)
+        let fragments = [
+            "\r", "\n", "\r\n", "data", ":", " ", "id", "event: e", "retry:1", "x", "\0", "\u{feff}", "data: y\n\n",
+        ].map(bytes)
         var random = Numbers(state: 3)
         var limits = EventStreamLimits()
         limits.lineSize = 24

@@ -12,14 +12,18 @@ import Testing
         var acts: [String] = []
 
         /// - Returns: why it ended before its replies did.
-        mutating func run(_ replies: [(Int, String)], user: String = "ada", account: String? = nil) -> FTPConversation.Refusal? {
+        mutating func run(_ replies: [(Int, String)], user: String = "ada", account: String? = nil) -> FTPConversation
+            .Refusal?
+        {
             var replies = replies[...]
             do {
                 while true {
                     switch conversation.step {
                     case .reply:
                         guard let (code, text) = replies.popFirst() else { return nil }
-                        try conversation.take(FTPReply(code, text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)))
+                        try conversation.take(
+                            FTPReply(
+                                code, text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)))
                     case .send(let bytes):
                         sent.append(String(decoding: bytes.dropLast(2), as: UTF8.self))
                         #expect(bytes.suffix(2) == [13, 10])
@@ -52,28 +56,39 @@ import Testing
     @Test("from the greeting to the end of a file, and a second one on the same connection")
     func retrieve() throws {
         var play = try start(Job(.retrieve, FTPPath("/pub/a.txt")))
-        #expect(play.run([
-            (220, "hello"), (331, "password"), (230, "in"), features, (200, "ok"), (200, "binary"), (213, "5"), (213, "20260102030405"),
-            (229, "(|||2000|)"), (150, "here"), (226, "done"),
-        ]) == nil)
-        #expect(play.sent == [
-            "USER ada", "PASS secret", "FEAT", "OPTS UTF8 ON", "TYPE I", "SIZE pub/a.txt", "MDTM pub/a.txt", "EPSV", "RETR pub/a.txt",
-        ])
+        #expect(
+            play.run([
+                (220, "hello"), (331, "password"), (230, "in"), features, (200, "ok"), (200, "binary"), (213, "5"),
+                (213, "20260102030405"),
+                (229, "(|||2000|)"), (150, "here"), (226, "done"),
+            ]) == nil)
+        #expect(
+            play.sent == [
+                "USER ada", "PASS secret", "FEAT", "OPTS UTF8 ON", "TYPE I", "SIZE pub/a.txt", "MDTM pub/a.txt", "EPSV",
+                "RETR pub/a.txt",
+            ])
         #expect(play.acts == ["connect 2000", "transfer"] && play.conversation.isReusable)
         #expect(play.conversation.size == 5 && play.conversation.modification == "20260102030405")
         try play.conversation.begin(Job(.retrieve, FTPPath("/b"), offset: 7))
         play.sent = []
-        #expect(play.run([(213, "9"), (550, "no time"), (229, "(|||2001|)"), (350, "from 7"), (150, "here"), (226, "done")]) == nil)
+        #expect(
+            play.run([(213, "9"), (550, "no time"), (229, "(|||2001|)"), (350, "from 7"), (150, "here"), (226, "done")])
+                == nil)
         #expect(play.sent == ["SIZE b", "MDTM b", "EPSV", "REST 7", "RETR b"])
         #expect(play.conversation.isReusable && play.conversation.modification == nil)
     }
 
-    @Test("the size that a 150 or 125 tells is known apart from that of SIZE", arguments: [
-        ((150, "Opening BINARY mode data connection for a (12345 bytes)."), 12345), ((150, "here it is, 7 bytes"), 7),
-        ((125, "Data connection open (1 byte)"), 1), ((150, "a-9 bytes.txt (88 bytes)"), 88), ((150, "Accepted, 5.2 kbytes to download"), nil),
-        ((150, "(bytes)"), nil), ((150, "no size"), nil), ((150, "(99999999999999999999 bytes)"), nil), ((150, "(-5 bytes)"), nil),
-        ((150, "first\n(12 bytes)"), 12), ((110, "(12 bytes)"), nil), ((150, "x12 bytes"), nil),
-    ] as [((Int, String), Int64?)])
+    @Test(
+        "the size that a 150 or 125 tells is known apart from that of SIZE",
+        arguments: [
+            ((150, "Opening BINARY mode data connection for a (12345 bytes)."), 12345),
+            ((150, "here it is, 7 bytes"), 7),
+            ((125, "Data connection open (1 byte)"), 1), ((150, "a-9 bytes.txt (88 bytes)"), 88),
+            ((150, "Accepted, 5.2 kbytes to download"), nil),
+            ((150, "(bytes)"), nil), ((150, "no size"), nil), ((150, "(99999999999999999999 bytes)"), nil),
+            ((150, "(-5 bytes)"), nil),
+            ((150, "first\n(12 bytes)"), 12), ((110, "(12 bytes)"), nil), ((150, "x12 bytes"), nil),
+        ] as [((Int, String), Int64?)])
     func announcedSize(_ reply: (Int, String), _ size: Int64?) throws {
         var play = try start(Job(.retrieve, FTPPath("/a")))
         let login = [(220, "hello"), (230, "in"), (500, "FEAT?"), (200, "binary"), (500, "SIZE?"), (229, "(|||2000|)")]
@@ -81,18 +96,24 @@ import Testing
         #expect(play.conversation.size == nil && play.conversation.announcedSize == size)
         // From the middle it may be the size of the rest, or of the whole.
         try play.conversation.begin(Job(.retrieve, FTPPath("/b"), offset: 3))
-        #expect(play.run([(500, "SIZE?"), (229, "(|||2000|)"), (350, "from 3"), (150, "(12 bytes)"), (226, "done")]) == nil)
+        #expect(
+            play.run([(500, "SIZE?"), (229, "(|||2000|)"), (350, "from 3"), (150, "(12 bytes)"), (226, "done")]) == nil)
         #expect(play.conversation.announcedSize == nil)
     }
 
     @Test("explicit TLS: nothing is said before it, and the data are protected")
     func explicit() throws {
         var play = try start(Job(.store, FTPPath("/up")), .explicit)
-        #expect(play.run([
-            (220, "hello"), (234, "go"), (331, "password"), (230, "in"), (200, "ok"), (200, "ok"), (500, "FEAT?"), (200, "binary"),
-            (229, "(|||2000|)"), (150, "send"), (226, "done"),
-        ]) == nil)
-        #expect(play.sent == ["AUTH TLS", "USER ada", "PASS secret", "PBSZ 0", "PROT P", "FEAT", "TYPE I", "EPSV", "STOR up"])
+        #expect(
+            play.run([
+                (220, "hello"), (234, "go"), (331, "password"), (230, "in"), (200, "ok"), (200, "ok"), (500, "FEAT?"),
+                (200, "binary"),
+                (229, "(|||2000|)"), (150, "send"), (226, "done"),
+            ]) == nil)
+        #expect(
+            play.sent == [
+                "AUTH TLS", "USER ada", "PASS secret", "PBSZ 0", "PROT P", "FEAT", "TYPE I", "EPSV", "STOR up",
+            ])
         #expect(play.acts == ["secure", "connect 2000", "transfer"] && play.conversation.protectsData)
     }
 
@@ -120,7 +141,10 @@ import Testing
     @Test("accounts, and logins without a password")
     func logins() throws {
         var play = try start(Job(.size, FTPPath("/a")))
-        #expect(play.run([(220, "x"), (332, "account"), (230, "in"), (500, "FEAT?"), (200, "ok"), (213, "77")], account: "staff") == nil)
+        #expect(
+            play.run(
+                [(220, "x"), (332, "account"), (230, "in"), (500, "FEAT?"), (200, "ok"), (213, "77")], account: "staff")
+                == nil)
         #expect(play.sent.prefix(2) == ["USER ada", "ACCT staff"] && play.conversation.size == 77)
         var wrong = try start(Job(.retrieve, FTPPath("/a")))
         #expect(wrong.run([(220, "x"), (331, "p"), (530, "no")])?.reason == .login)
@@ -132,7 +156,10 @@ import Testing
     func lists() throws {
         for (reply, verb) in [(features, "MLSD pub"), ((500, "FEAT?"), "LIST pub")] {
             var play = try start(Job(.list, FTPPath("/pub/")))
-            _ = play.run([(220, "x"), (230, "in"), reply] + (reply.0 == 211 ? [(200, "utf8")] : []) + [(200, "i"), (229, "(|||9|)"), (150, "x"), (226, "x")])
+            _ = play.run(
+                [(220, "x"), (230, "in"), reply] + (reply.0 == 211 ? [(200, "utf8")] : []) + [
+                    (200, "i"), (229, "(|||9|)"), (150, "x"), (226, "x"),
+                ])
             #expect(play.sent.last == verb && play.conversation.isReusable)
         }
     }
@@ -140,7 +167,8 @@ import Testing
     @Test("421 at every step, and every step's no", arguments: 0..<11)
     func refusals(step: Int) throws {
         let whole = [
-            (220, "hello"), (331, "password"), (230, "in"), features, (200, "ok"), (200, "binary"), (213, "5"), (213, "20260102030405"),
+            (220, "hello"), (331, "password"), (230, "in"), features, (200, "ok"), (200, "binary"), (213, "5"),
+            (213, "20260102030405"),
             (229, "(|||2000|)"), (150, "here"), (226, "done"),
         ]
         var closing = try start(Job(.retrieve, FTPPath("/a")))
@@ -155,7 +183,9 @@ import Testing
     @Test("a transfer that the server says broke off is no success; a connection in the middle of one takes no other")
     func aborted() throws {
         var play = try start(Job(.retrieve, FTPPath("/a")))
-        let refusal = play.run([(220, "x"), (230, "in"), (500, "F"), (200, "i"), (213, "5"), (229, "(|||9|)"), (150, "x"), (426, "broken")])
+        let refusal = play.run([
+            (220, "x"), (230, "in"), (500, "F"), (200, "i"), (213, "5"), (229, "(|||9|)"), (150, "x"), (426, "broken"),
+        ])
         #expect(refusal?.reason == .aborted && refusal?.command == "RETR")
         #expect(throws: (any Error).self) { try play.conversation.begin(Job(.retrieve, FTPPath("/b"))) }
     }

@@ -36,7 +36,10 @@ import Testing
     }
 
     @Test func lines() {
-        #expect(read("220 ready\r\n331\r\n230 \r\n").0 == [FTPReply(220, ["ready"]), FTPReply(331, [""]), FTPReply(230, [""])])
+        #expect(
+            read("220 ready\r\n331\r\n230 \r\n").0 == [
+                FTPReply(220, ["ready"]), FTPReply(331, [""]), FTPReply(230, [""]),
+            ])
         #expect(read("220 no CR\n").0 == [FTPReply(220, ["no CR"])])
         let feat = "211-Features:\r\n SIZE\r\n REST STREAM\r\n211 End\r\n"
         #expect(read(feat).0 == [FTPReply(211, ["Features:", " SIZE", " REST STREAM", "End"])])
@@ -55,39 +58,59 @@ import Testing
         #expect(read("211-\r\n211 \r\n").0 == [FTPReply(211, ["", ""])])
     }
 
-    @Test("what is no reply", arguments: ["HTTP/1.1 200 OK\r\n", "\r\n", "22\r\n", "22x\r\n", "220x\r\n", "099 low\r\n", "600 high\r\n", "SSH-2.0\r\n"])
+    @Test(
+        "what is no reply",
+        arguments: [
+            "HTTP/1.1 200 OK\r\n", "\r\n", "22\r\n", "22x\r\n", "220x\r\n", "099 low\r\n", "600 high\r\n",
+            "SSH-2.0\r\n",
+        ])
     func malformed(text: String) { #expect(read(text).1 == .malformedFTPReply) }
 
     @Test("one endless line, and endlessly many")
     func limits() {
         #expect(Self.run([bytes("220 " + String(repeating: "x", count: 200))], limit: 100).1 == .ftpReplyTooLarge)
-        #expect(Self.run([bytes("220-\r\n" + String(repeating: "x\r\n", count: 100))], limit: 100).1 == .ftpReplyTooLarge)
+        #expect(
+            Self.run([bytes("220-\r\n" + String(repeating: "x\r\n", count: 100))], limit: 100).1 == .ftpReplyTooLarge)
         // The limit is one reply's, not the connection's.
         #expect(Self.run([bytes(String(repeating: "220 x\r\n", count: 100))], limit: 100).0.count == 100)
     }
 
-    @Test("RFC 2428 §3: the port of 229", arguments: [
-        ("Entering Extended Passive Mode (|||6446|)", 6446), ("(!!!1!)", 1), ("x (|||65535|) y", 65535), ("(|||0|)", nil),
-        ("(|||65536|)", nil), ("(|||6446)", nil), ("(||6446|)", nil), ("(|1|10.0.0.1|6446|)", nil), ("|||6446|", nil), ("(|||+646|)", nil), ("(1111111)", nil), ("(", nil), ("", nil),
-    ] as [(String, UInt16?)])
+    @Test(
+        "RFC 2428 §3: the port of 229",
+        arguments: [
+            ("Entering Extended Passive Mode (|||6446|)", 6446), ("(!!!1!)", 1), ("x (|||65535|) y", 65535),
+            ("(|||0|)", nil),
+            ("(|||65536|)", nil), ("(|||6446)", nil), ("(||6446|)", nil), ("(|1|10.0.0.1|6446|)", nil),
+            ("|||6446|", nil), ("(|||+646|)", nil), ("(1111111)", nil), ("(", nil), ("", nil),
+        ] as [(String, UInt16?)])
     func extendedPorts(text: String, port: UInt16?) { #expect(FTPPort.extended(text) == port) }
 
-    @Test("RFC 1123 §4.1.2.6: the port of 227, wherever the numbers are", arguments: [
-        ("Entering Passive Mode (10,0,0,1,4,1).", 1025), ("=127,0,0,1,255,255", 65535), ("(10,0,0,1,4)", nil), ("(10,0,0,1,256,1)", nil),
-        ("(10,0,0,1,0,0)", nil), ("(10,0,0,1,4,1,9)", nil), ("(10,0,0,,4,1)", nil), ("none", nil), ("(1000,0,0,1,4,1)", nil),
-    ] as [(String, UInt16?)])
+    @Test(
+        "RFC 1123 §4.1.2.6: the port of 227, wherever the numbers are",
+        arguments: [
+            ("Entering Passive Mode (10,0,0,1,4,1).", 1025), ("=127,0,0,1,255,255", 65535), ("(10,0,0,1,4)", nil),
+            ("(10,0,0,1,256,1)", nil),
+            ("(10,0,0,1,0,0)", nil), ("(10,0,0,1,4,1,9)", nil), ("(10,0,0,,4,1)", nil), ("none", nil),
+            ("(1000,0,0,1,4,1)", nil),
+        ] as [(String, UInt16?)])
     func passivePorts(text: String, port: UInt16?) { #expect(FTPPort.passive(text) == port) }
 
-    @Test("RFC 1738 §3.2.2: paths of URLs", arguments: [
-        ("/a/b", "a/b", false, false), ("/%2Fetc/motd", "/etc/motd", false, false), ("", "", true, false), ("/", "", true, false),
-        ("/a/", "a/", true, false), ("/a;type=A", "a", false, true), ("/a;type=d", "a", true, false), ("/a;type=i", "a", false, false),
-        ("/a;b", "a;b", false, false), ("/%C3%A4", "ä", false, false),
-    ])
+    @Test(
+        "RFC 1738 §3.2.2: paths of URLs",
+        arguments: [
+            ("/a/b", "a/b", false, false), ("/%2Fetc/motd", "/etc/motd", false, false), ("", "", true, false),
+            ("/", "", true, false),
+            ("/a/", "a/", true, false), ("/a;type=A", "a", false, true), ("/a;type=d", "a", true, false),
+            ("/a;type=i", "a", false, false),
+            ("/a;b", "a;b", false, false), ("/%C3%A4", "ä", false, false),
+        ])
     func paths(url: String, path: String, isDirectory: Bool, isText: Bool) throws {
         let parsed = try FTPPath(url)
         #expect(parsed.bytes == bytes(path) && parsed.isDirectory == isDirectory && parsed.isText == isText)
     }
 
-    @Test("security 61: no path forges a command", arguments: ["/a%0d%0aDELE%20b", "/a%0Ab", "/a%00b", "/a;type=x", "/a%zz"])
+    @Test(
+        "security 61: no path forges a command",
+        arguments: ["/a%0d%0aDELE%20b", "/a%0Ab", "/a%00b", "/a;type=x", "/a%zz"])
     func badPaths(url: String) { #expect(throws: WireViolation.self) { _ = try FTPPath(url) } }
 }

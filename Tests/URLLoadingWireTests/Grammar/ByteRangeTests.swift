@@ -7,7 +7,10 @@ struct ByteRangeTests {
         #expect(ByteRange.parse("bytes=0-9") == [.span(0, 9)])
         #expect(ByteRange.parse("Bytes=5-, -3 ,1-1") == [.from(5), .last(3), .span(1, 1)])
         #expect(ByteRange.parse("bytes=99999999999999999999-") == [.from(.max)])
-        for bad in ["", "bytes", "bytes=", "bytes=-", "bytes=a-b", "bytes=2-1", "bytes=1-2-3", "bytes=+1-2", "lines=1-2", "bytes=1"] {
+        for bad in [
+            "", "bytes", "bytes=", "bytes=-", "bytes=a-b", "bytes=2-1", "bytes=1-2-3", "bytes=+1-2", "lines=1-2",
+            "bytes=1",
+        ] {
             #expect(ByteRange.parse(bad) == nil, "\(bad)")
         }
         #expect(ByteRange.parse("bytes=" + Array(repeating: "0-0", count: 17).joined(separator: ",")) == nil)

@@ -15,17 +15,26 @@ import Testing
         let some = control("Max-AGE=60 , NO-store,", "community=\"a, max-age=1\", must-revalidate")
         #expect(some.maxAge == 60 && some.flags == [.noStore, .mustRevalidate] && some.isPresent)
         #expect(!CacheControl(Headers()).isPresent && CacheControl(Headers()).flags.isEmpty)
-        let all = control("no-cache, no-transform, private, public, immutable, only-if-cached, must-understand, max-stale")
-        #expect(all.flags == [.noCache, .noTransform, .private, .public, .immutable, .onlyIfCached, .mustUnderstand, .anyStale])
+        let all = control(
+            "no-cache, no-transform, private, public, immutable, only-if-cached, must-understand, max-stale")
+        #expect(
+            all.flags == [
+                .noCache, .noTransform, .private, .public, .immutable, .onlyIfCached, .mustUnderstand, .anyStale,
+            ])
         let numbers = control("max-stale=5, min-fresh=6, stale-while-revalidate=7, stale-if-error=8")
-        #expect(numbers.maxStale == 5 && numbers.minFresh == 6 && numbers.staleWhileRevalidate == 7 && numbers.staleIfError == 8)
+        #expect(
+            numbers.maxStale == 5 && numbers.minFresh == 6 && numbers.staleWhileRevalidate == 7
+                && numbers.staleIfError == 8)
         #expect(!numbers.flags.contains(.anyStale))
     }
 
-    @Test("RFC 9111 4.2.1, 1.2.2: what a number may be", arguments: [
-        ("60", 60), ("\"60\"", 60), ("0", 0), ("00060", 60), ("4294967296", 1 << 31), ("99999999999999999999999", 1 << 31),
-        ("-1", 0), ("1.5", 0), ("'60'", 0), ("", 0), ("abc", 0), ("6 0", 0), ("\"60", 0), ("+60", 0), ("\"\"", 0),
-    ])
+    @Test(
+        "RFC 9111 4.2.1, 1.2.2: what a number may be",
+        arguments: [
+            ("60", 60), ("\"60\"", 60), ("0", 0), ("00060", 60), ("4294967296", 1 << 31),
+            ("99999999999999999999999", 1 << 31),
+            ("-1", 0), ("1.5", 0), ("'60'", 0), ("", 0), ("abc", 0), ("6 0", 0), ("\"60", 0), ("+60", 0), ("\"\"", 0),
+        ])
     func maxAge(_ text: String, _ expected: Int64) { #expect(control("max-age=\(text)").maxAge == expected) }
 
     @Test("of several the first counts; without a number it is none")

@@ -11,7 +11,10 @@ import Testing
         #expect(ContentDisposition("ATTACHMENT")?.type == "attachment" && ContentDisposition("x-y; a=b")?.type == "x-y")
         #expect(ContentDisposition("x-y; a=b")?.isAttachment == true, "RFC 6266 4.2")
         #expect(ContentDisposition("form-data; name=a")?.isAttachment == false)
-        for broken in ["filename=a", "; filename=a", "\"attachment\"; filename=a", "attachment ;filename=a;", ";;filename=a", "(; filename=a"] {
+        for broken in [
+            "filename=a", "; filename=a", "\"attachment\"; filename=a", "attachment ;filename=a;", ";;filename=a",
+            "(; filename=a",
+        ] {
             #expect(ContentDisposition(broken)?.type == "attachment" && fileName(broken) == "a", "\(broken)")
         }
         for nothing in ["", " ", ";", " ; ;"] { #expect(ContentDisposition(nothing) == nil) }
@@ -38,7 +41,8 @@ import Testing
         #expect(fileName("attachment; filename*=\"UTF-8''foo-%c3%a4.html\"") == "foo-\u{e4}.html", "quoted by some")
         #expect(fileName("attachment; filename*=UTF-8''a'b") == "a'b")
         for broken in [
-            "UTF-8''%", "UTF-8''%4", "UTF-8''%zz", "UTF-8''%ff", "UTF-8''%e4", "UTF-8'x", "''x", "x", "koi8-r''x", "", "UTF-8''%ed%a0%80",
+            "UTF-8''%", "UTF-8''%4", "UTF-8''%zz", "UTF-8''%ff", "UTF-8''%e4", "UTF-8'x", "''x", "x", "koi8-r''x", "",
+            "UTF-8''%ed%a0%80",
         ] {
             #expect(fileName("attachment; filename*=\(broken); filename=plain") == "plain", "\(broken)")
             #expect(fileName("attachment; filename*=\(broken)") == nil, "\(broken)")
@@ -50,7 +54,8 @@ import Testing
         #expect(fileName(#"attachment; filename="\"quoting\" tested.html""#) == "\"quoting\" tested.html")
         #expect(fileName(#"attachment; filename="Here's a semicolon;.html""#) == "Here's a semicolon;.html")
         #expect(fileName(#"attachment; foo="\"\\";filename="foo.html""#) == "foo.html")
-        #expect(fileName(#"attachment; filename="C:\dir\a b.txt""#) == #"C:\dir\a b.txt"#, "never escaped by who sends it")
+        #expect(
+            fileName(#"attachment; filename="C:\dir\a b.txt""#) == #"C:\dir\a b.txt"#, "never escaped by who sends it")
         #expect(fileName(#"attachment; filename="C:\\dir\\a.txt""#) == #"C:\dir\a.txt"#)
         #expect(fileName(#"attachment; filename="\\server\\x""#) == #"\server\x"#)
         #expect(fileName("attachment; filename=\"foo-\u{e4}.html\"") == "foo-\u{e4}.html")
@@ -66,7 +71,9 @@ import Testing
         #expect(fileName("attachment; filename=foo, bar.html") == "foo, bar.html")
         #expect(fileName("attachment; xfilename=a") == nil)
         #expect(fileName("attachment; filename") == nil)
-        #expect(fileName("attachment filename=a") == nil && ContentDisposition("attachment filename=a")?.type == "attachment")
+        #expect(
+            fileName("attachment filename=a") == nil
+                && ContentDisposition("attachment filename=a")?.type == "attachment")
         #expect(fileName("attachment; =a; filename=b") == "b")
         #expect(fileName("attachment; filename==a") == "=a")
         #expect(fileName("attachment; filename=") == "")
@@ -74,16 +81,21 @@ import Testing
 
     /// Nothing is made safe here, and nothing is decoded that has no meaning (RFC 6266 4.3, C.1, C.4).
     @Test func asStated() {
-        for name in ["../../etc/passwd", "/etc/passwd", "..", "~", "foo-%41.html", "=?UTF-8?Q?foo-=C3=A4.html?=", "con.txt"] {
+        for name in [
+            "../../etc/passwd", "/etc/passwd", "..", "~", "foo-%41.html", "=?UTF-8?Q?foo-=C3=A4.html?=", "con.txt",
+        ] {
             #expect(fileName("attachment; filename=\"\(name)\"") == name)
         }
         #expect(fileName("attachment; filename*=UTF-8''..%2F..%2Fa%00") == "../../a\0")
-        #expect(fileName("attachment; filename*0=\"foo.\"; filename*1=\"html\"") == nil, "RFC 2231 continuations are not in RFC 6266")
+        #expect(
+            fileName("attachment; filename*0=\"foo.\"; filename*1=\"html\"") == nil,
+            "RFC 2231 continuations are not in RFC 6266")
     }
 
     @Test func formData() {
         let part = ContentDisposition(#"form-data; name="a\"; filename="b%22\c.txt""#)
         #expect(part?.name == #"a\"# && part?.fileName == #"b%22\c.txt"#, "WHATWG: a backslash is one")
-        #expect(ContentDisposition("form-data; name=user")?.name == "user" && ContentDisposition("form-data")?.name == nil)
+        #expect(
+            ContentDisposition("form-data; name=user")?.name == "user" && ContentDisposition("form-data")?.name == nil)
     }
 }

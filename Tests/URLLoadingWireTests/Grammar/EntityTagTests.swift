@@ -10,7 +10,8 @@ import Testing
         #expect(EntityTag("\"\"")?.opaque == [] && EntityTag("W/\"\"")?.opaque == [])
         #expect(EntityTag("\"a\\b,c;d!#'\"")?.opaque == bytes("a\\b,c;d!#'"), "there is no escaping")
         for bad in [
-            "", "xyzzy", "\"", "\"a", "a\"", "w/\"a\"", "W\"a\"", "W/a", "W/ \"a\"", "\"a b\"", "\"a\"b\"", "\"a\" ", " \"a\"",
+            "", "xyzzy", "\"", "\"a", "a\"", "w/\"a\"", "W\"a\"", "W/a", "W/ \"a\"", "\"a b\"", "\"a\"b\"", "\"a\" ",
+            " \"a\"",
             "\"a\u{7f}\"", "\"a\tb\"", "\"a\0b\"", "\"a\", \"b\"", "'a'", "W/W/\"a\"", "*",
         ] {
             #expect(EntityTag(bad) == nil, "\(bad)")
@@ -24,7 +25,9 @@ import Testing
             ("W/\"1\"", "\"1\"", false, true), ("\"1\"", "W/\"1\"", false, true), ("\"1\"", "\"1\"", true, true),
         ] {
             let tag = try #require(EntityTag(left))
-            #expect(tag.matchesStrongly(EntityTag(right)) == strong && tag.matchesWeakly(EntityTag(right)) == weak, "\(left) \(right)")
+            #expect(
+                tag.matchesStrongly(EntityTag(right)) == strong && tag.matchesWeakly(EntityTag(right)) == weak,
+                "\(left) \(right)")
         }
         let tag = try #require(EntityTag("\"1\""))
         #expect(!tag.matchesStrongly(nil) && !tag.matchesWeakly(nil))
@@ -33,7 +36,8 @@ import Testing
 
     /// Text that is equal to Unicode, or that was decoded, is not the same bytes.
     @Test func tagsAreBytes() throws {
-        let composed = try #require(EntityTag("\"\u{e9}\"")), decomposed = EntityTag("\"e\u{301}\"")
+        let composed = try #require(EntityTag("\"\u{e9}\""))
+        let decomposed = EntityTag("\"e\u{301}\"")
         #expect(!composed.matchesStrongly(decomposed) && composed != decomposed)
         var received = Headers()
         bytes("ETag").withUnsafeBytes { name in
@@ -48,7 +52,9 @@ import Testing
 
     @Test func ofAMessage() {
         #expect(EntityTag(in: [.etag: "\"a\""]) == EntityTag("\"a\""))
-        #expect(EntityTag(in: [.etag: "\"a\"", .etag: "\"a\""]) == nil && EntityTag(in: [:]) == nil && EntityTag(in: [.etag: "a"]) == nil)
+        #expect(
+            EntityTag(in: [.etag: "\"a\"", .etag: "\"a\""]) == nil && EntityTag(in: [:]) == nil
+                && EntityTag(in: [.etag: "a"]) == nil)
         #expect(EntityTag("W/\"a\"")?.description == "W/\"a\"")
     }
 

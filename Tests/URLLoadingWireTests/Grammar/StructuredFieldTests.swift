@@ -6,13 +6,15 @@ import Testing
 @Suite struct StructuredFieldTests {
     @Test func integers() {
         for (text, number) in [
-            ("100", 100), ("0", 0), ("-0", 0), ("-42", -42), ("007", 7), ("  42  ", 42), ("999999999999999", 999_999_999_999_999),
+            ("100", 100), ("0", 0), ("-0", 0), ("-42", -42), ("007", 7), ("  42  ", 42),
+            ("999999999999999", 999_999_999_999_999),
             ("-999999999999999", -999_999_999_999_999), ("5;a;b=?0;c=\"x\\\"\";  d=:YQ==:", 5),
         ] as [(String, Int64)] {
             #expect(StructuredField.integer(text) == number, "\(text)")
         }
         for bad in [
-            "", " ", "-", "--1", "+1", "1 2", "1,2", "1, 1", "1.0", "1.", "1000000000000000", "0000000000000001", "a", "\"1\"", "?1", "1;", "1;A",
+            "", " ", "-", "--1", "+1", "1 2", "1,2", "1, 1", "1.0", "1.", "1000000000000000", "0000000000000001", "a",
+            "\"1\"", "?1", "1;", "1;A",
             "1 ;a", "1;a=", "\t1", "1\t", "0x1", "\u{ff11}", "@1", "(1)", "1;a;", "1\0",
         ] {
             #expect(StructuredField.integer(bad) == nil, "\(bad)")
@@ -20,7 +22,9 @@ import Testing
     }
 
     @Test func booleans() {
-        #expect(StructuredField.boolean("?1") == true && StructuredField.boolean("?0") == false && StructuredField.boolean(" ?1;x ") == true)
+        #expect(
+            StructuredField.boolean("?1") == true && StructuredField.boolean("?0") == false
+                && StructuredField.boolean(" ?1;x ") == true)
         for bad in ["", "?", "?2", "?true", "true", "1", "? 1", "?1?1", "?1, ?1", "?T", "?10"] {
             #expect(StructuredField.boolean(bad) == nil, "\(bad)")
         }
@@ -28,21 +32,29 @@ import Testing
 
     @Test func dictionaries() {
         func read(_ text: String) -> [String: Int64]? { StructuredField.integers(text) }
-        #expect(read("max-size=1234567890, max-append-size=10000000") == ["max-size": 1_234_567_890, "max-append-size": 10_000_000])
+        #expect(
+            read("max-size=1234567890, max-append-size=10000000") == [
+                "max-size": 1_234_567_890, "max-append-size": 10_000_000,
+            ])
         #expect(read("") == [:] && read("  ") == [:])
         #expect(read(" a=1\t,\t b=-2;x=1 ,c=3 ") == ["a": 1, "b": -2, "c": 3])
         #expect(read("a=1, a=2") == ["a": 2] && read("a=1, a=x") == [:], "the last counts")
         #expect(read("*a-b_c.d*1=1") == ["*a-b_c.d*1": 1])
         // Whatever is not asked for is left out and does not disturb.
-        let others = ["1.5", "-0.125", "\"a,b=\\\\\"", "tok:en/*", "*", ":aGk=:", "::", "?0", "@-62135596800", "%\"f%c3%bcr\"", "(1 \"x\";a  tok)", "()", "(1);q=1.0"]
+        let others = [
+            "1.5", "-0.125", "\"a,b=\\\\\"", "tok:en/*", "*", ":aGk=:", "::", "?0", "@-62135596800", "%\"f%c3%bcr\"",
+            "(1 \"x\";a  tok)", "()", "(1);q=1.0",
+        ]
         for other in others {
             #expect(read("x=\(other), max-age=60") == ["max-age": 60], "\(other)")
             #expect(read("max-age=60;y=\(other.hasPrefix("(") ? "1" : other)") == ["max-age": 60], "\(other)")
         }
         #expect(read("x, max-age=60") == ["max-age": 60] && read("x;a=1, max-age=60") == ["max-age": 60])
         for bad in [
-            ",", "a=1,", "a=1,,b=2", "a=1 b=2", "a=", "=1", "A=1", "1=1", "a =1", "a= 1", "a=1;", "a=1;B", "-a=1", "a=\"", "a=\"\\a\"", "a=\"\u{e9}\"",
-            "a=:YQ", "a=:Y Q:", "a=(1", "a=(1,2)", "a=(1\t2)", "a=(1\"x\")", "a=@1.5", "a=@", "a=%\"%\"", "a=%\"%C3%BC\"", "a=%\"%ff\"", "a=%x",
+            ",", "a=1,", "a=1,,b=2", "a=1 b=2", "a=", "=1", "A=1", "1=1", "a =1", "a= 1", "a=1;", "a=1;B", "-a=1",
+            "a=\"", "a=\"\\a\"", "a=\"\u{e9}\"",
+            "a=:YQ", "a=:Y Q:", "a=(1", "a=(1,2)", "a=(1\t2)", "a=(1\"x\")", "a=@1.5", "a=@", "a=%\"%\"",
+            "a=%\"%C3%BC\"", "a=%\"%ff\"", "a=%x",
             "a=1234567890123.1", "a=1.1234", "a=.5", "a=?", "a=#", "\ta=1", "a=1\u{a0}", "a=((1))",
         ] {
             #expect(read(bad) == nil, "\(bad)")
@@ -56,8 +68,12 @@ import Testing
     }
 
     @Test func writing() {
-        #expect(StructuredField.text(true) == "?1" && StructuredField.text(false) == "?0" && StructuredField.text(Int64(25)) == "25")
+        #expect(
+            StructuredField.text(true) == "?1" && StructuredField.text(false) == "?0"
+                && StructuredField.text(Int64(25)) == "25")
         #expect(StructuredField.text(1_000_000_000_000_000) == nil && StructuredField.text(Int64.min) == nil)
-        #expect(StructuredField.text(StructuredField.largestInteger).flatMap(StructuredField.integer) == 999_999_999_999_999)
+        #expect(
+            StructuredField.text(StructuredField.largestInteger).flatMap(StructuredField.integer) == 999_999_999_999_999
+        )
     }
 }

@@ -6,7 +6,10 @@ import Testing
 @Suite struct RequestTests {
     static let accepted: [(wire: String, lines: [String], body: String, reuse: HTTP1Reuse)] = [
         ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", ["request GET / HTTP/1.1 [Host: a]", "end []"], "", .notYet),
-        ("\r\n\r\nGET /a?b HTTP/1.1\r\nhost: a:80\r\n\r\n", ["request GET /a?b HTTP/1.1 [host: a:80]", "end []"], "", .notYet),
+        (
+            "\r\n\r\nGET /a?b HTTP/1.1\r\nhost: a:80\r\n\r\n", ["request GET /a?b HTTP/1.1 [host: a:80]", "end []"], "",
+            .notYet
+        ),
         ("GET / HTTP/1.0\r\n\r\n", ["request GET / HTTP/1.0 []", "end []"], "", .never),
         ("OPTIONS * HTTP/1.1\r\nHost:\r\n\r\n", ["request OPTIONS * HTTP/1.1 [Host: ]", "end []"], "", .notYet),
         (
@@ -15,7 +18,8 @@ import Testing
         ),
         (
             "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n3;x\r\nabc\r\n0\r\nT: 1\r\n\r\n",
-            ["request POST / HTTP/1.1 [Host: a|Connection: close|Transfer-Encoding: chunked]", "end [T: 1]"], "abc", .never
+            ["request POST / HTTP/1.1 [Host: a|Connection: close|Transfer-Encoding: chunked]", "end [T: 1]"], "abc",
+            .never
         ),
     ]
 
@@ -37,12 +41,16 @@ import Testing
         ("\r\n\r\n\r\n\r\n\r\nGET", .malformedRequestLine), ("\rGET", .malformedRequestLine),
         ("\u{16}\u{3}\u{1}", .malformedRequestLine), ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", .unsupportedVersion),
         ("GET / HTTP/1.1\r\n\r\n", .missingHost), ("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", .duplicateHost),
-        ("GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", .malformedHost), ("GET / HTTP/1.1\r\nHost: a, b\r\n\r\n", .malformedHost),
+        ("GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", .malformedHost),
+        ("GET / HTTP/1.1\r\nHost: a, b\r\n\r\n", .malformedHost),
         ("GET / HTTP/1.1\r\nHost: u@a\r\n\r\n", .malformedHost), ("GET / HTTP/1.1\nHost: a\n\n", .bareLineFeed),
         ("GET / HTTP/1.1\r\nHost: a\r\nA: b\r\n c\r\n\r\n", .obsoleteFolding),
         ("GET / HTTP/1.1\r\nHost : a\r\n\r\n", .whitespaceBeforeColon),
         ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", .conflictingContentLength),
-        ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", .transferEncodingWithContentLength),
+        (
+            "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+            .transferEncodingWithContentLength
+        ),
         ("GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", .unsupportedTransferEncoding),
         ("GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", .transferEncodingInOldVersion),
         ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1 \r\na\r\n", .malformedChunkSize),

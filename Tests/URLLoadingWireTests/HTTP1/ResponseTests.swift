@@ -27,14 +27,17 @@ import Testing
             name: "no fields", wire: "HTTP/1.1 204 No Content\r\n\r\n",
             lines: ["response HTTP/1.1 204 No Content []", "end []"]),
         Sample(
-            name: "chunked", wire: "HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n5\r\nhello\r\n6;a=b\r\n world\r\n0\r\n\r\n",
+            name: "chunked",
+            wire: "HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n5\r\nhello\r\n6;a=b\r\n world\r\n0\r\n\r\n",
             lines: ["response HTTP/1.1 200 OK [Transfer-Encoding: Chunked]", "end []"], body: "hello world"),
         Sample(
             name: "chunked with trailers",
-            wire: "HTTP/1.1 200 OK\r\nTransfer-Encoding: , chunked ,\r\n\r\n0a ; q=\"x;y\"\r\n0123456789\r\n000\r\nA: 1\r\nB:\t2\t\r\n\r\n",
+            wire:
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: , chunked ,\r\n\r\n0a ; q=\"x;y\"\r\n0123456789\r\n000\r\nA: 1\r\nB:\t2\t\r\n\r\n",
             lines: ["response HTTP/1.1 200 OK [Transfer-Encoding: , chunked ,]", "end [A: 1|B: 2]"], body: "0123456789"),
         Sample(
-            name: "chunk size padded with blanks", wire: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1 \t\r\na\r\n0  \r\n\r\n",
+            name: "chunk size padded with blanks",
+            wire: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1 \t\r\na\r\n0  \r\n\r\n",
             lines: ["response HTTP/1.1 200 OK [Transfer-Encoding: chunked]", "end []"], body: "a"),
         Sample(
             name: "until close", wire: "HTTP/1.1 200 OK\r\n\r\nall\r\n\r\nof it",
@@ -43,7 +46,8 @@ import Testing
             name: "HTTP/1.0", wire: "HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\na",
             lines: ["response HTTP/1.0 200 OK [Content-Length: 1]", "end []"], body: "a", reuse: .never),
         Sample(
-            name: "HTTP/1.0 keep-alive", wire: "HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 1\r\n\r\na",
+            name: "HTTP/1.0 keep-alive",
+            wire: "HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 1\r\n\r\na",
             lines: ["response HTTP/1.0 200 OK [Connection: Keep-Alive|Content-Length: 1]", "end []"], body: "a"),
         Sample(
             name: "HTTP/1.9 is 1.1", wire: "HTTP/1.9 200 OK\r\nContent-Length: 0\r\n\r\n",
@@ -65,10 +69,13 @@ import Testing
             name: "code beyond the registered", wire: "HTTP/1.1 999 Denied\r\nContent-Length: 0\r\n\r\n",
             lines: ["response HTTP/1.1 999 Denied [Content-Length: 0]", "end []"]),
         Sample(
-            name: "equal lengths (security 45)", wire: "HTTP/1.1 200 OK\r\nContent-Length: 1, 01\r\nContent-Length: 1\r\n\r\na",
+            name: "equal lengths (security 45)",
+            wire: "HTTP/1.1 200 OK\r\nContent-Length: 1, 01\r\nContent-Length: 1\r\n\r\na",
             lines: ["response HTTP/1.1 200 OK [Content-Length: 1, 01|Content-Length: 1]", "end []"], body: "a"),
         Sample(
-            name: "informational", wire: "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+            name: "informational",
+            wire:
+                "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
             lines: [
                 "informational HTTP/1.1 100 Continue []", "informational HTTP/1.1 103 Early Hints [Link: </a>]",
                 "response HTTP/1.1 200 OK [Content-Length: 0]", "end []",
@@ -86,10 +93,12 @@ import Testing
             name: "CONNECT refused", method: .connect, wire: "HTTP/1.1 407 Auth\r\nContent-Length: 2\r\n\r\nno",
             lines: ["response HTTP/1.1 407 Auth [Content-Length: 2]", "end []"], body: "no"),
         Sample(
-            name: "folded value", wire: "HTTP/1.1 200 OK\r\nA: b \r\n \tc\r\n\t\r\n d\r\nE:\r\n f\r\nContent-Length: 0\r\n\r\n",
+            name: "folded value",
+            wire: "HTTP/1.1 200 OK\r\nA: b \r\n \tc\r\n\t\r\n d\r\nE:\r\n f\r\nContent-Length: 0\r\n\r\n",
             lines: ["response HTTP/1.1 200 OK [A: b     c      d|E: f|Content-Length: 0]", "end []"]),
         Sample(
-            name: "empty and odd values", wire: "HTTP/1.1 200 OK\r\nA:\r\nB:  \t \r\n!#$%&'*+-.^_`|~9:\u{ff}:\r\nContent-Length: 0\r\n\r\n",
+            name: "empty and odd values",
+            wire: "HTTP/1.1 200 OK\r\nA:\r\nB:  \t \r\n!#$%&'*+-.^_`|~9:\u{ff}:\r\nContent-Length: 0\r\n\r\n",
             lines: ["response HTTP/1.1 200 OK [A: |B: |!#$%&'*+-.^_`|~9: \u{ff}:|Content-Length: 0]", "end []"]),
     ]
 
@@ -126,15 +135,20 @@ import Testing
 
     @Test("RFC 9110 7.8: HTTP/1.0 has no upgrade") func upgradeOfOldVersion() throws {
         let upgrade = try client(headers: [.connection: "Upgrade", .upgrade: "websocket"])
-        let result = runEveryWay(upgrade, bytes("HTTP/1.0 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"), end: true)
+        let result = runEveryWay(
+            upgrade, bytes("HTTP/1.0 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"), end: true)
         #expect(result.violation == .unexpectedUpgrade && result.lines.isEmpty)
     }
 
-    @Test("a cookie with a control character is left out, and all of its lines with it", arguments: [
-        ("Set-Cookie: a=\u{1}\r\nA: b", "A: b"), ("A: b\r\nset-cookie: a=\u{1B}[1m\r\nSET-COOKIE: c=d", "A: b|SET-COOKIE: c=d"),
-        ("A: b\r\nSet-Cookie: a=\u{7F}\r\n c=d\r\n\te\r\nF: g", "A: b|F: g"), ("Set-Cookie: a=1\r\n b\u{2}\r\n c\r\nA: b", "A: b"),
-        ("Set-Cookie: \u{1}", ""),
-    ])
+    @Test(
+        "a cookie with a control character is left out, and all of its lines with it",
+        arguments: [
+            ("Set-Cookie: a=\u{1}\r\nA: b", "A: b"),
+            ("A: b\r\nset-cookie: a=\u{1B}[1m\r\nSET-COOKIE: c=d", "A: b|SET-COOKIE: c=d"),
+            ("A: b\r\nSet-Cookie: a=\u{7F}\r\n c=d\r\n\te\r\nF: g", "A: b|F: g"),
+            ("Set-Cookie: a=1\r\n b\u{2}\r\n c\r\nA: b", "A: b"),
+            ("Set-Cookie: \u{1}", ""),
+        ])
     func cookiesWithControls(_ fields: String, _ left: String) throws {
         let result = runEveryWay(try client(), bytes("HTTP/1.1 204 No Content\r\n\(fields)\r\n\r\n"), end: false)
         #expect(result.lines.first == "response HTTP/1.1 204 No Content [\(left)]" && result.violation == nil)

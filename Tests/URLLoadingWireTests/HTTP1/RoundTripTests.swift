@@ -22,7 +22,8 @@ import Testing
         for _ in 0..<150 {
             let request = try message(&random) { framing, headers, wire in
                 try client.sendRequest(
-                    method: .post, target: bytes("/x"), host: bytes("h"), headers: headers, framing: framing, into: &wire)
+                    method: .post, target: bytes("/x"), host: bytes("h"), headers: headers, framing: framing,
+                    into: &wire)
             } data: { count, wire in
                 try client.sendData(count: count, into: &wire)
             } dataEnd: {

@@ -29,7 +29,7 @@ import Testing
             try sent(.get, "/a?b", [.accept: "*/*", "X": " \u{e9}\t "], defaults: [.accept: "no", .userAgent: "u"])
                 == "GET /a?b HTTP/1.1\r\nHost: h\r\nAccept: */*\r\nX: \u{e9}\r\nUser-Agent: u\r\n\r\n")
         #expect(try sent(.post) == "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
-        #expect(try sent(.put, "/", [:], .length(1234567890)).hasSuffix("\r\nContent-Length: 1234567890\r\n\r\n"))
+        #expect(try sent(.put, "/", [:], .length(1_234_567_890)).hasSuffix("\r\nContent-Length: 1234567890\r\n\r\n"))
         #expect(try sent(.put, "/", [:], .chunked).hasSuffix("\r\nTransfer-Encoding: chunked\r\n\r\n"))
         #expect(try sent(.get, "/", ["HOST": "other:1"]) == "GET / HTTP/1.1\r\nHost: other:1\r\n\r\n")
         #expect(try sent("X-Y", "*") == "X-Y * HTTP/1.1\r\nHost: h\r\n\r\n")
@@ -39,19 +39,25 @@ import Testing
     @Test("security 44: framing fields") func framing() throws {
         #expect(try sent(.put, "/", ["content-length": "5"], .length(5)).hasSuffix("h\r\nContent-Length: 5\r\n\r\n"))
         #expect(try sent(.get, "/", ["content-length": "0"]).hasSuffix("h\r\nContent-Length: 0\r\n\r\n"))
-        #expect(try sent(.put, "/", [.transferEncoding: "Chunked"], .chunked).hasSuffix("h\r\nTransfer-Encoding: chunked\r\n\r\n"))
+        #expect(
+            try sent(.put, "/", [.transferEncoding: "Chunked"], .chunked).hasSuffix(
+                "h\r\nTransfer-Encoding: chunked\r\n\r\n"))
         let twice: Headers = [.contentLength: "5", "content-length": "5"]
         let refusals: [(Headers, HTTP1BodyFraming, WireViolation.Code)] = [
-            ([.contentLength: "5"], .length(6), .conflictingContentLength), (twice, .length(5), .conflictingContentLength),
-            ([.contentLength: "5"], .none, .conflictingContentLength), ([.contentLength: "5"], .chunked, .conflictingContentLength),
-            ([.contentLength: "x"], .length(5), .malformedContentLength), ([.contentLength: "5, 6"], .length(5), .conflictingContentLength),
+            ([.contentLength: "5"], .length(6), .conflictingContentLength),
+            (twice, .length(5), .conflictingContentLength),
+            ([.contentLength: "5"], .none, .conflictingContentLength),
+            ([.contentLength: "5"], .chunked, .conflictingContentLength),
+            ([.contentLength: "x"], .length(5), .malformedContentLength),
+            ([.contentLength: "5, 6"], .length(5), .conflictingContentLength),
             ([:], .length(-1), .conflictingContentLength), ([:], .untilClose, .illegalState),
             ([.transferEncoding: "chunked"], .length(5), .unsupportedTransferEncoding),
             ([.transferEncoding: "chunked"], .none, .unsupportedTransferEncoding),
             ([.transferEncoding: "gzip, chunked"], .chunked, .unsupportedTransferEncoding),
             ([.transferEncoding: "chunked", "transfer-encoding": "chunked"], .chunked, .unsupportedTransferEncoding),
             ([.host: "a", "host": "a"], .none, .duplicateHost), ([.host: "a, b"], .none, .malformedHost),
-            ([.connection: "close, Content-Length"], .none, .forbiddenField), ([.connection: "host"], .none, .forbiddenField),
+            ([.connection: "close, Content-Length"], .none, .forbiddenField),
+            ([.connection: "host"], .none, .forbiddenField),
         ]
         for (headers, framing, code) in refusals {
             #expect(violation { _ = try sent(.put, "/", headers, framing) } == code, "\(headers) \(framing)")

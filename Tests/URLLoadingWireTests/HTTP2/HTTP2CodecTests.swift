@@ -18,8 +18,12 @@ import Testing
 
     static let settings = frame(4, 0, 0)
     static let ok: [UInt8] = [0x88]
-    static func headers(_ block: [UInt8], _ flags: UInt8 = 4, stream: UInt32 = 1) -> [UInt8] { frame(1, flags, stream, block) }
-    static func data(_ text: String, end: Bool = false, stream: UInt32 = 1) -> [UInt8] { frame(0, end ? 1 : 0, stream, Array(text.utf8)) }
+    static func headers(_ block: [UInt8], _ flags: UInt8 = 4, stream: UInt32 = 1) -> [UInt8] {
+        frame(1, flags, stream, block)
+    }
+    static func data(_ text: String, end: Bool = false, stream: UInt32 = 1) -> [UInt8] {
+        frame(0, end ? 1 : 0, stream, Array(text.utf8))
+    }
 
     /// Feeds the bytes in pieces of so many, and tells the events as lines, pieces of a body joined.
     struct Run {
@@ -27,11 +31,14 @@ import Testing
         var body = ""
         var output: [UInt8] = []
 
-        init(_ wire: [UInt8], pieces: Int, limits: HTTP2Limits = HTTP2Limits(), requests: Int = 1, hasBody: Bool = false) throws {
+        init(
+            _ wire: [UInt8], pieces: Int, limits: HTTP2Limits = HTTP2Limits(), requests: Int = 1, hasBody: Bool = false
+        ) throws {
             let codec = try HTTP2Codec(limits: limits)
             for _ in 0..<requests {
                 let request = HTTP2Request(
-                    method: hasBody ? .post : .get, scheme: "https", authority: Array("example.org".utf8), path: Array("/".utf8),
+                    method: hasBody ? .post : .get, scheme: "https", authority: Array("example.org".utf8),
+                    path: Array("/".utf8),
                     headers: ["A": "b"], framing: hasBody ? .chunked : .none)
                 _ = try codec.submit(request, hasBody: hasBody)
             }
@@ -55,9 +62,11 @@ import Testing
             switch event {
             case .informational(let stream, let head): lines.append("\(stream) informational \(head.status.code)")
             case .response(let stream, let head):
-                lines.append("\(stream) \(head.version) \(head.status.code) \(head.headers.map { "\($0.name): \($0.value)" })")
+                lines.append(
+                    "\(stream) \(head.version) \(head.status.code) \(head.headers.map { "\($0.name): \($0.value)" })")
             case .data(_, let range): body += String(decoding: input[range], as: UTF8.self)
-            case .end(let stream, let trailers): lines.append("\(stream) end \(trailers.map { "\($0.name): \($0.value)" })")
+            case .end(let stream, let trailers):
+                lines.append("\(stream) end \(trailers.map { "\($0.name): \($0.value)" })")
             case .reset(let stream, let code): lines.append("\(stream) reset \(code)")
             case .violation(let stream, let violation): lines.append("\(stream) violation \(violation.code.rawValue)")
             case .unprocessed(let stream): lines.append("\(stream) unprocessed")
@@ -97,10 +106,14 @@ import Testing
             ["1 informational 103", "1 HTTP/2 200 []", "1 end [\"sum: 1\"]", "body x"]
         ),
         (
-            settings + frame(1, 1, 1, ok) + frame(9, 0, 1, Array(field("a", "b").prefix(2))) + frame(9, 4, 1, Array(field("a", "b").dropFirst(2))),
+            settings + frame(1, 1, 1, ok) + frame(9, 0, 1, Array(field("a", "b").prefix(2)))
+                + frame(9, 4, 1, Array(field("a", "b").dropFirst(2))),
             ["1 HTTP/2 200 [\"a: b\"]", "1 end []"]
         ),
-        (settings + frame(0xEE, 0xFF, 1, [1, 2]) + frame(6, 0, 0, [0, 0, 0, 0, 0, 0, 0, 0]) + headers(ok, 5), ["1 HTTP/2 200 []", "1 end []"]),
+        (
+            settings + frame(0xEE, 0xFF, 1, [1, 2]) + frame(6, 0, 0, [0, 0, 0, 0, 0, 0, 0, 0]) + headers(ok, 5),
+            ["1 HTTP/2 200 []", "1 end []"]
+        ),
         (settings + frame(3, 0, 1, [0, 0, 0, 8]), ["1 reset CANCEL"]),
         (settings + frame(3, 0, 1, [0, 0, 0, 7]), ["1 unprocessed"]),
         (settings + frame(7, 0, 0, [0, 0, 0, 0, 0, 0, 0, 0]), ["goaway NO_ERROR", "1 unprocessed"]),
@@ -121,10 +134,12 @@ import Testing
     }
 
     static let malformed: [[UInt8]] = [
-        ok + field("Upper", "a"), ok + field("a", "b\nc"), ok + field("a", "b\rc"), ok + field("a", "b\0c"), ok + field("a b", "c"),
+        ok + field("Upper", "a"), ok + field("a", "b\nc"), ok + field("a", "b\rc"), ok + field("a", "b\0c"),
+        ok + field("a b", "c"),
         ok + field("connection", "close"), ok + field("transfer-encoding", "chunked"), ok + field("keep-alive", "1"),
         ok + field("upgrade", "h2c"), ok + field("te", "gzip"), ok + ok, field("a", "b") + ok, ok + field(":path", "/"),
-        ok + field(":status", "200"), field("a", "b"), field(":status", "20"), field(":status", "2000"), field(":status", "abc"),
+        ok + field(":status", "200"), field("a", "b"), field(":status", "20"), field(":status", "2000"),
+        field(":status", "abc"),
         ok + field("content-length", "-1"), field(":status", "101"), ok + field("", "a"),
     ]
 
@@ -133,8 +148,10 @@ import Testing
         let wire = Self.settings + Self.headers(Self.malformed[index]) + Self.headers(Self.ok, 5, stream: 3)
         for pieces in [wire.count, 1] {
             let run = try Run(wire, pieces: pieces, requests: 2)
-            #expect(run.lines == ["3 HTTP/2 200 []", "3 end []", "1 violation http2MalformedMessage"]
-                || run.lines == ["1 violation http2MalformedMessage", "3 HTTP/2 200 []", "3 end []"], "\(run.lines)")
+            #expect(
+                run.lines == ["3 HTTP/2 200 []", "3 end []", "1 violation http2MalformedMessage"]
+                    || run.lines == ["1 violation http2MalformedMessage", "3 HTTP/2 200 []", "3 end []"], "\(run.lines)"
+            )
             #expect(run.said(3)?.code == 1 && run.said(3)?.stream == 1)
             #expect(run.said(7) == nil)
         }
@@ -160,32 +177,41 @@ import Testing
         #expect(try Run(hints, pieces: 1000, limits: limits).lines.last == "1 violation tooManyInformational")
     }
 
-    @Test("security 51: frames without use", arguments: [
-        frame(6, 0, 0, [UInt8](repeating: 0, count: 8)), frame(4, 0, 0), frame(0, 0, 1), frame(2, 0, 1, [0, 0, 0, 0, 1]),
-        frame(8, 0, 0, [0, 0, 0, 1]), frame(0xEE, 0, 0), frame(6, 1, 0, [UInt8](repeating: 0, count: 8)),
-        frame(0, 8, 1, [0]), frame(0, 8, 1, [3, 0, 0, 0]),
-    ])
+    @Test(
+        "security 51: frames without use",
+        arguments: [
+            frame(6, 0, 0, [UInt8](repeating: 0, count: 8)), frame(4, 0, 0), frame(0, 0, 1),
+            frame(2, 0, 1, [0, 0, 0, 0, 1]),
+            frame(8, 0, 0, [0, 0, 0, 1]), frame(0xEE, 0, 0), frame(6, 1, 0, [UInt8](repeating: 0, count: 8)),
+            frame(0, 8, 1, [0]), frame(0, 8, 1, [3, 0, 0, 0]),
+        ])
     func floods(_ frame: [UInt8]) throws {
         let wire = Self.settings + Self.headers(Self.ok) + (0..<1100).flatMap { _ in frame }
         let run = try Run(wire, pieces: wire.count)
         #expect(run.lines.last == "failed http2Flood" && run.said(7)?.code == 11, "\(run.lines)")
         // With a byte of use now and then they are borne.
-        let useful = Self.settings + Self.headers(Self.ok) + (0..<1100).flatMap { $0 % 100 == 0 ? Self.data("x") : frame }
+        let useful =
+            Self.settings + Self.headers(Self.ok) + (0..<1100).flatMap { $0 % 100 == 0 ? Self.data("x") : frame }
         #expect(try Run(useful, pieces: 4096).lines.first { $0.hasPrefix("failed") } == nil)
     }
 
-    @Test("security 51: frames on a stream that has ended", arguments: [
-        frame(0, 1, 1), frame(0, 0, 1, [7]), headers(ok, 5), headers(ok, 4), frame(8, 0, 1, [0, 0, 0, 1]), frame(2, 0, 1, [0, 0, 0, 0, 1]),
-    ])
+    @Test(
+        "security 51: frames on a stream that has ended",
+        arguments: [
+            frame(0, 1, 1), frame(0, 0, 1, [7]), headers(ok, 5), headers(ok, 4), frame(8, 0, 1, [0, 0, 0, 1]),
+            frame(2, 0, 1, [0, 0, 0, 0, 1]),
+        ])
     func floodsAfterTheEnd(_ frame: [UInt8]) throws {
         let wire = Self.settings + Self.headers(Self.ok, 5) + (0..<1100).flatMap { _ in frame }
         let run = try Run(wire, pieces: wire.count, requests: 2)
         #expect(run.lines.last == "failed http2Flood" && run.said(7)?.code == 11, "\(run.lines)")
     }
 
-    @Test("security 51: what was on its way when we ended a stream is no flood, more than that is", arguments: [
-        (16384, 16, 100), (100, 500, 1), (1, 1600, 1),
-    ])
+    @Test(
+        "security 51: what was on its way when we ended a stream is no flood, more than that is",
+        arguments: [
+            (16384, 16, 100), (100, 500, 1), (1, 1600, 1),
+        ])
     func lateFrames(_ size: Int, _ count: Int, _ streams: Int) throws {
         let codec = try HTTP2Codec()
         let request = HTTP2Request(method: .get, scheme: "https", authority: Array("a".utf8), path: Array("/".utf8))
@@ -210,11 +236,16 @@ import Testing
         #expect(hasFailed == (size == 1))
     }
 
-    @Test("security 53, 56: pushes, other protocols, frames too large", arguments: [
-        (settings + frame(5, 4, 1, [0, 0, 0, 2] + ok), "http2Violation", 1), (Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8), "notHTTP2", 1),
-        (headers(ok), "notHTTP2", 1), ([0, 0x40, 1, 0, 0, 0, 0, 0, 1], "notHTTP2", 1), (settings + [0, 0x40, 1, 0, 0, 0, 0, 0, 1], "http2Violation", 6),
-        (settings + headers(ok, 4, stream: 5), "http2Violation", 1), (settings + data("x", stream: 0), "http2Violation", 1),
-    ] as [([UInt8], String, UInt8)])
+    @Test(
+        "security 53, 56: pushes, other protocols, frames too large",
+        arguments: [
+            (settings + frame(5, 4, 1, [0, 0, 0, 2] + ok), "http2Violation", 1),
+            (Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8), "notHTTP2", 1),
+            (headers(ok), "notHTTP2", 1), ([0, 0x40, 1, 0, 0, 0, 0, 0, 1], "notHTTP2", 1),
+            (settings + [0, 0x40, 1, 0, 0, 0, 0, 0, 1], "http2Violation", 6),
+            (settings + headers(ok, 4, stream: 5), "http2Violation", 1),
+            (settings + data("x", stream: 0), "http2Violation", 1),
+        ] as [([UInt8], String, UInt8)])
     func connectionErrors(_ wire: [UInt8], _ name: String, _ code: UInt8) throws {
         for pieces in [wire.count, 1] {
             let run = try Run(wire, pieces: pieces)
@@ -231,10 +262,12 @@ import Testing
     /// Widens the window of stream 1 from 65,535 bytes to the largest there is.
     static let widest = frame(8, 0, 1, [0x7F, 0xFF, 0, 0])
 
-    @Test("RFC 9113 6.9.2: SETTINGS that overflow a stream's window end the connection", arguments: [
-        widest + initialWindow(65_536), widest + initialWindow(65_536, 0), widest + initialWindow(0, 0x7FFF_FFFF),
-        initialWindow(100) + frame(8, 0, 1, [0, 0, 0, 1]) + initialWindow(0x7FFF_FFFF), initialWindow(0x8000_0000),
-    ])
+    @Test(
+        "RFC 9113 6.9.2: SETTINGS that overflow a stream's window end the connection",
+        arguments: [
+            widest + initialWindow(65_536), widest + initialWindow(65_536, 0), widest + initialWindow(0, 0x7FFF_FFFF),
+            initialWindow(100) + frame(8, 0, 1, [0, 0, 0, 1]) + initialWindow(0x7FFF_FFFF), initialWindow(0x8000_0000),
+        ])
     func windowOverflow(_ frames: [UInt8]) throws {
         let wire = Self.settings + frames + Self.headers(Self.ok, 5)
         for hasBody in [false, true] {
@@ -246,12 +279,16 @@ import Testing
 
     @Test("RFC 9113 6.9.2: SETTINGS may take a window to its limit, and below zero")
     func windowsWithinTheirLimits() throws {
-        for frames in [Self.widest + Self.initialWindow(65_535), Self.widest + Self.initialWindow(0, 65_535), Self.initialWindow(0, 0x7FFF_FFFF)] {
+        for frames in [
+            Self.widest + Self.initialWindow(65_535), Self.widest + Self.initialWindow(0, 65_535),
+            Self.initialWindow(0, 0x7FFF_FFFF),
+        ] {
             let wire = Self.settings + frames + Self.headers(Self.ok, 5)
             #expect(try Run(wire, pieces: wire.count).lines == ["1 HTTP/2 200 []", "1 end []"])
         }
         let codec = try HTTP2Codec()
-        let request = HTTP2Request(method: .post, scheme: "https", authority: Array("a".utf8), path: Array("/".utf8), framing: .chunked)
+        let request = HTTP2Request(
+            method: .post, scheme: "https", authority: Array("a".utf8), path: Array("/".utf8), framing: .chunked)
         let stream = try codec.submit(request, hasBody: true)
         var output: [UInt8] = []
         [UInt8](repeating: 7, count: 100_000).withUnsafeBytes { codec.send($0, on: stream) }
@@ -268,7 +305,9 @@ import Testing
     @Test("flow control that is broken is called so, of a stream and of the connection")
     func flowControl() throws {
         let large = Self.frame(0, 0, 1, [UInt8](repeating: 7, count: 16_384))
-        for frames in [Self.widest + Self.frame(8, 0, 1, [0, 0, 0, 1]), Self.headers(Self.ok) + (0..<5).flatMap { _ in large }] {
+        for frames in [
+            Self.widest + Self.frame(8, 0, 1, [0, 0, 0, 1]), Self.headers(Self.ok) + (0..<5).flatMap { _ in large },
+        ] {
             let wire = Self.settings + frames
             let run = try Run(wire, pieces: wire.count)
             #expect(run.lines.contains("1 violation http2FlowControl"), "\(run.lines.prefix(3))")
@@ -281,8 +320,11 @@ import Testing
 
     @Test("a cookie with a control character is left out of a head and of trailers, and limits count it")
     func cookiesWithControls() throws {
-        let odd = Self.field("set-cookie", "a=\u{1}"), good = Self.field("set-cookie", "b=2")
-        let wire = Self.settings + Self.headers(Self.ok + odd + good + Self.field("set-cookie", "c=\u{7F}")) + Self.headers(odd + Self.field("x", "y"), 5)
+        let odd = Self.field("set-cookie", "a=\u{1}")
+        let good = Self.field("set-cookie", "b=2")
+        let wire =
+            Self.settings + Self.headers(Self.ok + odd + good + Self.field("set-cookie", "c=\u{7F}"))
+            + Self.headers(odd + Self.field("x", "y"), 5)
         let run = try Run(wire, pieces: wire.count)
         #expect(run.lines == ["1 HTTP/2 200 [\"set-cookie: b=2\"]", "1 end [\"x: y\"]"])
         #expect(run.said(3) == nil)
@@ -292,10 +334,12 @@ import Testing
         #expect(try Run(many, pieces: many.count, limits: limits).lines == ["1 violation headTooLarge"])
     }
 
-    @Test("a cookie with CR, LF or NUL, and any other field with a control character, is refused", arguments: [
-        ok + field("set-cookie", "a=\r"), ok + field("set-cookie", "a=\u{1}\n"), ok + field("set-cookie", "a=\0"),
-        ok + field("x", "a\u{1}"), ok + field("Set-Cookie", "a=1"), ok + field("set-cookie2", "a=\u{1}"),
-    ])
+    @Test(
+        "a cookie with CR, LF or NUL, and any other field with a control character, is refused",
+        arguments: [
+            ok + field("set-cookie", "a=\r"), ok + field("set-cookie", "a=\u{1}\n"), ok + field("set-cookie", "a=\0"),
+            ok + field("x", "a\u{1}"), ok + field("Set-Cookie", "a=1"), ok + field("set-cookie2", "a=\u{1}"),
+        ])
     func fieldsWithControls(_ block: [UInt8]) throws {
         let wire = Self.settings + Self.headers(block, 5)
         #expect(try Run(wire, pieces: wire.count).lines == ["1 violation http2MalformedMessage"])
@@ -303,7 +347,8 @@ import Testing
 
     @Test func bodiesOfRequests() throws {
         let codec = try HTTP2Codec()
-        let request = HTTP2Request(method: .post, scheme: "https", authority: Array("a".utf8), path: Array("/".utf8), framing: .chunked)
+        let request = HTTP2Request(
+            method: .post, scheme: "https", authority: Array("a".utf8), path: Array("/".utf8), framing: .chunked)
         let stream = try codec.submit(request, hasBody: true)
         var output: [UInt8] = []
         codec.takeOutput(into: &output, upTo: .max)
@@ -328,7 +373,9 @@ import Testing
         let codec = try HTTP2Codec()
         func submit(_ method: Method = .get, _ headers: Headers = [:], path: String = "/") throws -> Int32 {
             try codec.submit(
-                HTTP2Request(method: method, scheme: "https", authority: Array("a".utf8), path: Array(path.utf8), headers: headers), hasBody: false)
+                HTTP2Request(
+                    method: method, scheme: "https", authority: Array("a".utf8), path: Array(path.utf8),
+                    headers: headers), hasBody: false)
         }
         #expect(throws: WireViolation.self) { try submit("A B") }
         #expect(throws: WireViolation.self) { try submit(.connect) }
@@ -340,18 +387,30 @@ import Testing
     }
 
     @Test func fieldsOnTheWire() throws {
-        let list = try HTTP2FieldList(HTTP2Request(
-            method: .post, scheme: "https", authority: Array("a:1".utf8), path: Array("/p?q".utf8),
-            headers: ["Host": "other", "Connection": "x-a", "X-A": "1", "TE": "trailers", "X-B": "2", "Upgrade": "h2c"], framing: .length(5), urgency: 1))
-        #expect(list.lines == [":method=POST", ":scheme=https", ":authority=other", ":path=/p?q", "te=trailers", "x-b=2", "content-length=5", "priority=u=1"])
+        let list = try HTTP2FieldList(
+            HTTP2Request(
+                method: .post, scheme: "https", authority: Array("a:1".utf8), path: Array("/p?q".utf8),
+                headers: [
+                    "Host": "other", "Connection": "x-a", "X-A": "1", "TE": "trailers", "X-B": "2", "Upgrade": "h2c",
+                ], framing: .length(5), urgency: 1))
+        #expect(
+            list.lines == [
+                ":method=POST", ":scheme=https", ":authority=other", ":path=/p?q", "te=trailers", "x-b=2",
+                "content-length=5", "priority=u=1",
+            ])
     }
 
-    @Test("RFC 9113 8.2.3: a Cookie field goes in crumbs", arguments: [
-        ("a=1; b=2;c; ; d", ["cookie=a=1", "cookie=b=2;c", "cookie=", "cookie=d"]), ("a=1", ["cookie=a=1"]), ("a;", ["cookie=a;"]),
-    ])
+    @Test(
+        "RFC 9113 8.2.3: a Cookie field goes in crumbs",
+        arguments: [
+            ("a=1; b=2;c; ; d", ["cookie=a=1", "cookie=b=2;c", "cookie=", "cookie=d"]), ("a=1", ["cookie=a=1"]),
+            ("a;", ["cookie=a;"]),
+        ])
     func crumbs(_ value: String, _ lines: [String]) throws {
-        let list = try HTTP2FieldList(HTTP2Request(
-            method: .get, scheme: "https", authority: Array("a".utf8), path: Array("/".utf8), headers: ["Cookie": value]))
+        let list = try HTTP2FieldList(
+            HTTP2Request(
+                method: .get, scheme: "https", authority: Array("a".utf8), path: Array("/".utf8),
+                headers: ["Cookie": value]))
         #expect(list.lines.filter { $0.hasPrefix("cookie") } == lines)
     }
 }

@@ -17,12 +17,14 @@ import Testing
     @Test func limits() throws {
         func x(_ count: Int) -> String { String(repeating: "x", count: count) }
         for (body, code) in [
-            ("\(x(18))\r\n--b--", nil), ("\(x(19))\r\n--b--", .multipartPreambleTooLarge), (x(21), .multipartPreambleTooLarge),
+            ("\(x(18))\r\n--b--", nil), ("\(x(19))\r\n--b--", .multipartPreambleTooLarge),
+            (x(21), .multipartPreambleTooLarge),
             (String(repeating: "\n", count: 21), .multipartPreambleTooLarge),
             ("--b--\(x(10))", nil), ("--b--\(x(11))", .multipartEpilogueTooLarge),
             ("--b\r\nA: \(x(33))\r\n\r\n\r\n--b--", nil), ("--b\r\nA: \(x(34))\r\n\r\n\r\n--b--", .headTooLarge),
             ("--b\r\nA\(x(500))", .headTooLarge),
-            ("--b\r\nA:1\r\nA:1\r\nA:1\r\n\r\n--b--", nil), ("--b\r\nA:1\r\nA:1\r\nA:1\r\nA:1\r\n\r\n--b--", .tooManyFields),
+            ("--b\r\nA:1\r\nA:1\r\nA:1\r\n\r\n--b--", nil),
+            ("--b\r\nA:1\r\nA:1\r\nA:1\r\nA:1\r\n\r\n--b--", .tooManyFields),
             ("--b\r\n\r\n--b\r\n\r\n--b--", nil), ("--b\r\n\r\n--b\r\n\r\n--b\r\n\r\n--b--", .tooManyParts),
         ] as [(String, WireViolation.Code?)] {
             let result = try readEveryWay(bytes(body), limits: Self.small, held: 40)
@@ -33,7 +35,9 @@ import Testing
     /// However large a part, and whatever it is made of, no more is held back than a delimiter.
     @Test func memory() throws {
         let boundary = try MultipartBoundary(contentType: "multipart/x-mixed-replace; boundary=bbbbbbbbbb")
-        for unit in ["x", "\r", "\n", "\r\n", "\r\n--bbbbbbbbb", "\n--", "\r\n--bbbbbbbbbb" + String(repeating: " ", count: 200)] {
+        for unit in [
+            "x", "\r", "\n", "\r\n", "\r\n--bbbbbbbbb", "\n--", "\r\n--bbbbbbbbbb" + String(repeating: " ", count: 200),
+        ] {
             let body = bytes("--bbbbbbbbbb\r\n\r\n" + String(repeating: unit, count: 1000))
             let pieces = stride(from: 0, to: body.count, by: 3).map { body[$0..<min(body.count, $0 + 3)] }
             let result = run(MultipartReader(boundary: boundary), pieces, held: 10 + 2 + 2 + 128 + 3)
@@ -53,7 +57,10 @@ import Testing
 
     /// Bodies put together from the pieces that matter, cut at random: always the same answer.
     @Test func anyCutGivesTheSame() throws {
-        let fragments = ["\r", "\n", "\r\n", "-", "--", "b", "--b", "--b--", "\r\n--b\r\n", "\n--b\n", " ", "A: b", "x", "\r\n\r\n", "\0"].map(bytes)
+        let fragments = [
+            "\r", "\n", "\r\n", "-", "--", "b", "--b", "--b--", "\r\n--b\r\n", "\n--b\n", " ", "A: b", "x", "\r\n\r\n",
+            "\0",
+        ].map(bytes)
         var random = Numbers(state: 42)
         let boundary = try MultipartBoundary(contentType: "multipart/mixed; boundary=b")
         let dashed = try MultipartBoundary(contentType: "multipart/mixed; boundary=--b")

@@ -29,10 +29,11 @@ import Testing
             let text = body.split(separator: "\n", omittingEmptySubsequences: false).joined(separator: lineBreak)
             let result = try readEveryWay(bytes(text), boundary: "simple boundary")
             #expect(result.fields == ["", "Content-type: text/plain; charset=us-ascii"])
-            #expect(result.contents == [
-                "This is implicitly typed plain US-ASCII text.\(lineBreak)It does NOT end with a linebreak.",
-                "This is explicitly typed plain US-ASCII text.\(lineBreak)It DOES end with a linebreak.\(lineBreak)",
-            ])
+            #expect(
+                result.contents == [
+                    "This is implicitly typed plain US-ASCII text.\(lineBreak)It does NOT end with a linebreak.",
+                    "This is explicitly typed plain US-ASCII text.\(lineBreak)It DOES end with a linebreak.\(lineBreak)",
+                ])
             #expect(result.isEnded && result.violation == nil && result.end == nil)
         }
     }
@@ -49,10 +50,13 @@ import Testing
 
     @Test func contents() throws {
         for content in [
-            "", "\r\n", "a\r", "\r", "a\r\n-", "a\r\n--", "--bX", "\r\n--c", "\r\r\n\r", "x--b", "\0\u{ff}\n\n", "\r\n\r\n--", "\n\r\n\r",
+            "", "\r\n", "a\r", "\r", "a\r\n-", "a\r\n--", "--bX", "\r\n--c", "\r\r\n\r", "x--b", "\0\u{ff}\n\n",
+            "\r\n\r\n--", "\n\r\n\r",
         ] {
             let result = try readEveryWay(bytes("--b\r\nA: b\r\n\r\n\(content)\r\n--b--"))
-            #expect(result.contents == [content] && result.isEnded && result.fields == ["A: b"], "\(content.debugDescription)")
+            #expect(
+                result.contents == [content] && result.isEnded && result.fields == ["A: b"],
+                "\(content.debugDescription)")
         }
     }
 
@@ -65,13 +69,21 @@ import Testing
     }
 
     @Test func linesThatAreNoDelimiters() throws {
-        for line in ["--bc", "--b-", "--b-x", "--bb", "--b x", "--b\tx", "-b", "--", "--B", " --b", "--b\rx", "--b \r\r", "---b", "--b \0"] {
+        for line in [
+            "--bc", "--b-", "--b-x", "--bb", "--b x", "--b\tx", "-b", "--", "--B", " --b", "--b\rx", "--b \r\r", "---b",
+            "--b \0",
+        ] {
             let result = try readEveryWay(bytes("\(line)\r\n--b\r\n\r\n1\r\n\(line)\r\n2\r\n--b--"))
             #expect(result.contents == ["1\r\n\(line)\r\n2"], "\(line)")
         }
         let blanks = String(repeating: " ", count: 128)
-        #expect(try readEveryWay(bytes("--b\(blanks)\r\n\r\n1\r\n--b \t \n\n2\r\n--b--  \r\n")).contents == ["1", "2"], "padding")
-        #expect(try readEveryWay(bytes("--b\r\n\r\n1\r\n--b\(blanks) \r\n2\r\n--b--")).contents == ["1\r\n--b\(blanks) \r\n2"])
+        #expect(
+            try readEveryWay(bytes("--b\(blanks)\r\n\r\n1\r\n--b \t \n\n2\r\n--b--  \r\n")).contents == ["1", "2"],
+            "padding")
+        #expect(
+            try readEveryWay(bytes("--b\r\n\r\n1\r\n--b\(blanks) \r\n2\r\n--b--")).contents == [
+                "1\r\n--b\(blanks) \r\n2"
+            ])
     }
 
     /// One multipart in another, whose boundary begins as the outer one does.
@@ -86,26 +98,36 @@ import Testing
         let jpeg: [UInt8] = [0xFF, 0xD8, 0x0A, 0x0D, 0x0A, 0x2D, 0x2D, 0x0D, 0xFF, 0xD9]
         // The boundary with its dashes; no line break before the first; LF alone; mixed.
         for (boundary, line, end) in [
-            ("--myboundary", "--myboundary", "\r\n"), ("--myboundary", "----myboundary", "\r\n"), ("myboundary", "--myboundary", "\n"),
-            ("--myboundary", "--myboundary", "\n"), ("----", "------", "\n"), ("----", "----", "\r\n"), ("---", "---", "\n"),
+            ("--myboundary", "--myboundary", "\r\n"), ("--myboundary", "----myboundary", "\r\n"),
+            ("myboundary", "--myboundary", "\n"),
+            ("--myboundary", "--myboundary", "\n"), ("----", "------", "\n"), ("----", "----", "\r\n"),
+            ("---", "---", "\n"),
         ] {
             var body: [UInt8] = []
-            for _ in 0..<3 { body += bytes("\(line)\(end)Content-Type: image/jpeg\(end)Content-Length: 10\(end)\(end)") + jpeg + bytes(end) }
+            for _ in 0..<3 {
+                body +=
+                    bytes("\(line)\(end)Content-Type: image/jpeg\(end)Content-Length: 10\(end)\(end)") + jpeg
+                    + bytes(end)
+            }
             let cut = try readEveryWay(body, boundary: boundary)
-            #expect(cut.parts.map(\.content) == [jpeg, jpeg, jpeg] && cut.end == .truncatedMultipart, "\(boundary) \(line)")
+            #expect(
+                cut.parts.map(\.content) == [jpeg, jpeg, jpeg] && cut.end == .truncatedMultipart, "\(boundary) \(line)")
             #expect(cut.parts.map(\.isComplete) == [true, true, false])
             #expect(cut.fields[2] == "Content-Type: image/jpeg|Content-Length: 10")
             let whole = try readEveryWay(body + bytes("\(line)--"), boundary: boundary)
             #expect(whole.parts.allSatisfy(\.isComplete) && whole.isEnded && whole.end == nil)
         }
-        #expect(try readEveryWay(bytes("--b\nA: 1\r\nB: 2\n\r\nx\n--b\r\n\ny\r\n--b--")).contents == ["x", "y"], "mixed")
+        #expect(
+            try readEveryWay(bytes("--b\nA: 1\r\nB: 2\n\r\nx\n--b\r\n\ny\r\n--b--")).contents == ["x", "y"], "mixed")
     }
 
     @Test func fields() throws {
-        let result = try readEveryWay(bytes("--b\r\nA: \u{e9}\r\nX: 1\r\n folded\r\nX:2\r\n\r\n\r\n--b\nA: 1\n\tfolded\n\n\n--b--"))
+        let result = try readEveryWay(
+            bytes("--b\r\nA: \u{e9}\r\nX: 1\r\n folded\r\nX:2\r\n\r\n\r\n--b\nA: 1\n\tfolded\n\n\n--b--"))
         #expect(result.fields == ["A: \u{e9}|X: 1   folded|X: 2", "A: 1   folded"])
         for (head, code) in [
-            ("A", WireViolation.Code.malformedFieldName), (": b", .malformedFieldName), ("A : b", .whitespaceBeforeColon), ("--b", .malformedFieldName),
+            ("A", WireViolation.Code.malformedFieldName), (": b", .malformedFieldName),
+            ("A : b", .whitespaceBeforeColon), ("--b", .malformedFieldName),
             ("A: \0", .malformedFieldValue), ("A: b\rc", .malformedFieldValue), (" A: b", .obsoleteFolding),
             ("\rA: b", .malformedFieldName),
         ] {

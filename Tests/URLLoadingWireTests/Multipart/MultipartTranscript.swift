@@ -31,10 +31,14 @@ struct MultipartTranscript: Equatable, CustomStringConvertible {
             parts.append(Part(fields: headers.map { "\($0.name): \($0.value)" }.joined(separator: "|")))
         case .data(let range):
             #expect(range.lowerBound >= 0 && range.upperBound <= input.count && !range.isEmpty)
-            guard !parts.isEmpty, parts.last?.isComplete == false else { return #expect(Bool(false), "data outside of a part") }
+            guard !parts.isEmpty, parts.last?.isComplete == false else {
+                return #expect(Bool(false), "data outside of a part")
+            }
             parts[parts.count - 1].content += input[range]
         case .partEnd:
-            guard !parts.isEmpty, parts.last?.isComplete == false else { return #expect(Bool(false), "an end without a part") }
+            guard !parts.isEmpty, parts.last?.isComplete == false else {
+                return #expect(Bool(false), "an end without a part")
+            }
             parts[parts.count - 1].isComplete = true
         case .end:
             #expect(!isEnded)
@@ -86,10 +90,14 @@ func readEveryWay(
     let boundary = try MultipartBoundary(contentType: "multipart/mixed; boundary=\"\(boundary)\"")
     let reader = MultipartReader(boundary: boundary, limits: limits)
     let whole = run(reader, [body[...]], held: held)
-    #expect(run(reader, body.indices.map { body[$0...$0] }, held: held) == whole, "byte by byte", sourceLocation: sourceLocation)
+    #expect(
+        run(reader, body.indices.map { body[$0...$0] }, held: held) == whole, "byte by byte",
+        sourceLocation: sourceLocation)
     let stride = max(1, body.count / 300)
     for cut in Swift.stride(from: 0, through: body.count, by: stride) {
-        #expect(run(reader, [body[..<cut], body[cut...]], held: held) == whole, "cut at \(cut)", sourceLocation: sourceLocation)
+        #expect(
+            run(reader, [body[..<cut], body[cut...]], held: held) == whole, "cut at \(cut)",
+            sourceLocation: sourceLocation)
         let next = min(body.count, cut + 1 + cut % 5)
         let pieces = [body[..<cut], body[cut..<next], body[next...]]
         #expect(run(reader, pieces, held: held) == whole, "cut at \(cut) and \(next)", sourceLocation: sourceLocation)

@@ -1,4 +1,5 @@
 import Testing
+
 @testable import URLLoadingWire
 
 /// Both versions, byte by byte and whole; every reply.
@@ -6,8 +7,11 @@ import Testing
     static let name = SOCKSAddress(.name(Array("a.test".utf8)), port: 443)
 
     /// What is sent until the handshake wants bytes; the replies come in pieces of `size`.
-    static func run(_ handshake: inout SOCKSHandshake, _ replies: [UInt8], size: Int) throws -> (sent: [[UInt8]], left: Int) {
-        var rest = replies[...], sent: [[UInt8]] = []
+    static func run(_ handshake: inout SOCKSHandshake, _ replies: [UInt8], size: Int) throws -> (
+        sent: [[UInt8]], left: Int
+    ) {
+        var rest = replies[...]
+        var sent: [[UInt8]] = []
         while true {
             var output: [UInt8] = []
             handshake.send(into: &output)
@@ -29,9 +33,13 @@ import Testing
     }
 
     @Test func addressesAsTheyAre() throws {
-        let four = try SOCKSAddress(Origin.Host("192.0.2.1"), port: 80), six = try SOCKSAddress(Origin.Host("[2001:db8::1]"), port: 1)
+        let four = try SOCKSAddress(Origin.Host("192.0.2.1"), port: 80)
+        let six = try SOCKSAddress(Origin.Host("[2001:db8::1]"), port: 1)
         let forms = try [four.version5(), six.version5()]
-        #expect(forms == [[1, 192, 0, 2, 1, 0, 80], [4, 0x20, 1, 0x0D, 0xB8] + [UInt8](repeating: 0, count: 11) + [1, 0, 1]])
+        #expect(
+            forms == [
+                [1, 192, 0, 2, 1, 0, 80], [4, 0x20, 1, 0x0D, 0xB8] + [UInt8](repeating: 0, count: 11) + [1, 0, 1],
+            ])
         let asked = try four.version4()
         #expect(asked.fixed == [0, 80, 192, 0, 2, 1] && asked.name == nil)
         #expect(throws: WireViolation.self) { try six.version4() }
@@ -100,7 +108,9 @@ import Testing
     @Test("RFC 1929 2: the version of the reply to a password is 1", arguments: [0, 2, 5, 0x48, 255] as [UInt8])
     func versionOfThePasswordReply(version: UInt8) throws {
         var handshake = try SOCKSHandshake(.socks5, to: Self.name, user: "u", password: "pw")
-        #expect(throws: WireViolation.remote(.notSOCKS, at: 0, "RFC 1929 2")) { try Self.run(&handshake, [5, 2, version], size: 1) }
+        #expect(throws: WireViolation.remote(.notSOCKS, at: 0, "RFC 1929 2")) {
+            try Self.run(&handshake, [5, 2, version], size: 1)
+        }
         #expect(handshake.next() != .established)
     }
 
@@ -120,21 +130,29 @@ import Testing
     }
 
     /// A long name is never looked up here instead (CVE-2023-38545).
-    @Test(arguments: [SOCKSHandshake.Version.socks4a, .socks5]) func `security 63`(version: SOCKSHandshake.Version) throws {
+    @Test(arguments: [SOCKSHandshake.Version.socks4a, .socks5]) func `security 63`(version: SOCKSHandshake.Version)
+        throws
+    {
         let long = SOCKSAddress(.name([UInt8](repeating: 0x61, count: 256)), port: 80)
         let empty = SOCKSAddress(.name([]), port: 80)
         for address in [long, empty] {
             let error = #expect(throws: WireViolation.self) { try SOCKSHandshake(version, to: address) }
             #expect(error?.code == .invalidHost && error?.party == .local)
         }
-        #expect(throws: Never.self) { try SOCKSHandshake(version, to: SOCKSAddress(.name([UInt8](repeating: 0x61, count: 255)), port: 80)) }
-        #expect(throws: WireViolation.self) { try SOCKSHandshake(.socks4a, to: SOCKSAddress(.name([0x61, 0]), port: 80)) }
+        #expect(throws: Never.self) {
+            try SOCKSHandshake(version, to: SOCKSAddress(.name([UInt8](repeating: 0x61, count: 255)), port: 80))
+        }
+        #expect(throws: WireViolation.self) {
+            try SOCKSHandshake(.socks4a, to: SOCKSAddress(.name([0x61, 0]), port: 80))
+        }
     }
 
     @Test func credentialsThatDoNotFit() {
         let long = String(repeating: "a", count: 256)
         for (user, password) in [(long, "a"), ("a", long), ("", "a")] {
-            #expect(throws: WireViolation.self) { try SOCKSHandshake(.socks5, to: Self.name, user: user, password: password) }
+            #expect(throws: WireViolation.self) {
+                try SOCKSHandshake(.socks5, to: Self.name, user: user, password: password)
+            }
         }
         #expect(throws: WireViolation.self) { try SOCKSHandshake(.socks4a, to: Self.name, user: "a\0b") }
     }

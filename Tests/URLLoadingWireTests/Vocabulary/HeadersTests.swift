@@ -42,7 +42,10 @@ import Testing
     }
 
     @Test func secretsAreHidden() {
-        let fields: Headers = [.authorization: "s3cret", .proxyAuthorization: "s3cret", .cookie: "s3cret", .setCookie: "s3cret", .accept: "x"]
+        let fields: Headers = [
+            .authorization: "s3cret", .proxyAuthorization: "s3cret", .cookie: "s3cret", .setCookie: "s3cret",
+            .accept: "x",
+        ]
         var dumped = ""
         dump(fields, to: &dumped)
         for text in [fields.description, "\(fields)", String(reflecting: fields), dumped] {

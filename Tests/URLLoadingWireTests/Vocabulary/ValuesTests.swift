@@ -5,49 +5,68 @@ import Testing
 @Suite struct ValuesTests {
     @Test func methods() {
         #expect(Method.get.isSafe && Method.get.isIdempotent && Method.put.isIdempotent && !Method.put.isSafe)
-        #expect(!Method.post.isIdempotent && !Method.patch.isIdempotent && !Method("get").isSafe && Method("get") != .get)
+        #expect(
+            !Method.post.isIdempotent && !Method.patch.isIdempotent && !Method("get").isSafe && Method("get") != .get)
         #expect(Method("M-SEARCH").isValid && !Method("").isValid && !Method("A B").isValid)
     }
 
     @Test func statuses() {
         #expect(Status(99) == nil && Status(1000) == nil && Status(999)?.kind == .serverError)
-        #expect([100, 200, 300, 400, 500].compactMap { Status($0)?.kind } == [.informational, .successful, .redirection, .clientError, .serverError])
+        #expect(
+            [100, 200, 300, 400, 500].compactMap { Status($0)?.kind } == [
+                .informational, .successful, .redirection, .clientError, .serverError,
+            ])
         #expect(Status.notFound.description == "404 Not Found" && Status(299)?.description == "299")
-        #expect(HTTPVersion.http10 < .http11 && HTTPVersion.http11.description == "HTTP/1.1" && HTTPVersion.http2.description == "HTTP/2")
+        #expect(
+            HTTPVersion.http10 < .http11 && HTTPVersion.http11.description == "HTTP/1.1"
+                && HTTPVersion.http2.description == "HTTP/2")
     }
 
     @Test func mediaTypes() {
         let type = MediaType("Text/HTML ; Charset=\"UTF-8\"; x=\"a\\\"b\" ;; y=1;")
         #expect(type?.essence == "text/html" && type?.charset == "utf-8" && type?["X"] == "a\"b" && type?["z"] == nil)
         #expect(type?.description == "text/html; charset=UTF-8; x=\"a\\\"b\"; y=1")
-        for bad in ["", "text", "text/", "/html", "text/html x", "te xt/html", "text/html,text/plain", "text/html\n", ";a=b"] {
+        for bad in [
+            "", "text", "text/", "/html", "text/html x", "te xt/html", "text/html,text/plain", "text/html\n", ";a=b",
+        ] {
             #expect(MediaType(bad) == nil && MediaType(strict: bad) == nil, "\(bad)")
         }
     }
 
-    @Test("a media type leaves out the parameters that are not in the grammar", arguments: [
-        ("text/html; charset", "text/html"), ("text/html; a=; b=1", "text/html; b=1"), ("text/html; a=\"", "text/html; a=\"\""),
-        ("text/html; a=\"\n\"; b=1", "text/html; b=1"), ("text/html; a=x\ry;b=1", "text/html; b=1"),
-        ("text/html; =1;b=1", "text/html; b=1"), ("text/html; a b=1;c=1", "text/html; c=1"),
-        ("text/html;a=\"x;y\" junk;b=1", "text/html; a=\"x;y\"; b=1"), ("text/html;a=\"x\\", "text/html; a=\"x\\\\\""),
-        ("text/html;a=x y ;b=1", "text/html; a=\"x y\"; b=1"), ("text/html;\"a;b=1", "text/html; b=1"), ("text/html;", "text/html"),
-    ])
+    @Test(
+        "a media type leaves out the parameters that are not in the grammar",
+        arguments: [
+            ("text/html; charset", "text/html"), ("text/html; a=; b=1", "text/html; b=1"),
+            ("text/html; a=\"", "text/html; a=\"\""),
+            ("text/html; a=\"\n\"; b=1", "text/html; b=1"), ("text/html; a=x\ry;b=1", "text/html; b=1"),
+            ("text/html; =1;b=1", "text/html; b=1"), ("text/html; a b=1;c=1", "text/html; c=1"),
+            ("text/html;a=\"x;y\" junk;b=1", "text/html; a=\"x;y\"; b=1"),
+            ("text/html;a=\"x\\", "text/html; a=\"x\\\\\""),
+            ("text/html;a=x y ;b=1", "text/html; a=\"x y\"; b=1"), ("text/html;\"a;b=1", "text/html; b=1"),
+            ("text/html;", "text/html"),
+        ])
     func oddParameters(_ text: String, _ read: String) throws {
         let type = try #require(MediaType(text))
         #expect(type.description == read && MediaType(read) == type && MediaType(strict: read) == type)
     }
 
-    @Test("a media type to be sent is in the grammar, or refused", arguments: [
-        "text/html; a", "text/html; a=", "text/html; a=\"", "text/html; a=\"\n\"", "text/html; a=b\r\nX: y", "text/html; a=b c",
-    ])
+    @Test(
+        "a media type to be sent is in the grammar, or refused",
+        arguments: [
+            "text/html; a", "text/html; a=", "text/html; a=\"", "text/html; a=\"\n\"", "text/html; a=b\r\nX: y",
+            "text/html; a=b c",
+        ])
     func strictMediaTypes(_ text: String) {
         #expect(MediaType(strict: text) == nil && MediaType(text) != nil)
-        #expect(MediaType(strict: "Text/Plain ;; charset=\"utf-8\" ; x=1") == MediaType("text/plain; charset=utf-8; x=1"))
+        #expect(
+            MediaType(strict: "Text/Plain ;; charset=\"utf-8\" ; x=1") == MediaType("text/plain; charset=utf-8; x=1"))
     }
 
     @Test func dates() {
         let now = HTTPDate(secondsSince1970: 1_767_225_600)  // 2026-01-01
-        for text in ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"].flatMap({ [$0, $0.lowercased(), $0.uppercased()] }) {
+        for text in ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"]
+            .flatMap({ [$0, $0.lowercased(), $0.uppercased()] })
+        {
             #expect(HTTPDate(text, now: now)?.secondsSince1970 == 784_111_777, "\(text)")
         }
         #expect(HTTPDate("Sunday, 06-Nov-75 08:49:37 GMT", now: now)?.description == "Wed, 06 Nov 2075 08:49:37 GMT")
@@ -80,8 +99,10 @@ import Testing
     }
 
     @Test func byteSetsAreWhatTheySay() {
-        let letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", digits = "0123456789"
-        let unreserved = letters + digits + "-._~", delimiters = "!$&'()*+,;="
+        let letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+        let digits = "0123456789"
+        let unreserved = letters + digits + "-._~"
+        let delimiters = "!$&'()*+,;="
         for (set, text) in [
             (ByteSet.token, letters + digits + "!#$%&'*+-.^_`|~"), (.unreserved, unreserved),
             (.path, unreserved + delimiters + ":@/%"), (.query, unreserved + delimiters + ":@/?%"),

@@ -17,7 +17,8 @@ import Testing
         #expect(WebSocketTranscript.runEveryWay(again, deflate: agreed).items == [hello, hello])
         // §7.2.3.3: no compression, §7.2.3.4: a last block, §7.2.3.5: two blocks.
         for block: [UInt8] in [
-            [0x00, 0x05, 0x00, 0xFA, 0xFF, 0x48, 0x65, 0x6C, 0x6C, 0x6F, 0x00], [0xF3, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00, 0x00],
+            [0x00, 0x05, 0x00, 0xFA, 0xFF, 0x48, 0x65, 0x6C, 0x6C, 0x6F, 0x00],
+            [0xF3, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00, 0x00],
             [0xF2, 0x48, 0x05, 0x00, 0x00, 0x00, 0xFF, 0xFF, 0xCA, 0xC9, 0xC9, 0x07, 0x00],
         ] {
             #expect(WebSocketTranscript.runEveryWay(frame(1, block, reserved: 4), deflate: agreed).items == [hello])
@@ -29,9 +30,10 @@ import Testing
     @Test("what is not compressed may stand beside what is")
     func mixed() {
         let stream = frame(1, "plain") + [0xC1, 0x07, 0xF2, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00] + frame(2, [1])
-        #expect(WebSocketTranscript.runEveryWay(stream, deflate: MessageDeflate()).items == [
-            .message(.text, Array("plain".utf8)), .message(.text, Array("Hello".utf8)), .message(.binary, [1]),
-        ])
+        #expect(
+            WebSocketTranscript.runEveryWay(stream, deflate: MessageDeflate()).items == [
+                .message(.text, Array("plain".utf8)), .message(.text, Array("Hello".utf8)), .message(.binary, [1]),
+            ])
     }
 
     @Test("§6.1: RSV1 on a continuation, and content that is no deflate")
@@ -39,7 +41,9 @@ import Testing
         let agreed = MessageDeflate()
         let continued = frame(1, [0xF2], isFinal: false, reserved: 4) + frame(0, [0x48], reserved: 4)
         #expect(WebSocketTranscript.runEveryWay(continued, deflate: agreed).violation == .malformedFrame)
-        #expect(WebSocketTranscript.runEveryWay(frame(1, [0xFF, 0xFF, 0xFF], reserved: 4), deflate: agreed).violation == .contentDecodingFailed)
+        #expect(
+            WebSocketTranscript.runEveryWay(frame(1, [0xFF, 0xFF, 0xFF], reserved: 4), deflate: agreed).violation
+                == .contentDecodingFailed)
     }
 
     @Test("§7.2.2: a message that ends within a block is refused", arguments: [false, true])
@@ -56,14 +60,20 @@ import Testing
         }
         // A block without compression says how many bytes it has.
         let stored: [UInt8] = [0x00, 0x05, 0x00, 0xFA, 0xFF, 0x48, 0x65, 0x6C]
-        #expect(WebSocketTranscript.run([frame(1, stored, reserved: 4)], deflate: agreed).violation == .contentDecodingFailed)
+        #expect(
+            WebSocketTranscript.run([frame(1, stored, reserved: 4)], deflate: agreed).violation
+                == .contentDecodingFailed)
     }
 
     @Test("§7.2.3: a last block without an empty one behind it, and no block at all, are whole; so is what follows")
     func wholeWithoutABlock() {
-        let last: [UInt8] = [0xF3, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00], hello = WebSocketTranscript.Item.message(.text, Array("Hello".utf8))
+        let last: [UInt8] = [0xF3, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00]
+        let hello = WebSocketTranscript.Item.message(.text, Array("Hello".utf8))
         let stream = frame(1, last, reserved: 4) + frame(1, [], reserved: 4) + frame(1, last, reserved: 4)
-        #expect(WebSocketTranscript.runEveryWay(stream, deflate: MessageDeflate()).items == [hello, .message(.text, []), hello])
+        #expect(
+            WebSocketTranscript.runEveryWay(stream, deflate: MessageDeflate()).items == [
+                hello, .message(.text, []), hello,
+            ])
     }
 
     @Test("a bomb ends at the limit")
@@ -71,10 +81,13 @@ import Testing
         let deflater = try #require(MessageDeflater(windowBits: 15, forgets: true))
         let payload = try [UInt8](repeating: 0, count: 8 << 20).withUnsafeBytes { try deflater.deflate($0) }
         #expect(payload.count < 10_000)
-        #expect(WebSocketTranscript.run([frame(2, payload, reserved: 4)], deflate: MessageDeflate(), limit: 1 << 20).violation == .messageTooLarge)
+        #expect(
+            WebSocketTranscript.run([frame(2, payload, reserved: 4)], deflate: MessageDeflate(), limit: 1 << 20)
+                .violation == .messageTooLarge)
     }
 
-    @Test("there and back: with and without a window between messages, of every size", arguments: [false, true], 9...15)
+    @Test(
+        "there and back: with and without a window between messages, of every size", arguments: [false, true], 9...15)
     func roundTrip(forgets: Bool, bits: Int) throws {
         var agreed = MessageDeflate()
         (agreed.serverWindowBits, agreed.serverForgets) = (bits, forgets)
@@ -96,15 +109,21 @@ import Testing
         #expect(MessageInflater(windowBits: 8, forgets: false) != nil)
     }
 
-    @Test("§7.1: answers to our offer", arguments: [
-        ("permessage-deflate", true), ("Permessage-Deflate", true), ("permessage-deflate; server_no_context_takeover", true),
-        ("permessage-deflate; client_max_window_bits=10; server_max_window_bits=\"12\"", true),
-        ("permessage-deflate; client_max_window_bits", false), ("permessage-deflate; server_max_window_bits=7", false),
-        ("permessage-deflate; server_max_window_bits=16", false), ("permessage-deflate; server_max_window_bits=010", false),
-        ("permessage-deflate; server_no_context_takeover=1", false), ("permessage-deflate; unknown", false),
-        ("permessage-deflate; client_no_context_takeover; client_no_context_takeover", false),
-        ("permessage-deflate, permessage-deflate", false), ("x-webkit-deflate-frame", false), ("", false), ("permessage-deflate;", false),
-    ])
+    @Test(
+        "§7.1: answers to our offer",
+        arguments: [
+            ("permessage-deflate", true), ("Permessage-Deflate", true),
+            ("permessage-deflate; server_no_context_takeover", true),
+            ("permessage-deflate; client_max_window_bits=10; server_max_window_bits=\"12\"", true),
+            ("permessage-deflate; client_max_window_bits", false),
+            ("permessage-deflate; server_max_window_bits=7", false),
+            ("permessage-deflate; server_max_window_bits=16", false),
+            ("permessage-deflate; server_max_window_bits=010", false),
+            ("permessage-deflate; server_no_context_takeover=1", false), ("permessage-deflate; unknown", false),
+            ("permessage-deflate; client_no_context_takeover; client_no_context_takeover", false),
+            ("permessage-deflate, permessage-deflate", false), ("x-webkit-deflate-frame", false), ("", false),
+            ("permessage-deflate;", false),
+        ])
     func answers(value: String, isRight: Bool) {
         #expect((MessageDeflate.accepted(value, forgets: false) != nil) == isRight)
     }
@@ -114,6 +133,8 @@ import Testing
         #expect(MessageDeflate.accepted("permessage-deflate", forgets: true) == nil)
         let agreed = MessageDeflate.accepted("permessage-deflate; server_no_context_takeover", forgets: true)
         #expect(agreed?.clientForgets == true && agreed?.serverForgets == true)
-        #expect(MessageDeflate.offer(forgets: true) == "permessage-deflate; client_max_window_bits; server_no_context_takeover; client_no_context_takeover")
+        #expect(
+            MessageDeflate.offer(forgets: true)
+                == "permessage-deflate; client_max_window_bits; server_no_context_takeover; client_no_context_takeover")
     }
 }

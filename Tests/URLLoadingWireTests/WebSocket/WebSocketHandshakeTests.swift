@@ -7,12 +7,17 @@ import Testing
     /// Of the one key in use here: RFC 6455 §1.3.
     let sha1: ([UInt8]) -> [UInt8] = { input in
         String(decoding: input, as: UTF8.self) == "dGhlIHNhbXBsZSBub25jZQ==258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-            ? [0xB3, 0x7A, 0x4F, 0x2C, 0xC0, 0x62, 0x4F, 0x16, 0x90, 0xF6, 0x46, 0x06, 0xCF, 0x38, 0x59, 0x45, 0xB2, 0xBE, 0xC4, 0xEA] : []
+            ? [
+                0xB3, 0x7A, 0x4F, 0x2C, 0xC0, 0x62, 0x4F, 0x16, 0x90, 0xF6, 0x46, 0x06, 0xCF, 0x38, 0x59, 0x45, 0xB2,
+                0xBE, 0xC4, 0xEA,
+            ] : []
     }
     let random = Array("the sample nonce".utf8)
 
     func answer(_ change: (inout Headers) -> Void = { _ in }) -> Headers {
-        var headers: Headers = ["Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Accept": "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="]
+        var headers: Headers = [
+            "Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Accept": "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=",
+        ]
         change(&headers)
         return headers
     }
@@ -22,27 +27,36 @@ import Testing
         let handshake = try WebSocketHandshake(random: random, protocols: ["chat", "superchat"])
         let fields = handshake.fields(isHTTP2: false)
         #expect(fields[.secWebSocketKey] == "dGhlIHNhbXBsZSBub25jZQ==" && fields[.secWebSocketVersion] == "13")
-        #expect(fields[.secWebSocketProtocol] == "chat, superchat" && fields[.upgrade] == "websocket" && fields[.connection] == "Upgrade")
-        let agreement = try handshake.agreement(answer { $0[.secWebSocketProtocol] = "chat" }, isHTTP2: false, sha1: sha1)
+        #expect(
+            fields[.secWebSocketProtocol] == "chat, superchat" && fields[.upgrade] == "websocket"
+                && fields[.connection] == "Upgrade")
+        let agreement = try handshake.agreement(
+            answer { $0[.secWebSocketProtocol] = "chat" }, isHTTP2: false, sha1: sha1)
         #expect(agreement == WebSocketHandshake.Agreement(subprotocol: "chat", deflate: nil))
     }
 
-    @Test("answers in another spelling", arguments: [("WebSocket", "keep-alive, upgrade"), ("WEBSOCKET", "UPGRADE ,x")])
+    @Test(
+        "answers in another spelling", arguments: [("WebSocket", "keep-alive, upgrade"), ("WEBSOCKET", "UPGRADE ,x")])
     func spellings(upgrade: String, connection: String) throws {
         let headers = answer { ($0[.upgrade], $0[.connection]) = (upgrade, connection) }
         _ = try WebSocketHandshake(random: random).agreement(headers, isHTTP2: false, sha1: sha1)
     }
 
-    @Test("answers that do not fit", arguments: [
-        ("Upgrade", nil), ("Upgrade", "h2c"), ("Upgrade", "websocket, h2c"), ("Connection", nil), ("Connection", "keep-alive"),
-        ("Sec-WebSocket-Accept", nil), ("Sec-WebSocket-Accept", "s3pPLMBiTxaQ9kYGzzhZRbK+xOO="),
-        ("Sec-WebSocket-Accept", "S3PPLMBITXAQ9KYGZZHZRBK+XOO="), ("Sec-WebSocket-Protocol", "chat"),
-        ("Sec-WebSocket-Extensions", "permessage-deflate"), ("Sec-WebSocket-Extensions", ""),
-    ] as [(String, String?)])
+    @Test(
+        "answers that do not fit",
+        arguments: [
+            ("Upgrade", nil), ("Upgrade", "h2c"), ("Upgrade", "websocket, h2c"), ("Connection", nil),
+            ("Connection", "keep-alive"),
+            ("Sec-WebSocket-Accept", nil), ("Sec-WebSocket-Accept", "s3pPLMBiTxaQ9kYGzzhZRbK+xOO="),
+            ("Sec-WebSocket-Accept", "S3PPLMBITXAQ9KYGZZHZRBK+XOO="), ("Sec-WebSocket-Protocol", "chat"),
+            ("Sec-WebSocket-Extensions", "permessage-deflate"), ("Sec-WebSocket-Extensions", ""),
+        ] as [(String, String?)])
     func refused(name: String, value: String?) throws {
         let handshake = try WebSocketHandshake(random: random)
         let headers = answer { $0[FieldName(name)] = value }
-        #expect(violation { _ = try handshake.agreement(headers, isHTTP2: false, sha1: sha1) } == .malformedWebSocketHandshake)
+        #expect(
+            violation { _ = try handshake.agreement(headers, isHTTP2: false, sha1: sha1) }
+                == .malformedWebSocketHandshake)
     }
 
     @Test("an accept, a protocol or an upgrade that is there twice")
@@ -50,10 +64,14 @@ import Testing
         let handshake = try WebSocketHandshake(random: random, protocols: ["a", "b"])
         for name: FieldName in [.secWebSocketAccept, .upgrade] {
             let headers = answer { $0.append(name, $0[name] ?? "") }
-            #expect(violation { _ = try handshake.agreement(headers, isHTTP2: false, sha1: sha1) } == .malformedWebSocketHandshake)
+            #expect(
+                violation { _ = try handshake.agreement(headers, isHTTP2: false, sha1: sha1) }
+                    == .malformedWebSocketHandshake)
         }
         let headers = answer { $0[.secWebSocketProtocol] = "a, b" }
-        #expect(violation { _ = try handshake.agreement(headers, isHTTP2: false, sha1: sha1) } == .malformedWebSocketHandshake)
+        #expect(
+            violation { _ = try handshake.agreement(headers, isHTTP2: false, sha1: sha1) }
+                == .malformedWebSocketHandshake)
     }
 
     @Test("RFC 8441 §5: over HTTP/2 there is no key, no upgrade and no accept")
@@ -62,11 +80,14 @@ import Testing
         let fields = handshake.fields(isHTTP2: true)
         #expect(fields[.secWebSocketKey] == nil && fields[.upgrade] == nil && fields[.connection] == nil)
         #expect(fields[.secWebSocketVersion] == "13")
-        let agreement = try handshake.agreement(["sec-websocket-extensions": "permessage-deflate"], isHTTP2: true, sha1: sha1)
+        let agreement = try handshake.agreement(
+            ["sec-websocket-extensions": "permessage-deflate"], isHTTP2: true, sha1: sha1)
         #expect(agreement.deflate == MessageDeflate())
     }
 
-    @Test("subprotocols that could forge a field, or are there twice", arguments: [["a b"], ["a\r\nX: y"], [""], ["a,b"], ["a", "a"]])
+    @Test(
+        "subprotocols that could forge a field, or are there twice",
+        arguments: [["a b"], ["a\r\nX: y"], [""], ["a,b"], ["a", "a"]])
     func badProtocols(names: [String]) {
         #expect(throws: WireViolation.self) { _ = try WebSocketHandshake(random: random, protocols: names) }
     }

@@ -3,14 +3,18 @@ import Testing
 @testable import URLLoadingWire
 
 @Suite struct WebSocketSendingTests {
-    func sent(_ role: WebSocketCodec.Role, _ use: (inout WebSocketCodec, inout [UInt8]) throws -> Void) rethrows -> [UInt8] {
+    func sent(_ role: WebSocketCodec.Role, _ use: (inout WebSocketCodec, inout [UInt8]) throws -> Void) rethrows
+        -> [UInt8]
+    {
         var codec = WebSocketCodec(role: role, allowsCompression: false)
         var output: [UInt8] = []
         try use(&codec, &output)
         return output
     }
 
-    @Test("§5.1, §5.3: a client masks, by the key it was given, and a server reads it", arguments: [0, 1, 7, 8, 9, 125, 126, 70_000])
+    @Test(
+        "§5.1, §5.3: a client masks, by the key it was given, and a server reads it",
+        arguments: [0, 1, 7, 8, 9, 125, 126, 70_000])
     func masks(count: Int) throws {
         let payload = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31) }
         let bytes = try sent(.client) { codec, output in

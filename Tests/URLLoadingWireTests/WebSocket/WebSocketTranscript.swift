@@ -68,7 +68,9 @@ struct WebSocketTranscript: Equatable {
         #expect(single == whole, "byte by byte", sourceLocation: sourceLocation)
         for cut in Swift.stride(from: 0, through: stream.count, by: max(1, stream.count / 300)) {
             let parts = [Array(stream[..<cut]), [], Array(stream[cut...])]
-            #expect(run(parts, role: role, deflate: deflate, limit: limit) == whole, "cut at \(cut)", sourceLocation: sourceLocation)
+            #expect(
+                run(parts, role: role, deflate: deflate, limit: limit) == whole, "cut at \(cut)",
+                sourceLocation: sourceLocation)
         }
         return whole
     }
@@ -87,4 +89,6 @@ func frame(
     return bytes + mask + payload.enumerated().map { $1 ^ mask[$0 % 4] }
 }
 
-func frame(_ opcode: UInt8, _ text: String, isFinal: Bool = true) -> [UInt8] { frame(opcode, Array(text.utf8), isFinal: isFinal) }
+func frame(_ opcode: UInt8, _ text: String, isFinal: Bool = true) -> [UInt8] {
+    frame(opcode, Array(text.utf8), isFinal: isFinal)
+}

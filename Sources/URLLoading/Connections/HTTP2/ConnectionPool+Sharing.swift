@@ -18,7 +18,8 @@ enum LeasedConnection: Sendable {
 extension HTTP2Connection {
     fileprivate func isAlike(_ other: Route) -> Bool {
         !isRetired && route.way.isDirect && route.trust == other.trust && route.traffic == other.traffic
-            && route.identity == other.identity && route.origin.isSecure == other.origin.isSecure && route.origin.port == other.origin.port && route != other
+            && route.identity == other.identity && route.origin.isSecure == other.origin.isSecure
+            && route.origin.port == other.origin.port && route != other
     }
 }
 
@@ -45,7 +46,8 @@ extension ConnectionPool {
         _ record: TransactionRecord? = nil, inHTTP1: Bool = false
     ) async throws(LoadError) -> LeasedConnection {
         var waiter: Sharing.Waiter?
-        let fresh = first != nil, least = first ?? .min
+        let fresh = first != nil
+        let least = first ?? .min
         while true {
             guard mayShare(route), !inHTTP1 || versions == .http2PriorKnowledge else {
                 let own = try await leaseOwn(route, control, fresh: fresh, over: access, record, offersHTTP2: false)
@@ -73,7 +75,9 @@ extension ConnectionPool {
             case .alone:
                 if let own = try await leaseOwn(route, control, fresh: fresh, over: access, record) { return own }
             case .connect:
-                if let leased = try await leaseFirst(route, control, fresh: fresh, over: access, record) { return leased }
+                if let leased = try await leaseFirst(route, control, fresh: fresh, over: access, record) {
+                    return leased
+                }
             case .wait(let new):
                 try await turn(of: new, route, control)
                 waiter = new
@@ -94,7 +98,8 @@ extension ConnectionPool {
                 if let other = coalesce(route, found) { return .shared(other) }
                 addresses = FoundAddresses(addresses: found, time: time)
             }
-            let leased = try await leaseOwn(route, control, fresh: fresh, over: access, record, isFirst: true, at: addresses)
+            let leased = try await leaseOwn(
+                route, control, fresh: fresh, over: access, record, isFirst: true, at: addresses)
             switch leased {
             case .own: wake(withSharing { $0.connectedAlone(route) })
             case .shared: break
@@ -111,7 +116,9 @@ extension ConnectionPool {
 
     /// There are connections of other hosts that might serve this one.
     private func mayCoalesce(_ route: Route) -> Bool {
-        guard versions == .automatic, route.way.isDirect, connector.hasAddresses(route.origin), case .name = route.origin.host.kind else { return false }
+        guard versions == .automatic, route.way.isDirect, connector.hasAddresses(route.origin),
+            case .name = route.origin.host.kind
+        else { return false }
         return withSharing { $0.mayCoalesce(route) && $0.connections.contains { $0.isAlike(route) } }
     }
 
@@ -120,11 +127,14 @@ extension ConnectionPool {
     private func coalesce(_ route: Route, _ addresses: [SocketAddress]) -> HTTP2Connection? {
         let name = TLSPeerName(route.origin.host)
         let candidates = withSharing { $0.connections }.filter { connection in
-            guard connection.isAlike(route), let remote = connection.transport.remoteAddress, addresses.contains(remote) else { return false }
+            guard connection.isAlike(route), let remote = connection.transport.remoteAddress, addresses.contains(remote)
+            else { return false }
             return (connection.transport as? TLSTransport)?.covers(name) == true
         }
         for other in candidates {
-            let woken = withSharing { sharing in other.places.take() ? sharing.coalesced(other, of: other.route, route) : nil }
+            let woken = withSharing { sharing in
+                other.places.take() ? sharing.coalesced(other, of: other.route, route) : nil
+            }
             guard let woken else { continue }
             wake(woken)
             return other
@@ -159,7 +169,9 @@ extension ConnectionPool {
 
     /// Reported by a connection: it is retired, or has so many places more than before.
     func changed(_ connection: HTTP2Connection, grownBy count: Int) {
-        guard connection.isRetired else { return wake(withSharing { $0.placeIsFree(connection, connection.route, count) }) }
+        guard connection.isRetired else {
+            return wake(withSharing { $0.placeIsFree(connection, connection.route, count) })
+        }
         wake(withSharing { $0.remove(connection, connection.route) })
         // Who leaves it last does that otherwise.
         if connection.streamCount == 0 { connection.close() }
@@ -171,8 +183,11 @@ extension ConnectionPool {
         let (isLast, closes, woken) = withSharingAndRest { sharing, rest in
             let isLast = connection.places.giveBack()
             if isLast { connection.rest = rest }
-            let closes = isLast && (connection.isRetired || !keepsConnections || sharing.isDraining || connection.route.isForOneLoad)
-            let woken = connection.isRetired || closes
+            let closes =
+                isLast
+                && (connection.isRetired || !keepsConnections || sharing.isDraining || connection.route.isForOneLoad)
+            let woken =
+                connection.isRetired || closes
                 ? sharing.remove(connection, connection.route) : sharing.placeIsFree(connection, connection.route)
             return (isLast, closes, woken)
         }

@@ -27,7 +27,8 @@ extension HTTP2Connection {
             case .wait(let mustFlush):
                 if mustFlush { flush() }
                 await Poller.shared.park(stream.slot, .read, control, idleSince: start)
-                let isOver = control.stopReason != nil || control.isSuspended || (deadline != .max && clock.now() >= deadline)
+                let isOver =
+                    control.stopReason != nil || control.isSuspended || (deadline != .max && clock.now() >= deadline)
                 let (goesOn, next) = state.withLock { $0.wokeUp(stream, isOver: isOver) }
                 next?.wake()
                 if !goesOn || endsOnWake { return }

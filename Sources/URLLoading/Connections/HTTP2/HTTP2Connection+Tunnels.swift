@@ -60,7 +60,8 @@ extension HTTP2Connection {
         state.withLock { state in
             TunnelView(
                 queued: state.codec.queued(on: stream.number),
-                failure: stream.inbox.failure ?? (stream.isOver ? .closed : state.failure), hasNews: state.hasNews(stream))
+                failure: stream.inbox.failure ?? (stream.isOver ? .closed : state.failure),
+                hasNews: state.hasNews(stream))
         }
     }
 }

@@ -163,7 +163,9 @@ final class HTTP2Connection: @unchecked Sendable {
             switch outgoing.write(to: transport) {
             case .success(.moved(let count)):
                 if let tap {
-                    for line in outgoing.lines(ofNext: count) { tap(.frame(line, isSent: true, connection: identifier)) }
+                    for line in outgoing.lines(ofNext: count) {
+                        tap(.frame(line, isSent: true, connection: identifier))
+                    }
                 }
                 outgoing.advance(count)
             case .success(.blocked(let interest)):

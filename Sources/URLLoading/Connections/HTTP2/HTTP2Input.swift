@@ -49,7 +49,8 @@ struct HTTP2Input {
         if isOurs, storage.capacity >= capacity, unread.upperBound < storage.capacity {
             return storage.room(from: unread.upperBound)
         }
-        let new = isOurs && storage.capacity >= capacity ? storage : ChunkStorage(capacity: max(capacity, unread.count * 2))
+        let new =
+            isOurs && storage.capacity >= capacity ? storage : ChunkStorage(capacity: max(capacity, unread.count * 2))
         new.base.copyMemory(from: storage.base + unread.lowerBound, byteCount: unread.count)
         unread = 0..<unread.count
         storage = new

@@ -23,7 +23,9 @@ final class HTTP2AnswerTimer: TimerTarget, @unchecked Sendable {
     var looksWhenAsked: Int?
     static let grace: Int64 = 1_000_000_000
 
-    init(_ connection: HTTP2Connection, _ question: Question) { (self.connection, self.question) = (connection, question) }
+    init(_ connection: HTTP2Connection, _ question: Question) {
+        (self.connection, self.question) = (connection, question)
+    }
 
     func timerFired(now: Int64) { connection.judge(self, now) }
 }

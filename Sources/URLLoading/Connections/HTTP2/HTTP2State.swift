@@ -50,7 +50,9 @@ struct HTTP2State: @unchecked Sendable {
     // MARK: Streams
 
     mutating func begin(_ request: HTTP2Request, _ stream: HTTP2Stream, hasBody: Bool) throws(WireViolation) {
-        guard failure == nil, closing == .no else { throw WireViolation(.local, .http2NoStream, section: "RFC 9113 5.1.1") }
+        guard failure == nil, closing == .no else {
+            throw WireViolation(.local, .http2NoStream, section: "RFC 9113 5.1.1")
+        }
         stream.number = try codec.submit(request, hasBody: hasBody)
         streams[stream.number] = stream
         writing.hasUnwritten = true
@@ -155,7 +157,9 @@ struct HTTP2State: @unchecked Sendable {
     /// A tunnel that the peer has ended is ended in good order (RFC 8441 §5).
     /// - Returns: whether frames are to be written.
     mutating func finishTunnel(_ stream: HTTP2Stream) -> Bool {
-        guard failure == nil, stream.isComplete, !stream.isOver, codec.queued(on: stream.number) == 0 else { return false }
+        guard failure == nil, stream.isComplete, !stream.isOver, codec.queued(on: stream.number) == 0 else {
+            return false
+        }
         writing.hasUnwritten = true
         return (try? codec.endSending(on: stream.number, trailers: Headers())) != nil
     }
@@ -326,7 +330,9 @@ extension HTTP2State {
             return true
         }
 
-        mutating func wait(on slot: PollSlot) { if case .stream(let stream) = reader { reader = .waiting(stream, slot) } }
+        mutating func wait(on slot: PollSlot) {
+            if case .stream(let stream) = reader { reader = .waiting(stream, slot) }
+        }
         mutating func endWait() { if case .waiting(let stream, _) = reader { reader = .stream(stream) } }
         mutating func end() { reader = .none }
 

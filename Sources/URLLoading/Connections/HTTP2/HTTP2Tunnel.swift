@@ -65,7 +65,8 @@ final class HTTP2Tunnel: Transport, @unchecked Sendable {
     }
 
     private func copy(to room: UnsafeMutableRawBufferPointer) -> Int {
-        let chunk = chunks[next], count = min(room.count, chunk.count - taken)
+        let chunk = chunks[next]
+        let count = min(room.count, chunk.count - taken)
         let start = chunk.range.lowerBound + taken
         room.copyMemory(from: chunk.storage.bytes(start..<start + count))
         taken += count

@@ -96,7 +96,8 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
     mutating func failedToConnect(_ route: Route, isOwnFault: Bool) -> [Waiter] {
         guard let host = hosts[route] else { return [] }
         hosts[route]?.connecting -= 1
-        return isOwnFault ? next(route, perHost - host.connections.count - host.connecting + 1) { $0.isAlone = true } : next(route)
+        return isOwnFault
+            ? next(route, perHost - host.connections.count - host.connecting + 1) { $0.isAlone = true } : next(route)
     }
 
     /// The server of a route says so. Who waits for a place there has to go elsewhere.
@@ -176,7 +177,9 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
     /// The attempt to connect has ended with a connection of another route that serves this one as well.
     mutating func coalesced(_ connection: Connection, of owner: Route, _ route: Route) -> [Waiter] {
         // It may have gone in this moment.
-        guard hosts[owner]?.connections.contains(where: { $0 === connection }) == true else { return ended(route) { _ in } }
+        guard hosts[owner]?.connections.contains(where: { $0 === connection }) == true else {
+            return ended(route) { _ in }
+        }
         aliases[ObjectIdentifier(connection), default: []].append(route)
         return connected(connection, route)
     }

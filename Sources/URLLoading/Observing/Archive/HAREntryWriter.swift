@@ -9,23 +9,27 @@ struct HAREntryWriter {
     func entry(_ transaction: LoadMetrics.Transaction) -> HAR.Entry {
         let timings = HARTimings(transaction)
         return HAR.Entry(
-            began: transaction.fetchStart.date, startedDateTime: HAR.text(transaction.fetchStart.date), time: timings.time,
+            began: transaction.fetchStart.date, startedDateTime: HAR.text(transaction.fetchStart.date),
+            time: timings.time,
             request: request(transaction), response: response(transaction), timings: timings,
             serverIPAddress: transaction.remoteAddress, connection: transaction.connectionID.map(String.init))
     }
 
     private func request(_ transaction: LoadMetrics.Transaction) -> HAR.Request {
-        let request = transaction.request, isSent = transaction.requestStart != nil
+        let request = transaction.request
+        let isSent = transaction.requestStart != nil
         let text = request.url.absoluteString
         return HAR.Request(
             method: request.method.rawValue, url: shown(String(text.prefix { $0 != "#" })),
             httpVersion: HTTPVersion.http11.description, cookies: cookies(transaction.requestHeaders),
             headers: pairs(transaction.requestHeaders), queryString: query(text),
-            headersSize: isSent ? transaction.requestHeadBytes : -1, bodySize: isSent ? transaction.requestBodyBytes : -1)
+            headersSize: isSent ? transaction.requestHeadBytes : -1,
+            bodySize: isSent ? transaction.requestBodyBytes : -1)
     }
 
     private func response(_ transaction: LoadMetrics.Transaction) -> HAR.Response {
-        let response = transaction.response, head = response?.http
+        let response = transaction.response
+        let head = response?.http
         let headers = head?.headers ?? Headers()
         let isReceived = head != nil && transaction.fetchType == .network
         return HAR.Response(
@@ -37,7 +41,8 @@ struct HAREntryWriter {
     }
 
     private func content(_ transaction: LoadMetrics.Transaction, _ headers: Headers) -> HAR.Content {
-        let size = transaction.responseContentBytes, saved = size - transaction.responseBodyBytes
+        let size = transaction.responseContentBytes
+        let saved = size - transaction.responseBodyBytes
         return HAR.Content(
             size: size, compression: headers.contains(.contentEncoding) && saved > 0 ? saved : nil,
             mimeType: transaction.response?.mediaType?.description ?? headers[.contentType] ?? "x-unknown")
@@ -60,7 +65,8 @@ struct HAREntryWriter {
         let query = url[url.index(after: mark)...].prefix { $0 != "#" }
         return query.split(separator: "&").map { pair in
             let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            return HAR.Pair(name: FormCoding.decoded(parts[0]), value: parts.count > 1 ? FormCoding.decoded(parts[1]) : "")
+            return HAR.Pair(
+                name: FormCoding.decoded(parts[0]), value: parts.count > 1 ? FormCoding.decoded(parts[1]) : "")
         }
     }
 
@@ -80,7 +86,10 @@ struct HAREntryWriter {
                 switch attribute.name.lowercased() {
                 case "path": cookie.path = attribute.value
                 case "domain": cookie.domain = attribute.value
-                case "expires": cookie.expires = HTTPDate(attribute.value).map { HAR.text(Date(timeIntervalSince1970: Double($0.secondsSince1970))) }
+                case "expires":
+                    cookie.expires = HTTPDate(attribute.value).map {
+                        HAR.text(Date(timeIntervalSince1970: Double($0.secondsSince1970)))
+                    }
                 case "httponly": cookie.httpOnly = true
                 case "secure": cookie.secure = true
                 default: break

@@ -18,11 +18,14 @@ struct HARTimings: Encodable, Sendable {
 
     /// A phase ends where the next one begins: what lies between belongs to the earlier.
     init(_ transaction: LoadMetrics.Transaction) {
-        let start = transaction.fetchStart, end = transaction.end
+        let start = transaction.fetchStart
+        let end = transaction.end
         // In whole microseconds from the start, so that differences add up.
         func place(_ moment: LoadMetrics.Moment?) -> Int64? { moment.map { ($0 - start).microseconds } }
         let whole = (end - start).microseconds
-        let (lookup, dial, request) = (place(transaction.lookupStart), place(transaction.connectStart), place(transaction.requestStart))
+        let (lookup, dial, request) = (
+            place(transaction.lookupStart), place(transaction.connectStart), place(transaction.requestStart)
+        )
         let answer = place(transaction.responseStart)
         let isSent = transaction.fetchType == .network
         let sending = request ?? (isSent ? whole : 0)

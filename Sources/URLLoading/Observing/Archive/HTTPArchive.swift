@@ -51,7 +51,8 @@ public struct HTTPArchive: Sendable {
 
     func entries(of metrics: LoadMetrics) -> [HAR.Entry] {
         let writer = HAREntryWriter(showsSecrets: contents.contains(.secrets))
-        return metrics.transactions.filter { ["http", "https"].contains($0.request.url.scheme?.lowercased()) }.map(writer.entry)
+        return metrics.transactions.filter { ["http", "https"].contains($0.request.url.scheme?.lowercased()) }.map(
+            writer.entry)
     }
 
     mutating func append(_ new: [HAR.Entry]) { entries += new }

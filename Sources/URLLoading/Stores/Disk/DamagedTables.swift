@@ -21,7 +21,9 @@ final class DamagedTables {
     }
 
     /// 0 if not even that can be read.
-    var lastRow: Int64 { number("SELECT max(seq) FROM entry") ?? number("SELECT seq FROM sqlite_sequence WHERE name = 'entry'") ?? 0 }
+    var lastRow: Int64 {
+        number("SELECT max(seq) FROM entry") ?? number("SELECT seq FROM sqlite_sequence WHERE name = 'entry'") ?? 0
+    }
 
     private func number(_ text: StaticString) -> Int64? {
         guard let statement = try? database.statement(text) else { return nil }

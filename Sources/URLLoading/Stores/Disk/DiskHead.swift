@@ -94,7 +94,9 @@ struct DiskHead: Sendable {
             response.source = source
         }
         // What is said to be there can be judged, to the last byte.
-        guard reader.isAtEnd, BlockSums.count(response.storedLength) == Int64(sums.count), Self.isName(file) else { return nil }
+        guard reader.isAtEnd, BlockSums.count(response.storedLength) == Int64(sums.count), Self.isName(file) else {
+            return nil
+        }
         self.response = response
         self.file = file.isEmpty ? nil : file
         self.sums = sums
@@ -108,7 +110,9 @@ struct DiskHead: Sendable {
 
     /// A name that leads nowhere but into the folder of the bodies.
     private static func isName(_ file: String) -> Bool {
-        file.utf8.allSatisfy { ("a"..."z").contains(Character(UnicodeScalar($0))) || ("0"..."9").contains(Character(UnicodeScalar($0))) }
+        file.utf8.allSatisfy {
+            ("a"..."z").contains(Character(UnicodeScalar($0))) || ("0"..."9").contains(Character(UnicodeScalar($0)))
+        }
     }
 
     private static func response(_ reader: inout ByteReader) -> StoredResponse? {
@@ -120,7 +124,8 @@ struct DiskHead: Sendable {
             let varying = varying(&reader), let headers = headers(&reader)
         else { return nil }
         var response = StoredResponse(
-            id: id, key: CacheKey(text: key), url: url, status: status, version: HTTPVersion(major: major, minor: minor),
+            id: id, key: CacheKey(text: key), url: url, status: status,
+            version: HTTPVersion(major: major, minor: minor),
             headers: headers, requestTime: requestTime, responseTime: responseTime)
         response.varying = varying
         response.extent = extent

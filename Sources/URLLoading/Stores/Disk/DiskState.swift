@@ -95,7 +95,9 @@ struct DiskState: Sendable {
                 let response = updates[row.id] ?? row
                 guard response.responseTime < since else { continue }
                 guard hiddenVariants.isEmpty || !hiddenVariants.contains(row.variantHash) else { continue }
-                let isReplaced = pending.contains { $0.id == row.id || $0.replaces(row) && ($0.isWhole || !row.isWhole) }
+                let isReplaced = pending.contains {
+                    $0.id == row.id || $0.replaces(row) && ($0.isWhole || !row.isWhole)
+                }
                 if !isReplaced { result.append(response) }
             }
             return result
@@ -104,18 +106,24 @@ struct DiskState: Sendable {
 
     func overlay(_ key: CacheKey, _ hash: Int64) -> Overlay {
         var overlay = Overlay()
-        if !pending.isEmpty { overlay.pending = (pendingByKey[key] ?? []).map { updates[$0.response.id]?.response ?? $0.response } }
+        if !pending.isEmpty {
+            overlay.pending = (pendingByKey[key] ?? []).map { updates[$0.response.id]?.response ?? $0.response }
+        }
         if !updates.isEmpty { overlay.updates = updates.filter { $0.value.response.key == key }.mapValues(\.response) }
         if !hiddenIDs.isEmpty { overlay.hiddenIDs = Set(hiddenIDs.keys) }
         if !hiddenKeys.isEmpty { overlay.hidesKey = hiddenKeys[hash] != nil }
-        if !hiddenVariants.isEmpty { overlay.hiddenVariants = Set(hiddenVariants.keys.filter { $0.hash == hash }.map(\.variant)) }
+        if !hiddenVariants.isEmpty {
+            overlay.hiddenVariants = Set(hiddenVariants.keys.filter { $0.hash == hash }.map(\.variant))
+        }
         if let since = hiddenSince.min() { overlay.since = since }
         return overlay
     }
 
     func isHidden(_ response: StoredResponse, _ hash: Int64) -> Bool {
         if hiddenIDs[response.id] != nil || hiddenKeys[hash] != nil { return true }
-        if !hiddenVariants.isEmpty, hiddenVariants[Variant(hash: hash, variant: response.variantHash)] != nil { return true }
+        if !hiddenVariants.isEmpty, hiddenVariants[Variant(hash: hash, variant: response.variantHash)] != nil {
+            return true
+        }
         return response.responseTime >= hiddenSince.min() ?? .infinity
     }
 
@@ -192,7 +200,8 @@ struct DiskState: Sendable {
         case .one(_, let id): hiddenIDs[id] = (hiddenIDs[id] ?? 0) > 1 ? (hiddenIDs[id] ?? 1) - 1 : nil
         case .key(let hash, _): hiddenKeys[hash] = (hiddenKeys[hash] ?? 0) > 1 ? (hiddenKeys[hash] ?? 1) - 1 : nil
         case .variant(let hash, let number):
-            let variant = Variant(hash: hash, variant: number), count = hiddenVariants[variant] ?? 0
+            let variant = Variant(hash: hash, variant: number)
+            let count = hiddenVariants[variant] ?? 0
             hiddenVariants[variant] = count > 1 ? count - 1 : nil
         case .since(let moment): if let place = hiddenSince.firstIndex(of: moment) { hiddenSince.remove(at: place) }
         }

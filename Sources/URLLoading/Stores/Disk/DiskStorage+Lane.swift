@@ -19,7 +19,11 @@ extension DiskStorage {
     }
 
     private func isUrgent(_ operation: DiskOperation, _ bytes: Int) -> Bool {
-        if case .barrier = operation { true } else { bytes > Self.behind / 4 && bytes - operation.size <= Self.behind / 4 }
+        if case .barrier = operation {
+            true
+        } else {
+            bytes > Self.behind / 4 && bytes - operation.size <= Self.behind / 4
+        }
     }
 
     /// Waits until all that was submitted is done. Blocks; not on the lane's own thread.
@@ -104,7 +108,9 @@ extension DiskStorage {
 
     private func locked(_ work: () throws(DatabaseFailure) -> Void) throws(DatabaseFailure) {
         let lock: FileLock
-        do throws(IOFailure) { lock = try FileLock(paths.lock, patience: Self.writePatience) } catch { throw DatabaseFailure(lock: error) }
+        do throws(IOFailure) { lock = try FileLock(paths.lock, patience: Self.writePatience) } catch {
+            throw DatabaseFailure(lock: error)
+        }
         defer { withExtendedLifetime(lock) {} }
         try work()
     }
@@ -138,7 +144,8 @@ extension DiskStorage {
 
     /// Room that much was removed from goes back to the file system; at most 512 MiB of it at a time.
     private func giveBack(_ tables: DiskTables) {
-        var count = 0, hasMore = true
+        var count = 0
+        var hasMore = true
         // Others may write in between.
         while hasMore, count < 256 {
             hasMore = false
@@ -187,7 +194,9 @@ extension DiskStorage {
         for name in change.files { paths.remove(name) }
         state.withLock { state in
             for operation in batch { state.settle(operation) }
-            for (id, touch) in change.touched where state.touches[id]?.moment == touch.moment { state.touches[id] = nil }
+            for (id, touch) in change.touched where state.touches[id]?.moment == touch.moment {
+                state.touches[id] = nil
+            }
             state.index.formUnion(change.hashes)
             // Who looked meanwhile may have seen it come back.
             for hash in change.goneHashes where state.epoch == change.epoch { state.index.remove(hash) }
@@ -216,10 +225,12 @@ extension DiskStorage {
             }
         case .unwritable, .other: report(.init(failure))
         }
-        let triesAgain = failure.kind != .unwritable && lane.withLock { lane in
-            lane.failures += 1
-            return lane.failures <= 3
-        }
+        let triesAgain =
+            failure.kind != .unwritable
+            && lane.withLock { lane in
+                lane.failures += 1
+                return lane.failures <= 3
+            }
         giveUp(batch, triesRemovalsAgain: triesAgain)
         // What cannot be removed must not be served: nothing of it is, then.
         if !triesAgain, batch.contains(where: \.isRemoval) { fail(.init(failure)) }

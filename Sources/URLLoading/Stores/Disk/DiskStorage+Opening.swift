@@ -61,7 +61,8 @@ extension DiskStorage {
             case .database(let failure) where failure.kind != .damaged:
                 report(ResponseCache.Problem(failure))
                 return failure.kind == .unwritable ? fail(ResponseCache.Problem(failure)) : nil
-            case .database, .foreign: return mayBeginAnew ? beginAnew() : fail(ResponseCache.Problem(.damaged, "\(error)"))
+            case .database, .foreign:
+                return mayBeginAnew ? beginAnew() : fail(ResponseCache.Problem(.damaged, "\(error)"))
             }
         }
     }
@@ -100,7 +101,8 @@ extension DiskStorage {
 
     /// Begins anew, unless somebody has done so already.
     func setAside(_ identity: PathIdentity) {
-        guard PathIdentity(paths.database) == identity, let lock = try? FileLock(paths.lock, patience: Self.patience) else { return }
+        guard PathIdentity(paths.database) == identity, let lock = try? FileLock(paths.lock, patience: Self.patience)
+        else { return }
         defer { withExtendedLifetime(lock) {} }
         guard PathIdentity(paths.database) == identity else { return }
         forget()
@@ -129,7 +131,9 @@ extension DiskStorage {
                 defer { seq -= 1 }
                 guard let (head, body, used) = damaged.row(seq), head.file != nil || body != nil else { continue }
                 let hash = head.response.key.hash64
-                guard try tables.rows(.variant(hash: hash, variant: head.response.variantHash)).isEmpty else { continue }
+                guard try tables.rows(.variant(hash: hash, variant: head.response.variantHash)).isEmpty else {
+                    continue
+                }
                 change += try tables.insert(head, hash: hash, body: body, used: used).size
             }
             _ = try tables.note(change)
@@ -151,7 +155,9 @@ extension DiskStorage {
         if folders.count > 1 { submit(.sweep(folders.dropLast())) }
     }
 
-    private func isLeftOver(_ name: String, _ tables: DiskTables) -> Bool { (try? tables.hasRow(forFile: name)) == false }
+    private func isLeftOver(_ name: String, _ tables: DiskTables) -> Bool {
+        (try? tables.hasRow(forFile: name)) == false
+    }
 }
 
 extension DiskOperation {

@@ -171,12 +171,14 @@ final class DiskStorage: CacheStorage {
     /// Lends a connection; `nil` if there is none to be had, or it failed. Blocks.
     func reading<R>(_ use: (DiskTables) throws(DatabaseFailure) -> R) -> R? {
         let generation = state.withLock { $0.generation }
-        guard let reader = readers.withLock({ readers in
-            if readers.generation != generation {
-                readers = Readers(generation: generation)
-            }
-            return readers.idle.popLast()
-        }) ?? openReader() else { return nil }
+        guard
+            let reader = readers.withLock({ readers in
+                if readers.generation != generation {
+                    readers = Readers(generation: generation)
+                }
+                return readers.idle.popLast()
+            }) ?? openReader()
+        else { return nil }
         do throws(DatabaseFailure) {
             let result = try use(reader)
             readers.withLock { if $0.generation == generation, $0.idle.count < 4 { $0.idle.append(reader) } }

@@ -68,7 +68,9 @@ final class DiskTables: @unchecked Sendable {
     }
 
     private static let schema = [
-        SchemaPart(table: "entry", """
+        SchemaPart(
+            table: "entry",
+            """
             CREATE TABLE entry (seq INTEGER PRIMARY KEY AUTOINCREMENT, hash INTEGER NOT NULL, id INTEGER NOT NULL,
                 variant INTEGER NOT NULL, used INTEGER NOT NULL, size INTEGER NOT NULL, received REAL NOT NULL,
                 whole INTEGER NOT NULL, file TEXT, head BLOB NOT NULL)
@@ -78,7 +80,9 @@ final class DiskTables: @unchecked Sendable {
         SchemaPart(index: "entry_file", "CREATE INDEX entry_file ON entry (file) WHERE file IS NOT NULL"),
         SchemaPart(table: "body", "CREATE TABLE body (seq INTEGER PRIMARY KEY, data BLOB NOT NULL)"),
         SchemaPart(
-            table: "state", "CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), total INTEGER NOT NULL, changes INTEGER NOT NULL)"),
+            table: "state",
+            "CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), total INTEGER NOT NULL, changes INTEGER NOT NULL)"
+        ),
     ]
 
     /// Makes indexes that are gone, and the row of `state`.
@@ -162,7 +166,9 @@ final class DiskTables: @unchecked Sendable {
     }
 
     /// A page of everything, for those who want to see it: in order of rows.
-    func page(after seq: Int64, atMost count: Int64) throws(DatabaseFailure) -> (rows: [(seq: Int64, head: DiskHead?)], last: Int64) {
+    func page(after seq: Int64, atMost count: Int64) throws(DatabaseFailure) -> (
+        rows: [(seq: Int64, head: DiskHead?)], last: Int64
+    ) {
         let statement = try database.statement("SELECT seq, head FROM entry WHERE seq > ? ORDER BY seq LIMIT ?")
         var rows: [(Int64, DiskHead?)] = []
         try statement.each([.integer(seq), .integer(count)]) { () throws(DatabaseFailure) in
@@ -206,7 +212,9 @@ final class DiskTables: @unchecked Sendable {
             .integer(hash), .integer(response.id), .integer(response.variantHash), .integer(used), .integer(size),
             .real(response.responseTime), .init(response.isWhole), .init(head.file), .bytes(bytes))
         let seq = database.lastInsertedRow
-        if let body { try database.statement("INSERT INTO body VALUES (?, ?)").run(.integer(seq), .bytes([UInt8](body))) }
+        if let body {
+            try database.statement("INSERT INTO body VALUES (?, ?)").run(.integer(seq), .bytes([UInt8](body)))
+        }
         return Row(seq: seq, hash: hash, size: size, file: head.file)
     }
 
@@ -239,11 +247,15 @@ final class DiskTables: @unchecked Sendable {
     func rows(_ selection: Selection) throws(DatabaseFailure) -> [Row] {
         switch selection {
         case .variant(let hash, let variant):
-            try rows("SELECT seq, hash, size, file FROM entry WHERE hash = ? AND variant = ?", [.integer(hash), .integer(variant)])
+            try rows(
+                "SELECT seq, hash, size, file FROM entry WHERE hash = ? AND variant = ?",
+                [.integer(hash), .integer(variant)])
         case .one(let hash, let id):
-            try rows("SELECT seq, hash, size, file FROM entry WHERE hash = ? AND id = ?", [.integer(hash), .integer(id)])
+            try rows(
+                "SELECT seq, hash, size, file FROM entry WHERE hash = ? AND id = ?", [.integer(hash), .integer(id)])
         case .key(let hash): try rows("SELECT seq, hash, size, file FROM entry WHERE hash = ?", [.integer(hash)])
-        case .since(let moment): try rows("SELECT seq, hash, size, file FROM entry WHERE received >= ?", [.real(moment)])
+        case .since(let moment):
+            try rows("SELECT seq, hash, size, file FROM entry WHERE received >= ?", [.real(moment)])
         case .all: try rows("SELECT seq, hash, size, file FROM entry", [])
         case .oldest(let count):
             try rows("SELECT seq, hash, size, file FROM entry ORDER BY used, seq LIMIT ?", [.integer(count)])
@@ -254,9 +266,10 @@ final class DiskTables: @unchecked Sendable {
         let statement = try database.statement(text)
         var rows: [Row] = []
         try statement.each(values) { () throws(DatabaseFailure) in
-            rows.append(Row(
-                seq: statement.integer(0), hash: statement.integer(1), size: statement.integer(2),
-                file: statement.isNull(3) ? nil : statement.text(3)))
+            rows.append(
+                Row(
+                    seq: statement.integer(0), hash: statement.integer(1), size: statement.integer(2),
+                    file: statement.isNull(3) ? nil : statement.text(3)))
             return true
         }
         return rows
@@ -279,12 +292,15 @@ final class DiskTables: @unchecked Sendable {
 
     /// Counts the bytes anew: what is added and taken away for years may go astray.
     func recount() throws(DatabaseFailure) {
-        try database.statement("UPDATE state SET total = (SELECT coalesce(sum(size), 0) FROM entry INDEXED BY entry_used)").run()
+        try database.statement(
+            "UPDATE state SET total = (SELECT coalesce(sum(size), 0) FROM entry INDEXED BY entry_used)"
+        ).run()
     }
 
     /// One more change, with so many bytes more or less; returns what it is then.
     func note(_ difference: Int64) throws(DatabaseFailure) -> State {
-        try database.statement("UPDATE state SET total = max(0, total + ?), changes = changes + 1").run(.integer(difference))
+        try database.statement("UPDATE state SET total = max(0, total + ?), changes = changes + 1").run(
+            .integer(difference))
         return try state()
     }
 

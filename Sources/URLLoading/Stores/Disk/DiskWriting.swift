@@ -23,7 +23,8 @@ final class DiskWriting: CacheWriting {
     private static let collectedSize = 64 << 10
 
     init(
-        _ response: StoredResponse, length: Int64?, limit: Int64, completing base: StoredResponse?, _ storage: DiskStorage,
+        _ response: StoredResponse, length: Int64?, limit: Int64, completing base: StoredResponse?,
+        _ storage: DiskStorage,
         _ onEnd: (@Sendable (DiskEntry) -> Void)?
     ) {
         self.onEnd = onEnd

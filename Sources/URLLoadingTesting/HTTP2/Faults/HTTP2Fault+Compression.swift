@@ -2,26 +2,30 @@
 
 extension HTTP2Fault {
     /// Faults of HPACK.
-    public static let compression: [HTTP2Fault] = bombs + [
-        block("a table size beyond the limit", HPACK.tableSize(1 << 20) + status),
-        block("a table size in a block", status + HPACK.tableSize(0)),
-        block("index 0", status + HPACK.indexed(0)),
-        block("an index beyond the table", status + HPACK.indexed(62)),
-        block("a name beyond the table", status + HPACK.field(nameIndex: 4_000, value: "x")),
-        block("a number without end", status + [0xFF] + [UInt8](repeating: 0xFF, count: 30)),
-        block("a string beyond its block", status + HPACK.integer(0, prefix: 4) + HPACK.string([0x78]) + HPACK.string([0x79], claiming: 100)),
-        block("a number cut off", status + [0x7F]),
-        block("Huffman code with an end of string", status + huffmanField([0xFF, 0xFF, 0xFF, 0xFF])),
-        block("Huffman code padded with zeros", status + huffmanField([0x18])),
-        block("Huffman code with too much padding", status + huffmanField([0x1F, 0xFF])),
-    ]
+    public static let compression: [HTTP2Fault] =
+        bombs + [
+            block("a table size beyond the limit", HPACK.tableSize(1 << 20) + status),
+            block("a table size in a block", status + HPACK.tableSize(0)),
+            block("index 0", status + HPACK.indexed(0)),
+            block("an index beyond the table", status + HPACK.indexed(62)),
+            block("a name beyond the table", status + HPACK.field(nameIndex: 4_000, value: "x")),
+            block("a number without end", status + [0xFF] + [UInt8](repeating: 0xFF, count: 30)),
+            block(
+                "a string beyond its block",
+                status + HPACK.integer(0, prefix: 4) + HPACK.string([0x78]) + HPACK.string([0x79], claiming: 100)),
+            block("a number cut off", status + [0x7F]),
+            block("Huffman code with an end of string", status + huffmanField([0xFF, 0xFF, 0xFF, 0xFF])),
+            block("Huffman code padded with zeros", status + huffmanField([0x18])),
+            block("Huffman code with too much padding", status + huffmanField([0x1F, 0xFF])),
+        ]
 
     /// Small on the wire, large for who reads them.
     static let bombs: [HTTP2Fault] = [indexBomb, hugeField, manyFields, quadraticHuffman, tableSizeFlood]
 
     /// A field of 4,000 bytes in the table, and 16,000 times its index: 16 KB that say 64 MB.
     public static let indexBomb = section("HPACK index bomb", .streamFails()) {
-        status + HPACK.field(.init("x", String(repeating: "a", count: 4_000), .indexing)) + HPACK.indexed(62, times: 16_000)
+        status + HPACK.field(.init("x", String(repeating: "a", count: 4_000), .indexing))
+            + HPACK.indexed(62, times: 16_000)
     }
 
     /// One field of a megabyte.
@@ -61,7 +65,9 @@ extension HTTP2Fault {
     }
 
     /// A block in as many frames as it needs, then the body.
-    private static func section(_ name: String, _ outcome: Outcome, _ block: @escaping @Sendable () -> [UInt8]) -> HTTP2Fault {
+    private static func section(_ name: String, _ outcome: Outcome, _ block: @escaping @Sendable () -> [UInt8])
+        -> HTTP2Fault
+    {
         instead(name, outcome) { peer, stream in
             let block = block()
             try await peer.headers(stream, block: block, splitInto: max(1, (block.count + 16_383) / 16_384))

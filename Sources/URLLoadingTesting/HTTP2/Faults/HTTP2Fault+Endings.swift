@@ -94,7 +94,9 @@ extension HTTP2Fault {
             try await peer.send(.headers(stream: stream, status, endHeaders: false))
         },
         closing("closed after the head") { peer, stream in try await peer.respond(to: stream, endStream: false) },
-        closing("closed in the body") { peer, stream in try await peer.respond(to: stream, body: answer, endStream: false) },
+        closing("closed in the body") { peer, stream in
+            try await peer.respond(to: stream, body: answer, endStream: false)
+        },
         closing("closed in a frame") { peer, stream in
             try await peer.respond(to: stream, endStream: false)
             try await peer.sendRaw(Array(HTTP2Frame.data(stream: stream, answer, endStream: true).bytes.dropLast()))
@@ -116,7 +118,8 @@ extension HTTP2Fault {
     ]
 
     private static func closing(
-        _ name: String, _ outcome: Outcome = .streamFails(), _ act: @escaping @Sendable (HTTP2Peer, Int) async throws -> Void
+        _ name: String, _ outcome: Outcome = .streamFails(),
+        _ act: @escaping @Sendable (HTTP2Peer, Int) async throws -> Void
     ) -> HTTP2Fault {
         HTTP2Fault(name, outcome) { peer in
             try await peer.start()

@@ -46,7 +46,8 @@ extension HTTP2Fault {
         message("only interim responses, then DATA", [head([":status": "103"]), body]),
         message("DATA before HEADERS", [body]),
         message("trailers with :status", [head([":status": "200"]), part, head([":status": "200"], endStream: true)]),
-        message("trailers with an upper-case name", [head([":status": "200"]), part, head(["Sum": "1"], endStream: true)]),
+        message(
+            "trailers with an upper-case name", [head([":status": "200"]), part, head(["Sum": "1"], endStream: true)]),
         message("trailers that end nothing", [head([":status": "200"]), part, head(["sum": "1"]), body]),
         message("a second head in place of trailers", [head([":status": "200"]), head([":status": "200"]), body]),
     ]
@@ -58,16 +59,19 @@ extension HTTP2Fault {
         .headers(stream: 0, fields.encoded(), endStream: endStream)
     }
 
-    private static func head(_ name: String, _ fields: HTTP2Fields) -> HTTP2Fault { message(name, [head(fields), body]) }
+    private static func head(_ name: String, _ fields: HTTP2Fields) -> HTTP2Fault {
+        message(name, [head(fields), body])
+    }
 
     /// These frames, on the stream of the request.
     private static func message(_ name: String, _ frames: [HTTP2Frame]) -> HTTP2Fault {
         instead(name, .streamFails([.protocolError])) { peer, stream in
-            try await peer.send(frames.map { frame in
-                var frame = frame
-                frame.stream = stream
-                return frame
-            })
+            try await peer.send(
+                frames.map { frame in
+                    var frame = frame
+                    frame.stream = stream
+                    return frame
+                })
         }
     }
 }

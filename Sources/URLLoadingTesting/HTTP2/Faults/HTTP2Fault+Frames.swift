@@ -4,7 +4,9 @@ extension HTTP2Fault {
     /// Frames of a wrong length or form (RFC 9113 4.2, 6).
     public static let frames: [HTTP2Fault] = [
         frames("SETTINGS of 5 bytes", size) { _ in [HTTP2Frame(.settings, payload: [0, 3, 0, 0, 0])] },
-        frames("SETTINGS with ACK and a payload", size) { _ in [HTTP2Frame(.settings, flags: .ack, payload: [0, 3, 0, 0, 0, 1])] },
+        frames("SETTINGS with ACK and a payload", size) { _ in
+            [HTTP2Frame(.settings, flags: .ack, payload: [0, 3, 0, 0, 0, 1])]
+        },
         frames("PING of 7 bytes", size) { _ in [.ping([1, 2, 3, 4, 5, 6, 7])] },
         frames("WINDOW_UPDATE of 3 bytes", size) { _ in [HTTP2Frame(.windowUpdate, payload: [0, 0, 1])] },
         frames("RST_STREAM of 3 bytes", size) { [HTTP2Frame(.resetStream, stream: $0, payload: [0, 0, 1])] },
@@ -23,7 +25,9 @@ extension HTTP2Fault {
         tooLarge("HEADERS beyond the largest frame", size) { stream, bytes in
             .headers(stream: stream, status + HPACK.field(.init("x", String(decoding: bytes, as: UTF8.self))))
         },
-        tooLarge("an unknown frame beyond the largest", size) { HTTP2Frame(.init(rawValue: 0xFA), stream: $0, payload: $1) },
+        tooLarge("an unknown frame beyond the largest", size) {
+            HTTP2Frame(.init(rawValue: 0xFA), stream: $0, payload: $1)
+        },
         frames("a frame of 16 MiB that never comes", size) { stream in
             var frame = HTTP2Frame(.headers, flags: .endHeaders, stream: stream, payload: status)
             frame.declaredLength = 0xFF_FFFF
@@ -33,7 +37,8 @@ extension HTTP2Fault {
             try await peer.sendRaw(Array("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".utf8))
         },
         HTTP2Fault("HTTP/1.1 from the beginning", .connectionFails()) { peer in
-            try await peer.sendRaw(Array("HTTP/1.1 400 Bad Request\r\nContent-Length: 3\r\nConnection: close\r\n\r\nno\n".utf8))
+            try await peer.sendRaw(
+                Array("HTTP/1.1 400 Bad Request\r\nContent-Length: 3\r\nConnection: close\r\n\r\nno\n".utf8))
             await peer.untilClosed()
         },
         HTTP2Fault("garbage from the beginning", .connectionFails()) { peer in
@@ -51,20 +56,28 @@ extension HTTP2Fault {
         frames("PRIORITY on stream 0", violation) { _ in [.priority(stream: 0)] },
         frames("PUSH_PROMISE on stream 0", violation) { _ in [.pushPromise(stream: 0, promised: 2, status)] },
         frames("SETTINGS on a stream", violation) { [HTTP2Frame(.settings, stream: $0)] },
-        frames("PING on a stream", violation) { [HTTP2Frame(.ping, stream: $0, payload: [UInt8](repeating: 0, count: 8))] },
-        frames("GOAWAY on a stream", violation) { [HTTP2Frame(.goAway, stream: $0, payload: [UInt8](repeating: 0, count: 8))] },
+        frames("PING on a stream", violation) {
+            [HTTP2Frame(.ping, stream: $0, payload: [UInt8](repeating: 0, count: 8))]
+        },
+        frames("GOAWAY on a stream", violation) {
+            [HTTP2Frame(.goAway, stream: $0, payload: [UInt8](repeating: 0, count: 8))]
+        },
         frames("DATA on an idle stream", violation) { [.data(stream: $0 + 98, answer)] },
         frames("HEADERS on an idle stream", violation) { [.headers(stream: $0 + 98, status, endStream: true)] },
         frames("RST_STREAM on an idle stream", violation) { [.resetStream($0 + 98)] },
         frames("WINDOW_UPDATE on an idle stream", violation) { [.windowUpdate(stream: $0 + 98, 1)] },
-        frames("HEADERS on a stream of the server's own", violation) { _ in [.headers(stream: 2, status, endStream: true)] },
+        frames("HEADERS on a stream of the server's own", violation) { _ in
+            [.headers(stream: 2, status, endStream: true)]
+        },
         frames("CONTINUATION after nothing", violation) { [.continuation(stream: $0, status)] },
         instead("PING in a field section", violation) { peer, stream in
-            try await peer.send(.headers(stream: stream, status, endHeaders: false), .ping(), .continuation(stream: stream, []))
+            try await peer.send(
+                .headers(stream: stream, status, endHeaders: false), .ping(), .continuation(stream: stream, []))
             try await peer.data(stream, answer, endStream: true)
         },
         instead("CONTINUATION on another stream", violation) { peer, stream in
-            try await peer.send(.headers(stream: stream, status, endHeaders: false), .continuation(stream: stream + 2, []))
+            try await peer.send(
+                .headers(stream: stream, status, endHeaders: false), .continuation(stream: stream + 2, []))
         },
         instead("HEADERS in a field section", violation) { peer, stream in
             try await peer.send(.headers(stream: stream, status, endHeaders: false), .headers(stream: stream, status))
@@ -72,7 +85,9 @@ extension HTTP2Fault {
         after("DATA on a closed stream") { [.data(stream: $0, answer, endStream: true)] },
         after("HEADERS on a closed stream") { [.headers(stream: $0, status, endStream: true)] },
         frames("an unsolicited PUSH_PROMISE", violation) { [.pushPromise(stream: $0, promised: 2, pushed)] },
-        frames("PUSH_PROMISE of a stream of the client's", violation) { [.pushPromise(stream: $0, promised: 99, pushed)] },
+        frames("PUSH_PROMISE of a stream of the client's", violation) {
+            [.pushPromise(stream: $0, promised: 99, pushed)]
+        },
         frames("PUSH_PROMISE on an idle stream", violation) { [.pushPromise(stream: $0 + 98, promised: 2, pushed)] },
     ]
 

@@ -6,17 +6,29 @@ extension HTTP2Fault {
     /// Nothing is wrong with these: each answer is 200 with `ok`.
     public static let oddities: [HTTP2Fault] = [
         frames("frames nobody knows", .succeeds) {
-            [HTTP2Frame(.init(rawValue: 0xFA), flags: .init(rawValue: 0xFF), stream: $0, payload: [1, 2, 3]), HTTP2Frame(.init(rawValue: 0xBE))]
+            [
+                HTTP2Frame(.init(rawValue: 0xFA), flags: .init(rawValue: 0xFF), stream: $0, payload: [1, 2, 3]),
+                HTTP2Frame(.init(rawValue: 0xBE)),
+            ]
         },
         frames("settings nobody knows", .succeeds) { _ in [.settings(.init(0xFFFF, 1), .init(0x0A0A, 0))] },
-        frames("flags nobody knows", .succeeds) { _ in [HTTP2Frame(.ping, flags: .init(rawValue: 0xFE), payload: [UInt8](repeating: 0, count: 8))] },
+        frames("flags nobody knows", .succeeds) { _ in
+            [HTTP2Frame(.ping, flags: .init(rawValue: 0xFE), payload: [UInt8](repeating: 0, count: 8))]
+        },
         frames("PRIORITY", .succeeds) { [.priority(stream: $0), .priority(stream: $0 + 98)] },
         frames("ALTSVC and ORIGIN", .succeeds) { _ in
-            [HTTP2Frame(.init(rawValue: 10), payload: [0, 1, 0x78, 0x79]), HTTP2Frame(.init(rawValue: 12), payload: [0, 1, 0x78])]
+            [
+                HTTP2Frame(.init(rawValue: 10), payload: [0, 1, 0x78, 0x79]),
+                HTTP2Frame(.init(rawValue: 12), payload: [0, 1, 0x78]),
+            ]
         },
-        frames("SETTINGS in between", .succeeds) { _ in [.settings(.initialWindowSize(1 << 20), .maxConcurrentStreams(5))] },
+        frames("SETTINGS in between", .succeeds) { _ in
+            [.settings(.initialWindowSize(1 << 20), .maxConcurrentStreams(5))]
+        },
         frames("interim responses", .succeeds) { stream in
-            (0..<3).map { _ in .headers(stream: stream, HTTP2Fields([.init(":status", "103"), .init("link", "</x>")]).encoded()) }
+            (0..<3).map { _ in
+                .headers(stream: stream, HTTP2Fields([.init(":status", "103"), .init("link", "</x>")]).encoded())
+            }
         },
         instead("reserved bits", .succeeds) { peer, stream in
             var head = HTTP2Frame.headers(stream: stream, status)
@@ -32,7 +44,8 @@ extension HTTP2Fault {
         },
         instead("a priority in HEADERS", .succeeds) { peer, stream in
             let payload = [0x80, 0, 0, 0, 15] + status
-            try await peer.send(HTTP2Frame(.headers, flags: [.priority, .endHeaders], stream: stream, payload: payload))
+            try await peer.send(
+                HTTP2Frame(.headers, flags: [.priority, .endHeaders], stream: stream, payload: payload))
             try await peer.data(stream, answer, endStream: true)
         },
         instead("few CONTINUATIONs", .succeeds) { peer, stream in
@@ -48,7 +61,9 @@ extension HTTP2Fault {
             try await peer.respond(to: stream, .ok, body: answer, trailers: ["sum": "221"])
         },
         instead("a table that is emptied and filled", .succeeds) { peer, stream in
-            let block = HPACK.tableSize(0) + HPACK.tableSize(4_096) + status + HPACK.field(.init("x", "y", .indexing)) + HPACK.indexed(62)
+            let block =
+                HPACK.tableSize(0) + HPACK.tableSize(4_096) + status + HPACK.field(.init("x", "y", .indexing))
+                + HPACK.indexed(62)
             try await peer.headers(stream, block: block)
             try await peer.data(stream, answer, endStream: true)
         },

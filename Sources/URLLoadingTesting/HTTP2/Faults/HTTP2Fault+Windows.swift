@@ -9,7 +9,9 @@ extension HTTP2Fault {
         frames("WINDOW_UPDATE of 0", violation) { _ in [.windowUpdate(0)] },
         frames("WINDOW_UPDATE of 0 on a stream", .streamFails([.protocolError])) { [.windowUpdate(stream: $0, 0)] },
         frames("a window of 2^31", .connectionFails([.flowControlError])) { _ in [.windowUpdate(0x7FFF_FFFF)] },
-        frames("a window of 2^31 on a stream", .streamFails([.flowControlError])) { [.windowUpdate(stream: $0, 0x7FFF_FFFF)] },
+        frames("a window of 2^31 on a stream", .streamFails([.flowControlError])) {
+            [.windowUpdate(stream: $0, 0x7FFF_FFFF)]
+        },
         dataBeyondWindow, windowNeverOpens, windowShrinks, windowByByte,
     ]
 
@@ -28,7 +30,9 @@ extension HTTP2Fault {
         while true {
             let arrival = try await peer.arrival()
             let frame = arrival.frame
-            if frame.kind == .data, !frame.payload.isEmpty, arrival.acknowledged > 0 { throw peer.complain("\(frame) without a window") }
+            if frame.kind == .data, !frame.payload.isEmpty, arrival.acknowledged > 0 {
+                throw peer.complain("\(frame) without a window")
+            }
             if frame.endsStream { try await peer.respond(to: frame.stream, body: answer) }
             try await peer.answerControl(frame)
         }
@@ -44,7 +48,8 @@ extension HTTP2Fault {
             if frame.endsStream { return }
         }
         // Used up: with 1 in place of 65,535 it is at 1 - 65,535, and half of that is no room.
-        try await peer.send(.settings(.initialWindowSize(1)), .windowUpdate(1 << 24), .windowUpdate(stream: stream, 32_000), .ping())
+        try await peer.send(
+            .settings(.initialWindowSize(1)), .windowUpdate(1 << 24), .windowUpdate(stream: stream, 32_000), .ping())
         while true {
             let frame = try await peer.receive()
             if frame.kind == .ping, frame.isAck { break }
@@ -59,13 +64,17 @@ extension HTTP2Fault {
     public static let windowByByte = upload("a window of one byte", settings: [.initialWindowSize(1)]) { peer, stream in
         // What was sent before the client knew may have used up the connection's window.
         try await peer.windowUpdate(1 << 20)
-        var used = 0, given = 1, grants = 0
+        var used = 0
+        var given = 1
+        var grants = 0
         while grants < 10 {
             let arrival = try await peer.arrival()
             let frame = arrival.frame
             if frame.kind == .data, frame.stream == stream {
                 used += frame.payload.count
-                if arrival.acknowledged > 0, frame.payload.count > 1 { throw peer.complain("\(frame) in a window of 1") }
+                if arrival.acknowledged > 0, frame.payload.count > 1 {
+                    throw peer.complain("\(frame) in a window of 1")
+                }
                 if frame.endsStream { return }
                 guard used >= given else { continue }
                 // What was sent before the client knew of the window has been given as well.
@@ -81,7 +90,8 @@ extension HTTP2Fault {
 
     /// `receive` takes the body of a request that has one; then the answer.
     private static func upload(
-        _ name: String, settings: [HTTP2Frame.Setting] = [], _ receive: @escaping @Sendable (HTTP2Peer, Int) async throws -> Void
+        _ name: String, settings: [HTTP2Frame.Setting] = [],
+        _ receive: @escaping @Sendable (HTTP2Peer, Int) async throws -> Void
     ) -> HTTP2Fault {
         HTTP2Fault(name, .succeeds) { peer in
             try await peer.start(settings)
@@ -96,7 +106,9 @@ extension HTTP2Fault {
     public static let settings: [HTTP2Fault] = [
         frames("ENABLE_PUSH 1 of a server", violation) { _ in [.settings(.enablePush(1))] },
         frames("ENABLE_PUSH 2", violation) { _ in [.settings(.enablePush(2))] },
-        frames("INITIAL_WINDOW_SIZE 2^31", .connectionFails([.flowControlError])) { _ in [.settings(.initialWindowSize(0x8000_0000))] },
+        frames("INITIAL_WINDOW_SIZE 2^31", .connectionFails([.flowControlError])) { _ in
+            [.settings(.initialWindowSize(0x8000_0000))]
+        },
         frames("INITIAL_WINDOW_SIZE beyond a stream's limit", .connectionFails([.flowControlError])) {
             [.windowUpdate(stream: $0, 0x7FFF_FFFF - 65_535), .settings(.initialWindowSize(65_536))]
         },

@@ -55,7 +55,8 @@ public struct HTTP2Fault: Sendable, CustomStringConvertible {
     public var description: String { name }
 
     /// All that are here, to be run one by one.
-    public static let all = floods + compression + fields + messages + frames + streams + windows + settings + endings + oddities
+    public static let all =
+        floods + compression + fields + messages + frames + streams + windows + settings + endings + oddities
 
     /// The one of that name; `nil` if there is none.
     public static func named(_ name: String) -> HTTP2Fault? { all.first { $0.name == name } }
@@ -87,7 +88,9 @@ extension HTTP2Fault {
     }
 
     /// Sends these frames after the request, and answers it all the same.
-    static func frames(_ name: String, _ outcome: Outcome, _ make: @escaping @Sendable (Int) -> [HTTP2Frame]) -> HTTP2Fault {
+    static func frames(_ name: String, _ outcome: Outcome, _ make: @escaping @Sendable (Int) -> [HTTP2Frame])
+        -> HTTP2Fault
+    {
         before(name, outcome) { peer, stream in try await peer.send(make(stream)) }
     }
 }

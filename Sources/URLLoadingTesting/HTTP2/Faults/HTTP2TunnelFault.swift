@@ -35,7 +35,8 @@ public struct HTTP2TunnelFault: Sendable, CustomStringConvertible {
 
     /// After an answer that opens the stream, or in its place.
     private init(
-        _ name: String, _ outcome: Outcome, opens: Bool = true, _ act: @escaping @Sendable (HTTP2Peer, Int) async throws -> Void
+        _ name: String, _ outcome: Outcome, opens: Bool = true,
+        _ act: @escaping @Sendable (HTTP2Peer, Int) async throws -> Void
     ) {
         self.init(name, outcome) { peer in
             try await peer.start(.enableConnectProtocol(1))
@@ -75,7 +76,8 @@ public struct HTTP2TunnelFault: Sendable, CustomStringConvertible {
         HTTP2TunnelFault("101", .fails([.http2MalformedMessage]), opens: false) { peer, stream in
             try await peer.send(.headers(stream: stream, HTTP2Fields(Status(101) ?? .ok).encoded()))
         },
-        HTTP2TunnelFault("DATA before the answer", .fails([.http2MalformedMessage, .http2Violation]), opens: false) { peer, stream in
+        HTTP2TunnelFault("DATA before the answer", .fails([.http2MalformedMessage, .http2Violation]), opens: false) {
+            peer, stream in
             try await peer.send(.data(stream: stream, text("early")))
         },
         HTTP2TunnelFault("an answer that ends", .fails([.connectionLost]), opens: false) { peer, stream in
@@ -91,7 +93,9 @@ public struct HTTP2TunnelFault: Sendable, CustomStringConvertible {
 
     private static let opened: [HTTP2TunnelFault] = [
         HTTP2TunnelFault("a reset", .fails([.streamReset])) { peer, stream in try await peer.reset(stream, .cancel) },
-        HTTP2TunnelFault("a reset without an error", .fails([.streamReset])) { peer, stream in try await peer.reset(stream, .noError) },
+        HTTP2TunnelFault("a reset without an error", .fails([.streamReset])) { peer, stream in
+            try await peer.reset(stream, .noError)
+        },
         HTTP2TunnelFault("an end in a frame", .fails([.connectionLost])) { peer, stream in
             try await peer.data(stream, [0x81, 0x05, 0x61], endStream: true)
         },
@@ -103,7 +107,8 @@ public struct HTTP2TunnelFault: Sendable, CustomStringConvertible {
         HTTP2TunnelFault("GOAWAY below the stream", .fails([.connectionLost])) { peer, _ in
             try await peer.goAway(last: 0)
         },
-        HTTP2TunnelFault("DATA beyond the window", .fails([.http2FlowControl, .malformedFrame, .connectionLost])) { peer, stream in
+        HTTP2TunnelFault("DATA beyond the window", .fails([.http2FlowControl, .malformedFrame, .connectionLost])) {
+            peer, stream in
             for _ in 0..<2_000 { try await peer.send(.data(stream: stream, [UInt8](repeating: 0, count: 16_384))) }
         },
         HTTP2TunnelFault("a masked frame", .fails([.malformedFrame])) { peer, stream in

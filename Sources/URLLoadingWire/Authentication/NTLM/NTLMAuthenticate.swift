@@ -96,7 +96,9 @@ package struct NTLMAuthenticate {
         let theirs = target[NTLMTargetInformation.timestamp]
         if theirs != nil { target.set(NTLMTargetInformation.flags, UInt32(2).littleEndianBytes) }
         if let channel = circumstances.channel {
-            target.set(NTLMTargetInformation.channelBindings, channel.isEmpty ? [UInt8](repeating: 0, count: 16) : hashes.md5(Self.bindings(channel)))
+            target.set(
+                NTLMTargetInformation.channelBindings,
+                channel.isEmpty ? [UInt8](repeating: 0, count: 16) : hashes.md5(Self.bindings(channel)))
         }
         if let service = circumstances.service { target.set(NTLMTargetInformation.targetName, service.ntlmBytes) }
         let time = theirs ?? circumstances.time.littleEndianBytes
@@ -105,8 +107,10 @@ package struct NTLMAuthenticate {
         let temporary = [1, 1, 0, 0] + none + time + circumstances.nonce + none + target.bytes + none
         let code = hashes.hmac(key, challenge.nonce + temporary)
         // §3.1.5.1.2: nothing in its place where the server says his time.
-        let short = theirs == nil
-            ? hashes.hmac(key, challenge.nonce + circumstances.nonce) + circumstances.nonce : [UInt8](repeating: 0, count: 24)
+        let short =
+            theirs == nil
+            ? hashes.hmac(key, challenge.nonce + circumstances.nonce) + circumstances.nonce
+            : [UInt8](repeating: 0, count: 24)
         return Proof(short: short, long: code + temporary, key: hashes.hmac(key, code), isCovered: theirs != nil)
     }
 

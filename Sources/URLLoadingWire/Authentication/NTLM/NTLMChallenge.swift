@@ -57,7 +57,9 @@ package struct NTLMTargetInformation: Sendable, Hashable {
                 guard count == 0 else { return nil }
                 return
             }
-            guard let kind = UInt16(exactly: kind), pairs.count < Self.mostPairs, !pairs.contains(where: { $0.kind == kind }) else { return nil }
+            guard let kind = UInt16(exactly: kind), pairs.count < Self.mostPairs,
+                !pairs.contains(where: { $0.kind == kind })
+            else { return nil }
             pairs.append(Pair(kind: kind, value: value))
             position += 4 + count
         }
@@ -73,6 +75,8 @@ package struct NTLMTargetInformation: Sendable, Hashable {
     }
 
     var bytes: [UInt8] {
-        pairs.flatMap { $0.kind.littleEndianBytes + UInt16(truncatingIfNeeded: $0.value.count).littleEndianBytes + $0.value } + [0, 0, 0, 0]
+        pairs.flatMap {
+            $0.kind.littleEndianBytes + UInt16(truncatingIfNeeded: $0.value.count).littleEndianBytes + $0.value
+        } + [0, 0, 0, 0]
     }
 }

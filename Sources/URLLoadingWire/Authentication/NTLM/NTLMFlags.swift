@@ -13,7 +13,9 @@ package struct NTLMFlags: OptionSet, Sendable, Hashable {
     package static let key128 = NTLMFlags(rawValue: 0x2000_0000)
 
     /// Nothing is signed or sealed over HTTP, so no key is exchanged.
-    static let offered: NTLMFlags = [.unicode, .requestTarget, .ntlm, .alwaysSign, .extendedSecurity, .version, .key128]
+    static let offered: NTLMFlags = [
+        .unicode, .requestTarget, .ntlm, .alwaysSign, .extendedSecurity, .version, .key128,
+    ]
 }
 
 /// The first message: what we can do, and nothing of who we are (MS-NLMP §2.2.1.1).

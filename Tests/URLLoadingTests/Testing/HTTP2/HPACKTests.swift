@@ -8,7 +8,8 @@ struct HPACKTests {
     @Test("fields are read as they were written, whatever they say")
     func roundTrip() throws {
         let fields = HTTP2Fields([
-            .init(":status", "200"), .init("content-type", "text/plain", .indexing), .init("secret", "x", .neverIndexed),
+            .init(":status", "200"), .init("content-type", "text/plain", .indexing),
+            .init("secret", "x", .neverIndexed),
             .init("Upper", "a\r\nb\0"), .init("", ""), .init("long", String(repeating: "y", count: 50_000)),
             .init(name: [0xFF, 0x80], value: [0, 0xFF]),
         ])
@@ -38,7 +39,8 @@ struct HPACKTests {
         #expect(HPACK.indexed(2) == [0x82])
         let reader = HPACKReader()
         // C.4.1, with Huffman code.
-        let authority: [UInt8] = [0x41] + HPACK.huffman([0xF1, 0xE3, 0xC2, 0xE5, 0xF2, 0x3A, 0x6B, 0xA0, 0xAB, 0x90, 0xF4, 0xFF])
+        let authority: [UInt8] =
+            [0x41] + HPACK.huffman([0xF1, 0xE3, 0xC2, 0xE5, 0xF2, 0x3A, 0x6B, 0xA0, 0xAB, 0x90, 0xF4, 0xFF])
         let first = try reader.fields(of: HPACK.indexed(2) + HPACK.indexed(6) + HPACK.indexed(4) + authority)
         #expect(first.description == ":method: GET\n:scheme: http\n:path: /\n:authority: www.example.com")
         // The table holds it now.
@@ -56,11 +58,14 @@ struct HPACKTests {
         #expect(throws: HPACKReader.Failure.self) { try reader.fields(of: HPACK.indexed(62)) }
     }
 
-    @Test("blocks that are none", arguments: [
-        HPACK.indexed(0), HPACK.indexed(62), HPACK.tableSize(1 << 20), [0x82] + HPACK.tableSize(0), [0x7F],
-        HPACK.integer(0, prefix: 4) + HPACK.string([0x61], claiming: 9), [0xFF] + [UInt8](repeating: 0xFF, count: 30),
-        HPACK.integer(0, prefix: 4) + HPACK.string([0x61]) + HPACK.huffman([0xFF, 0xFF, 0xFF, 0xFF]),
-    ])
+    @Test(
+        "blocks that are none",
+        arguments: [
+            HPACK.indexed(0), HPACK.indexed(62), HPACK.tableSize(1 << 20), [0x82] + HPACK.tableSize(0), [0x7F],
+            HPACK.integer(0, prefix: 4) + HPACK.string([0x61], claiming: 9),
+            [0xFF] + [UInt8](repeating: 0xFF, count: 30),
+            HPACK.integer(0, prefix: 4) + HPACK.string([0x61]) + HPACK.huffman([0xFF, 0xFF, 0xFF, 0xFF]),
+        ])
     func wrong(_ block: [UInt8]) {
         #expect(throws: HPACKReader.Failure.self) { try HPACKReader().fields(of: block) }
     }

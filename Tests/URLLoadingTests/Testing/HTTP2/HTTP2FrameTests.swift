@@ -8,10 +8,14 @@ struct HTTP2FrameTests {
         .data(stream: 1, [1, 2, 3], endStream: true), .data(stream: 1, [], padding: 3),
         .headers(stream: 3, [0x82], endStream: true, padding: 2), .headers(stream: 3, [0x82], endHeaders: false),
         .continuation(stream: 3, [0x84]), .priority(stream: 5, dependsOn: 3, weight: 200, isExclusive: true),
-        .resetStream(7, .refusedStream), .settings(.initialWindowSize(1), .init(0xFFFF, .max)), .settings(), .settingsAck,
+        .resetStream(7, .refusedStream), .settings(.initialWindowSize(1), .init(0xFFFF, .max)), .settings(),
+        .settingsAck,
         .pushPromise(stream: 1, promised: 2, [0x82]), .ping([1, 2, 3, 4, 5, 6, 7, 8], ack: true),
-        .goAway(last: 0x7FFF_FFFF, .enhanceYourCalm, debug: [0x68]), .windowUpdate(1), .windowUpdate(stream: 0x7FFF_FFFF, 0x7FFF_FFFF),
-        HTTP2Frame(.init(rawValue: 0xFA), flags: .init(rawValue: 0xFF), stream: 9, payload: [UInt8](repeating: 7, count: 20_000)),
+        .goAway(last: 0x7FFF_FFFF, .enhanceYourCalm, debug: [0x68]), .windowUpdate(1),
+        .windowUpdate(stream: 0x7FFF_FFFF, 0x7FFF_FFFF),
+        HTTP2Frame(
+            .init(rawValue: 0xFA), flags: .init(rawValue: 0xFF), stream: 9,
+            payload: [UInt8](repeating: 7, count: 20_000)),
     ]
 
     @Test("what was written is read, whole, byte by byte and split everywhere", arguments: frames)
@@ -54,8 +58,12 @@ struct HTTP2FrameTests {
     func bytes() {
         #expect(HTTP2Frame.settingsAck.bytes == [0, 0, 0, 4, 1, 0, 0, 0, 0])
         #expect(HTTP2Frame.settings(.maxConcurrentStreams(258)).bytes == [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 1, 2])
-        #expect(HTTP2Frame.data(stream: 0x0102_0304, [9], endStream: true, padding: 2).bytes == [0, 0, 4, 0, 9, 1, 2, 3, 4, 2, 9, 0, 0])
-        #expect(HTTP2Frame.priority(stream: 1, dependsOn: 3, weight: 7, isExclusive: true).payload == [0x80, 0, 0, 3, 7])
+        #expect(
+            HTTP2Frame.data(stream: 0x0102_0304, [9], endStream: true, padding: 2).bytes == [
+                0, 0, 4, 0, 9, 1, 2, 3, 4, 2, 9, 0, 0,
+            ])
+        #expect(
+            HTTP2Frame.priority(stream: 1, dependsOn: 3, weight: 7, isExclusive: true).payload == [0x80, 0, 0, 3, 7])
         #expect(HTTP2Frame.goAway(last: 5, .cancel, debug: [1]).payload == [0, 0, 0, 5, 0, 0, 0, 8, 1])
         var wrong = HTTP2Frame.data(stream: 1, [1])
         wrong.declaredLength = 0x01_0203
@@ -92,8 +100,11 @@ struct HTTP2FrameTests {
 
     @Test("frames draw themselves")
     func descriptions() {
-        #expect("\(HTTP2Frame.headers(stream: 1, [1, 2], endStream: true))" == "HEADERS stream 1, 2 bytes, endStream endHeaders")
-        #expect("\(HTTP2Frame.goAway(last: 3, .enhanceYourCalm))" == "GOAWAY stream 0, 8 bytes, last 3, ENHANCE_YOUR_CALM")
+        #expect(
+            "\(HTTP2Frame.headers(stream: 1, [1, 2], endStream: true))"
+                == "HEADERS stream 1, 2 bytes, endStream endHeaders")
+        #expect(
+            "\(HTTP2Frame.goAway(last: 3, .enhanceYourCalm))" == "GOAWAY stream 0, 8 bytes, last 3, ENHANCE_YOUR_CALM")
         #expect("\(HTTP2Frame(.init(rawValue: 0xFA)))" == "kind 250 stream 0, 0 bytes")
     }
 }

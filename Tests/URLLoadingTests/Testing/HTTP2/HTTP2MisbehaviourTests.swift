@@ -19,7 +19,8 @@ struct HTTP2MisbehaviourTests {
             // One that resets at once can do so before this is done connecting.
             let client = try? await RawHTTP2Client(server)
             let request = HTTP2Frame.headers(stream: 1, RawHTTP2Client.get(), endStream: true)
-            let all = RawHTTP2Client.preface + HTTP2Frame.settings().bytes + HTTP2Frame.settingsAck.bytes + request.bytes
+            let all =
+                RawHTTP2Client.preface + HTTP2Frame.settings().bytes + HTTP2Frame.settingsAck.bytes + request.bytes
             // Some close before it is sent.
             try? await client?.send(all)
             if fault.outcome == .succeeds {
@@ -77,7 +78,9 @@ struct HTTP2MisbehaviourTests {
         }
     }
 
-    @Test("an upload that ignores windows is complained of", arguments: [HTTP2Fault.windowShrinks, .windowByByte, .windowNeverOpens])
+    @Test(
+        "an upload that ignores windows is complained of",
+        arguments: [HTTP2Fault.windowShrinks, .windowByByte, .windowNeverOpens])
     func overruns(_ fault: HTTP2Fault) async throws {
         try await withHTTP2TestServer { server in
             server.misbehave(fault)

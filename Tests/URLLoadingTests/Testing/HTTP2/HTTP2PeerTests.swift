@@ -76,7 +76,8 @@ struct HTTP2PeerTests {
             try await client.start()
             let block = RawHTTP2Client.get("/", method: "PUT", ["x": "y"])
             for frame in HTTP2Frame.section(stream: 1, block, splitInto: 4) { try await client.send(frame) }
-            try await client.send(.ping(), .data(stream: 1, [1, 2], padding: 5), .data(stream: 1, [3], endStream: true))
+            try await client.send(
+                .ping(), .data(stream: 1, [1, 2], padding: 5), .data(stream: 1, [3], endStream: true))
             let answer = try await client.answer()
             #expect(answer.body == [1, 2, 3])
         }
@@ -148,7 +149,9 @@ struct HTTP2PeerTests {
             try await third.send(.headers(stream: 1, [0x80]))
             try await server.wait { $0.scriptsEnded == 3 }
             #expect(server.complaints.count == 3, "\(server.complaints)")
-            #expect(server.complaints.first == "connection 1: expected a request, got GOAWAY stream 0, 8 bytes, last 0, NO_ERROR")
+            #expect(
+                server.complaints.first
+                    == "connection 1: expected a request, got GOAWAY stream 0, 8 bytes, last 0, NO_ERROR")
             #expect(server.complaints.last?.contains("cannot be read") == true)
         }
     }

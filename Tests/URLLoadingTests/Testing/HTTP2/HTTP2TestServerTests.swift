@@ -20,7 +20,9 @@ struct HTTP2TestServerTests {
             #expect(missing.status == "404" && missing.body.isEmpty)
             try await server.wait { $0.answered == 2 && $0.openStreams == 0 }
             let first = try #require(server.requests.first)
-            #expect(first.path == "/hello" && first.target == "/hello?a=b" && first.version == .http2 && first.method == .get)
+            #expect(
+                first.path == "/hello" && first.target == "/hello?a=b" && first.version == .http2
+                    && first.method == .get)
             #expect(first.headers["X-Q"] == "1" && server.requests.map(\.exchange) == [1, 2])
             client.close()
             try await server.wait { $0.open == 0 }
@@ -38,7 +40,8 @@ struct HTTP2TestServerTests {
             let body = (0..<60_000).map { UInt8(truncatingIfNeeded: $0) }
             try await client.send(.headers(stream: 1, RawHTTP2Client.get("/echo", method: "POST")))
             for start in stride(from: 0, to: body.count, by: 10_000) {
-                try await client.send(.data(stream: 1, Array(body[start..<start + 10_000]), endStream: start == 50_000, padding: 7))
+                try await client.send(
+                    .data(stream: 1, Array(body[start..<start + 10_000]), endStream: start == 50_000, padding: 7))
             }
             let echo = try await client.answer()
             #expect(echo.body == body && echo.frames > 600)
@@ -71,7 +74,8 @@ struct HTTP2TestServerTests {
     func shapes() async throws {
         try await withHTTP2TestServer { server in
             server.route("/trailers") { _ in
-                .ok(.chunks(["one", .pause(.milliseconds(1)), "two"], trailers: ["Sum": "2"])).after(.init(.earlyHints, headers: ["Link": "</x>"]))
+                .ok(.chunks(["one", .pause(.milliseconds(1)), "two"], trailers: ["Sum": "2"])).after(
+                    .init(.earlyHints, headers: ["Link": "</x>"]))
             }
             server.route("/lie") { _ in .ok(.declared(9, bytes: [1])) }
             server.route("/none") { _ in .status(.noContent) }
@@ -104,10 +108,12 @@ struct HTTP2TestServerTests {
             server.route("/early", readsBody: false) { _ in .ok("early") }
             let client = try await RawHTTP2Client(server)
             try await client.start()
-            try await client.send(.headers(stream: 1, RawHTTP2Client.get("/takes", method: "PUT", ["expect": "100-continue"])))
+            try await client.send(
+                .headers(stream: 1, RawHTTP2Client.get("/takes", method: "PUT", ["expect": "100-continue"])))
             _ = try await client.receive(.headers)
             let trailers: HTTP2Fields = ["sum": "5"]
-            try await client.send(.data(stream: 1, [1, 2, 3]), .headers(stream: 1, trailers.encoded(), endStream: true))
+            try await client.send(
+                .data(stream: 1, [1, 2, 3]), .headers(stream: 1, trailers.encoded(), endStream: true))
             let answer = try await client.answer()
             #expect(answer.text == "3 5")
             try await client.send(.headers(stream: 3, RawHTTP2Client.get("/early", method: "PUT")))
@@ -127,7 +133,10 @@ struct HTTP2TestServerTests {
         ("an even stream", [.headers(stream: 2, RawHTTP2Client.get(), endStream: true)], .protocolError),
         ("SETTINGS on a stream", [HTTP2Frame(.settings, stream: 1)], .protocolError),
         ("a short PING", [.ping([1])], .frameSizeError),
-        ("a large frame", [HTTP2Frame(.init(rawValue: 99), payload: [UInt8](repeating: 0, count: 16_385))], .frameSizeError),
+        (
+            "a large frame", [HTTP2Frame(.init(rawValue: 99), payload: [UInt8](repeating: 0, count: 16_385))],
+            .frameSizeError
+        ),
         ("PUSH_PROMISE", [.pushPromise(stream: 1, promised: 2, [])], .protocolError),
         ("WINDOW_UPDATE of 0", [.windowUpdate(0)], .protocolError),
         ("RST_STREAM on an idle stream", [.resetStream(5)], .protocolError),
@@ -174,19 +183,21 @@ struct HTTP2TestServerTests {
         }
     }
 
-    @Test("requests that are malformed reset their stream", arguments: [
-        ["x": "y"], [":method": "GET", ":scheme": "http"], [":method": "GET", ":scheme": "http", ":path": ""],
-        [":method": "GET", ":scheme": "http", ":path": "/", "Upper": "x"],
-        [":method": "GET", ":scheme": "http", ":path": "/", ":path": "/"],
-        [":method": "GET", ":scheme": "http", "x": "y", ":path": "/"],
-        [":method": "GET", ":scheme": "http", ":path": "/", ":status": "200"],
-        [":method": "GET", ":scheme": "http", ":path": "/", "connection": "close"],
-        [":method": "GET", ":scheme": "http", ":path": "/", "te": "gzip"],
-        [":method": "GET", ":scheme": "http", ":path": "/", "a": "b\r\nc"],
-        [":method": "GET", ":scheme": "http", ":path": "/", "a": " b"],
-        [":method": "GET", ":scheme": "http", ":path": "/", "content-length": "1"],
-        [":method": "GET", ":scheme": "http", ":path": "/", ":authority": "a", "host": "b"],
-    ] as [HTTP2Fields])
+    @Test(
+        "requests that are malformed reset their stream",
+        arguments: [
+            ["x": "y"], [":method": "GET", ":scheme": "http"], [":method": "GET", ":scheme": "http", ":path": ""],
+            [":method": "GET", ":scheme": "http", ":path": "/", "Upper": "x"],
+            [":method": "GET", ":scheme": "http", ":path": "/", ":path": "/"],
+            [":method": "GET", ":scheme": "http", "x": "y", ":path": "/"],
+            [":method": "GET", ":scheme": "http", ":path": "/", ":status": "200"],
+            [":method": "GET", ":scheme": "http", ":path": "/", "connection": "close"],
+            [":method": "GET", ":scheme": "http", ":path": "/", "te": "gzip"],
+            [":method": "GET", ":scheme": "http", ":path": "/", "a": "b\r\nc"],
+            [":method": "GET", ":scheme": "http", ":path": "/", "a": " b"],
+            [":method": "GET", ":scheme": "http", ":path": "/", "content-length": "1"],
+            [":method": "GET", ":scheme": "http", ":path": "/", ":authority": "a", "host": "b"],
+        ] as [HTTP2Fields])
     func malformed(_ fields: HTTP2Fields) async throws {
         try await withHTTP2TestServer { server in
             server.route("/") { _ in .ok("fine") }
@@ -277,7 +288,9 @@ struct HTTP2TestServerTests {
             server.route("/shut") { _ in .ok(.repeated(count: 10)) }
             let client = try await RawHTTP2Client(server)
             try await client.start(.initialWindowSize(0))
-            for (index, path) in ["/deaf", "/pause", "/shut"].enumerated() { try await client.get(path, stream: index * 2 + 1) }
+            for (index, path) in ["/deaf", "/pause", "/shut"].enumerated() {
+                try await client.get(path, stream: index * 2 + 1)
+            }
             try await server.wait { $0.openStreams == 3 }
         }
     }
@@ -290,7 +303,9 @@ struct HTTP2TestServerTests {
             for _ in 0..<20 {
                 let client = try await RawHTTP2Client(server)
                 try await client.start(.initialWindowSize(0))
-                for (index, path) in ["/pause", "/shut"].enumerated() { try await client.get(path, stream: index * 2 + 1) }
+                for (index, path) in ["/pause", "/shut"].enumerated() {
+                    try await client.get(path, stream: index * 2 + 1)
+                }
                 client.close()
             }
             try await server.wait { $0.accepted == 20 && $0.open == 0 }

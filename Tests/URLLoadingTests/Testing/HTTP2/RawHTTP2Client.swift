@@ -79,7 +79,9 @@ final class RawHTTP2Client {
         var room = [UInt8](repeating: 0, count: 64 * 1024)
         while true {
             if let frame = reader.next() { return frame }
-            let step = room.withUnsafeMutableBytes { room in Result { () throws(IOFailure) in try transport.read(into: room) } }
+            let step = room.withUnsafeMutableBytes { room in
+                Result { () throws(IOFailure) in try transport.read(into: room) }
+            }
             switch step {
             case .success(.moved(let count)): reader.receive(room[..<count])
             case .success(.blocked(let interest)): await Poller.shared.park(transport.slot, interest, token)
@@ -109,7 +111,9 @@ final class RawHTTP2Client {
         var block: [UInt8] = []
         while let frame = await receive() {
             answer.frames += 1
-            if frame.kind == .resetStream, frame.stream == stream { throw HTTP2Peer.Failure.streamReset(frame.errorCode ?? .noError) }
+            if frame.kind == .resetStream, frame.stream == stream {
+                throw HTTP2Peer.Failure.streamReset(frame.errorCode ?? .noError)
+            }
             if frame.kind == .ping, !frame.isAck { try await send(.ping(frame.payload, ack: true)) }
             if frame.kind == .headers || frame.kind == .continuation {
                 block += frame.content ?? []
@@ -121,7 +125,8 @@ final class RawHTTP2Client {
             if frame.kind == .data {
                 answer.body += frame.content ?? []
                 if !frame.payload.isEmpty {
-                    try await send(.windowUpdate(frame.payload.count), .windowUpdate(stream: stream, frame.payload.count))
+                    try await send(
+                        .windowUpdate(frame.payload.count), .windowUpdate(stream: stream, frame.payload.count))
                 }
             }
             if frame.endsStream, frame.stream == stream { return answer }
