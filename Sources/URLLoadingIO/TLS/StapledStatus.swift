@@ -30,7 +30,9 @@ enum StapledStatus {
             let basic = OCSP_response_get1_basic(response)
         else { return .unusable("its stapled status is a refusal") }
         defer { OCSP_BASICRESP_free(basic) }
-        guard isSigned(basic, issuer, roots) else { return .unusable("the stapled OCSP response is not signed by an authorised responder") }
+        guard isSigned(basic, issuer, roots) else {
+            return .unusable("the stapled OCSP response is not signed by an authorised responder")
+        }
         return status(basic, leaf, issuer)
     }
 

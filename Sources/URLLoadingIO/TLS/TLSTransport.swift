@@ -112,7 +112,10 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     /// decisions.
     package func handshake(_ token: StopToken) async throws(IOFailure) {
         guard try await handshakeUntilQuestion(token) == nil
-        else { throw IOFailure(.tls(TLSFailure(.refused, name: side.name, detail: "no challenge decision is set for this session")), .handshake) }
+        else {
+            let detail = "no challenge decision is set for this session"
+            throw IOFailure(.tls(TLSFailure(.refused, name: side.name, detail: detail)), .handshake)
+        }
     }
 
     /// Performs the handshake until a decision is needed: the caller then answers and calls this again, or closes the
