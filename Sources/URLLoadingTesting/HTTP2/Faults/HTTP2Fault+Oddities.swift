@@ -1,9 +1,9 @@
-// What is allowed, though few servers do it.
+// Unusual but legal behaviour.
 
 import URLLoadingWire
 
 extension HTTP2Fault {
-    /// Nothing is wrong with these: each answer is 200 with `ok`.
+    /// Legal frames that few servers send: each response is 200 with `ok`.
     public static let oddities: [HTTP2Fault] = [
         frames("frames nobody knows", .succeeds) {
             [
