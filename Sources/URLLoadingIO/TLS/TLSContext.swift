@@ -86,7 +86,7 @@ package final class TLSContext: @unchecked Sendable {
         var wire: [UInt8] = []
         for name in protocols {
             guard let length = UInt8(exactly: name.utf8.count), length > 0
-            else { throw TLSFailure(.other, detail: "no name of a protocol: \(name)") }
+            else { throw TLSFailure(.other, detail: "not a valid ALPN protocol name: \(name)") }
             wire.append(length)
             wire.append(contentsOf: name.utf8)
         }

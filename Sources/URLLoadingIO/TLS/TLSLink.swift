@@ -121,7 +121,7 @@ final class TLSLink {
         BIO_clear_flags(bio, Self.flags)
         do throws(IOFailure) {
             guard takenInCall <= Self.takenLimit
-            else { throw IOFailure(.tls(TLSFailure(.other, detail: "records without end and without content")), .read) }
+            else { throw IOFailure(.tls(TLSFailure(.other, detail: "too many records without data")), .read) }
             switch try inner.read(into: buffer) {
             case .moved(let count):
                 takenInCall += count

@@ -87,7 +87,7 @@ public final class ReplayHandler: ProtocolHandler {
         let pace = Pace(client.clock, began: began, recorded: exchange.began, isKept: timing == .asRecorded)
         guard let answer = exchange.answer else {
             try await exchange.throwEnding(request.url, pace)
-            throw LoadError.notRecorded(request, "nobody saw an answer")
+            throw LoadError.notRecorded(request, "no response was recorded")
         }
         try await pace.wait(until: answer.at)
         let response = Response(
