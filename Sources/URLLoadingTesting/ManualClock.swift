@@ -14,8 +14,8 @@ package import URLLoadingIO
 /// configuration.use(clock)
 /// let session = Session(configuration)
 /// async let loaded = session.data(from: origin.url("/stalls"))
-/// try await origin.wait { $0.stalled == 1 }   // the server says no more,
-/// try await clock.untilWaiting()              // the load has heard all it said,
+/// try await origin.wait { $0.stalled == 1 }   // the server has stopped sending,
+/// try await clock.untilWaiting()              // the load has read all of it,
 /// clock.advance(by: .seconds(60))             // and has waited long enough
 /// ```
 /// A session uses it for ``Configuration/idleTimeout`` and ``Configuration/resourceTimeout``, deadlines of decisions,

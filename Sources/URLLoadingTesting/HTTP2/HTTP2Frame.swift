@@ -6,7 +6,7 @@
 /// ```swift
 /// try await peer.send(.settings(.initialWindowSize(100)), .ping([1, 2, 3, 4, 5, 6, 7, 8]))
 /// var frame = HTTP2Frame.data(stream: 1, Array("hi".utf8), endStream: true)
-/// frame.stream = 0            // a connection error for who receives it
+/// frame.stream = 0            // a connection error at its receiver
 /// frame.declaredLength = 9    // more than there is
 /// ```
 ///
