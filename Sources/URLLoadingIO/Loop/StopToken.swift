@@ -13,7 +13,7 @@ package enum StopReason: UInt8, Sendable {
     case deadline
 }
 
-/// Open, because `LoadControl` on the floor above adds what a session knows of a load.
+/// Open: `LoadHandle`, on the floor above, adds what a session knows of a load.
 open class StopToken: @unchecked Sendable {
     private let reason = Atomic<UInt8>(0)
     /// Why it was stopped again after the peer's silence had stopped it: that one may be forgiven.
@@ -33,9 +33,8 @@ open class StopToken: @unchecked Sendable {
         var others: [PollSlot] = []
     }
 
-    /// When the attempt under way must have succeeded: a moment, `.max` without an attempt or a limit, `.min` once the
-    /// limit is over. While the limit stands still, what is left of it as a negative number.
-    private let attemptDeadline = Atomic<Int64>(.max)
+    /// Attempts with a limit that are under way. `check` asks for the one of its own task only while there are any.
+    private let attempts = Atomic<Int>(0)
 
     /// Whose time its limits are taken from.
     package let clock: LoopClock
@@ -54,7 +53,9 @@ open class StopToken: @unchecked Sendable {
 
     package final func check(_ operation: IOFailure.Operation) throws(IOFailure) {
         if let reason = stopReason { throw IOFailure(.stopped(reason), operation) }
-        if attemptDeadline.load(ordering: .relaxed) == .min { throw IOFailure(.attemptTimedOut, operation) }
+        if attempts.load(ordering: .relaxed) > 0, attempt?.isOver == true {
+            throw IOFailure(.attemptTimedOut, operation)
+        }
     }
 
     /// The first reason wins; returns whether it was this one.
@@ -121,65 +122,29 @@ open class StopToken: @unchecked Sendable {
 
     // MARK: Attempts
 
-    /// Begins an attempt that fails once its limit, in nanoseconds, is over: the waits of this token are woken then,
-    /// and `check` throws. A token has one attempt at a time.
-    package final func beginAttempt(within limit: Int64) {
-        let (moment, overflows) = clock.now().addingReportingOverflow(limit)
-        guard limit != .max, !overflows else { return }
-        attemptDeadline.store(moment, ordering: .releasing)
-        clock.schedule(AttemptTimer(self, moment), at: moment)
+    /// The attempt that the calling task makes for this token; nil outside one.
+    package final var attempt: TimedAttempt? {
+        guard attempts.load(ordering: .relaxed) > 0, let attempt = TimedAttempt.current, attempt.token === self
+        else { return nil }
+        return attempt
     }
 
-    /// Ends the attempt.
-    /// - Returns: what is left of its limit, in nanoseconds: 0 if the limit is over, `.max` without one.
-    @discardableResult
-    package final func endAttempt() -> Int64 {
-        timeLeft(attemptDeadline.exchange(.max, ordering: .acquiringAndReleasing))
-    }
-
-    private func timeLeft(_ deadline: Int64) -> Int64 {
-        switch deadline {
-        case .max: .max
-        case .min: 0
-        case ..<0: -deadline
-        default: max(0, deadline - clock.now())
+    /// Runs `body` as an attempt: once its limit is over, the waits of the calling task for this token end, and `check`
+    /// throws ``IOFailure/Kind/attemptTimedOut``. Attempts of other tasks for the same token have limits of their own.
+    package final func attempting<Value, Failure: Error>(
+        _ attempt: TimedAttempt, _ body: () async throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
+        attempts.add(1, ordering: .relaxed)
+        attempt.begin()
+        defer {
+            attempt.end()
+            attempts.subtract(1, ordering: .relaxed)
         }
-    }
-
-    /// From now on the attempt's limit stands still.
-    /// - Returns: what ``continueAttempt(_:)`` goes on with; `nil` if no limit runs.
-    package final func pauseAttempt() -> Int64? {
-        let moment = attemptDeadline.load(ordering: .acquiring)
-        guard moment > 0, moment != .max else { return nil }
-        let paused = -max(1, moment - clock.now())
-        return replaceDeadline(moment, by: paused) ? paused : nil
-    }
-
-    private func replaceDeadline(_ expected: Int64, by desired: Int64) -> Bool {
-        attemptDeadline.compareExchange(expected: expected, desired: desired, ordering: .acquiringAndReleasing)
-            .exchanged
-    }
-
-    /// The limit runs again, unless its attempt has ended meanwhile.
-    package final func continueAttempt(_ paused: Int64?) {
-        guard let paused else { return }
-        let moment = clock.now() - paused
-        guard replaceDeadline(paused, by: moment) else { return }
-        clock.schedule(AttemptTimer(self, moment), at: moment)
-    }
-
-    /// Whether an attempt with a limit is under way.
-    package final var isInAttempt: Bool { attemptDeadline.load(ordering: .relaxed) != .max }
-
-    /// What is left of the attempt's limit, in nanoseconds; `nil` without one.
-    package final var attemptTimeLeft: Int64? {
-        let left = timeLeft(attemptDeadline.load(ordering: .relaxed))
-        return left == .max ? nil : left
-    }
-
-    /// A timer stays in its queue until its moment: the attempt may have ended, or another may have begun.
-    fileprivate final func attemptTimerFired(_ moment: Int64) {
-        if replaceDeadline(moment, by: .min) { wake() }
+        // `withValue` rethrows without a type.
+        let result: Result<Value, Failure> = await TimedAttempt.$current.withValue(attempt) {
+            do throws(Failure) { return .success(try await body()) } catch { return .failure(error) }
+        }
+        return try result.get()
     }
 
     // MARK: Idle time
@@ -195,8 +160,12 @@ open class StopToken: @unchecked Sendable {
     // ends looks after its store whether another has begun.
 
     private func startIdle(since start: Int64) {
-        idleWaits.add(1, ordering: .sequentiallyConsistent)
-        idleDeadline.store(start &+ idleLimit, ordering: .sequentiallyConsistent)
+        let isOnly = idleWaits.add(1, ordering: .sequentiallyConsistent).newValue == 1
+        let desired = start &+ idleLimit
+        let seen = idleDeadline.load(ordering: .sequentiallyConsistent)
+        // Beside other waits, one that began earlier does not put their deadline back.
+        guard isOnly || seen == .max || seen < desired else { return }
+        idleDeadline.store(desired, ordering: .sequentiallyConsistent)
     }
 
     /// The same for a wait that goes on since an earlier moment.
@@ -215,18 +184,11 @@ open class StopToken: @unchecked Sendable {
         }
         // Another peer is waited for, and this one has just been heard.
         idleDeadline.store(clock.coarseNow() &+ idleLimit, ordering: .sequentiallyConsistent)
+        // If the last wait has ended in between, no deadline may stay: the registry would look for it in vain.
+        guard idleWaits.load(ordering: .sequentiallyConsistent) == 0 else { return }
+        idleDeadline.store(.max, ordering: .sequentiallyConsistent)
+        // The same once more for a wait that began in between: its deadline must stay.
+        guard idleWaits.load(ordering: .sequentiallyConsistent) > 0 else { return }
+        idleDeadline.store(clock.coarseNow() &+ idleLimit, ordering: .sequentiallyConsistent)
     }
-}
-
-/// Ends an attempt at the moment its limit is over. It keeps no token alive.
-private final class AttemptTimer: TimerTarget {
-    private weak let token: StopToken?
-    private let moment: Int64
-
-    init(_ token: StopToken, _ moment: Int64) {
-        self.token = token
-        self.moment = moment
-    }
-
-    func timerFired(now: Int64) { token?.attemptTimerFired(moment) }
 }

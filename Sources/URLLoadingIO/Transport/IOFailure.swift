@@ -9,7 +9,7 @@ package struct IOFailure: Error, Sendable {
     package enum Code: Sendable {
         /// Ended from outside, by the one whose work it was.
         case stopped(StopReason)
-        /// The attempt under way took longer than its limit (`StopToken.beginAttempt`).
+        /// The attempt under way took longer than its limit (`TimedAttempt`).
         case attemptTimedOut
         /// The system said no: an errno.
         case system(Int32)

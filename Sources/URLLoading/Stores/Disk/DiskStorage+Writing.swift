@@ -112,7 +112,7 @@ extension DiskStorage {
     var isBehind: Bool { queued.load(ordering: .relaxed) > Self.behind }
 
     /// Returns when the disk has caught up, or the load is stopped.
-    func ready(_ load: LoadControl) async {
+    func ready(_ load: LoadHandle) async {
         let slot = Poller.shared.borrowSlot()
         load.attach(slot)
         defer {
