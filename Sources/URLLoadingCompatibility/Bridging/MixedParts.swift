@@ -66,9 +66,11 @@ final class MixedParts: @unchecked Sendable {
 }
 
 extension TaskBridge {
-    /// One part after the other: the next is told of when all of the one before was heard.
+    /// One part after the other: the delegate is told of the next when all of the one before was delivered.
     func receiveParts(_ chunk: Chunk) async {
-        switch state.withLock({ $0.parts?.receive(chunk) }) {
+        switch state.withLock({ state -> Result<[MixedParts.Event], LoadError>? in
+            if case .parts(let parts)? = state.active?.body { parts.receive(chunk) } else { nil }
+        }) {
         case .success(let events)?:
             for event in events { await receive(event) }
         case .failure(let error)?: cancel(error)
@@ -88,13 +90,6 @@ extension TaskBridge {
             schedule()
         case .data(let data):
             if !state.withLock({ $0.mailbox.put(data) }) { await untilHeard() }
-        }
-    }
-
-    private func untilHeard() async {
-        schedule()
-        await withUnsafeContinuation { continuation in
-            if !state.withLock({ $0.mailbox.wait(continuation) }) { continuation.resume() }
         }
     }
 }

@@ -7,7 +7,7 @@ import URLLoading
 import URLLoadingIO
 
 extension TaskBridge {
-    /// Who resumes the load that a decision of the session is about.
+    /// The task whose load a decision of the session is about.
     @TaskLocal static var current: TaskBridge?
 
     /// The decisions of this load.
@@ -31,7 +31,8 @@ extension TaskBridge {
         return decisions
     }
 
-    /// The same for all, who find their task as those of the session do; but for whom to trust, which some have of their own.
+    /// Shared by all data tasks: these decisions find their task in `current`. Some tasks have a challenge decision of their
+    /// own.
     private static let ofDataTasks: Decisions = {
         var decisions = Decisions()
         decisions.redirect = Decision { redirect in try await TaskBridge.current?.decide(redirect) ?? .follow }
@@ -49,7 +50,7 @@ extension TaskBridge {
         guard taskDelegate != nil, let head = redirect.response.http else { return .follow }
         let own = redirect.response.properties[OwnResponse.self]?.response as? HTTPURLResponse
         let response = own ?? HTTPURLResponse(redirect.response, head)
-        let proposed = state.withLock { $0.proposed ?? URLRequest(redirect.request, like: $0.current) }
+        let proposed = state.withLock { $0.next ?? URLRequest(redirect.request, like: $0.current) }
         let outcome: Inquiry<URLRequest?>.Outcome = await inquire("willPerformHTTPRedirection") {
             [self] session, task, answer in
             guard let delegate = taskDelegate else { return answer.give(proposed) }
@@ -67,7 +68,7 @@ extension TaskBridge {
             // That of an upload is not in the classic request.
             if other.hasBody(of: proposed), let body = redirect.request.body { request.setBody(body) }
             if redirect.request.properties[ClassicTask.self] != nil { mark(&request) }
-            state.withLock { $0.chosen = other }
+            state.withLock { $0.next = other }
             return .instead(request)
         }
     }
@@ -83,7 +84,7 @@ extension TaskBridge {
     }
 
     func nextStream() async throws -> sending InputStream {
-        nonisolated(unsafe) let first = state.withLock { StreamBox(stream: $0.stream.take()) }.stream
+        nonisolated(unsafe) let first = state.withLock { StreamBox(stream: $0.active?.stream.take()) }.stream
         if let first { return first }
         let outcome: Inquiry<StreamBox>.Outcome = await inquire("needNewBodyStream") { [self] session, task, answer in
             guard let delegate = taskDelegate else { return answer.give(StreamBox(stream: nil)) }
@@ -132,7 +133,7 @@ extension TaskBridge {
         }
     }
 
-    /// What the delegate makes of a challenge of a protocol's; `nil` if nobody answers any more.
+    /// The delegate's answer to a challenge of a protocol's; `nil` if there will be none.
     func verdict(_ challenge: URLAuthenticationChallenge) async -> Verdict? {
         let unasked = Verdict(disposition: .performDefaultHandling, credential: nil)
         guard sessionDelegate != nil || taskDelegate != nil else { return unasked }
@@ -172,7 +173,8 @@ extension TaskBridge {
             case .given(.allow): allow()
             case .given(.cancel): if isHeld { cancel() }
             case .given(.becomeDownload):
-                if state.withLock({ $0.parts?.hasBegun == true }) { refusePart(response) } else { becomeDownload() }
+                let isPart = state.withLock { $0.active?.body.hasParts == true }
+                if isPart { refusePart(response) } else { becomeDownload() }
             case .given(.becomeStream): refuseStream(response)
             case .givenAgain: task.report(.completionHandlerCalledAgain, "didReceive response")
             case .dropped:
@@ -203,7 +205,7 @@ extension TaskBridge {
     }
 }
 
-/// What a delegate makes of a challenge.
+/// A delegate's answer to a challenge.
 struct Verdict: Sendable {
     let disposition: URLSession.AuthChallengeDisposition
     let credential: URLCredential?
@@ -219,7 +221,8 @@ struct Verdict: Sendable {
     }
 }
 
-/// Given away by the delegate: nobody else reads it.
+// Unchecked: a stream has one reader at a time. The delegate gives it away, and the load alone reads it.
+/// A stream on its way from the delegate to the load.
 private struct StreamBox: @unchecked Sendable {
     let stream: InputStream?
 }
@@ -244,7 +247,7 @@ struct DroppedAnswer: Error, CustomStringConvertible {
     var description: String { "the delegate dropped the completion handler without calling it" }
 }
 
-/// A body must be sent again, and nobody has one.
+/// A body must be sent again, and the delegate gave none.
 struct NoStream: Error, CustomStringConvertible {
     var description: String { "the delegate gave no new body stream" }
 }

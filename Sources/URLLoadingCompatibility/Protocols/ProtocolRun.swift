@@ -114,7 +114,7 @@ final class ProtocolRun: NSObject, URLProtocolClient, @unchecked Sendable {
     private func redirect(to other: URLRequest, _ response: URLResponse) throws -> ProtocolAnswer {
         var made = try Request.make(other).get()
         bridge.mark(&made)
-        bridge.state.withLock { $0.proposed = other }
+        bridge.state.withLock { $0.next = other }
         return .redirect(response.core(answering: request, isRedirect: true), to: made)
     }
 
