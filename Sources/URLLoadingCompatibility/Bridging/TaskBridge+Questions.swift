@@ -84,29 +84,29 @@ extension TaskBridge {
     }
 
     func nextStream() async throws -> sending InputStream {
-        nonisolated(unsafe) let first = state.withLock { StreamBox(stream: $0.active?.stream.take()) }.stream
+        nonisolated(unsafe) let first = state.withLock { GivenStream(stream: $0.active?.stream.take()) }.stream
         if let first { return first }
-        let outcome: Inquiry<StreamBox>.Outcome = await inquire("needNewBodyStream") { [self] session, task, answer in
-            guard let delegate = taskDelegate else { return answer.give(StreamBox(stream: nil)) }
-            delegate.urlSession(session, task: task, needNewBodyStream: { answer.give(StreamBox(stream: $0)) })
+        let outcome: Inquiry<GivenStream>.Outcome = await inquire("needNewBodyStream") { [self] session, task, answer in
+            guard let delegate = taskDelegate else { return answer.give(GivenStream(stream: nil)) }
+            delegate.urlSession(session, task: task, needNewBodyStream: { answer.give(GivenStream(stream: $0)) })
         }
         return try Self.stream(of: outcome)
     }
 
     /// What follows of an upload that is gone on with.
     private func makeBody(_ demand: BodyDemand, from offset: Int64) async throws -> RequestBody {
-        let outcome: Inquiry<StreamBox>.Outcome = await inquire("needNewBodyStreamFrom") {
+        let outcome: Inquiry<GivenStream>.Outcome = await inquire("needNewBodyStreamFrom") {
             [self] session, task, answer in
-            guard let delegate = taskDelegate else { return answer.give(StreamBox(stream: nil)) }
+            guard let delegate = taskDelegate else { return answer.give(GivenStream(stream: nil)) }
             delegate.urlSession(session, task: task, needNewBodyStreamFrom: offset) {
-                answer.give(StreamBox(stream: $0))
+                answer.give(GivenStream(stream: $0))
             }
         }
         let length = demand.request.headers[.contentLength].flatMap { Int64($0) }
         return .stream(try Self.stream(of: outcome), length: length)
     }
 
-    private static func stream(of outcome: Inquiry<StreamBox>.Outcome) throws -> sending InputStream {
+    private static func stream(of outcome: Inquiry<GivenStream>.Outcome) throws -> sending InputStream {
         switch outcome {
         case .reply(let box):
             nonisolated(unsafe) let given = box.stream
@@ -219,12 +219,6 @@ struct Verdict: Sendable {
         case .rejectProtectionSpace: .rejectProtectionSpace
         }
     }
-}
-
-// Unchecked: a stream has one reader at a time. The delegate gives it away, and the load alone reads it.
-/// A stream on its way from the delegate to the load.
-private struct StreamBox: @unchecked Sendable {
-    let stream: InputStream?
 }
 
 extension Challenge.Method {
