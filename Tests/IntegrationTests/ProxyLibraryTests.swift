@@ -39,7 +39,7 @@ struct ProxyLibraryTests {
     }
 
     static func ways(_ library: ProxyLibrary, _ url: String) async throws -> [String] {
-        let load = LoadControl(idle: nil, resource: nil)
+        let load = LoadHandle(idle: nil, resource: nil)
         return try await DesktopProxies.chains(to: try Target(url).origin, load, library).map(\.description)
     }
 
@@ -63,7 +63,7 @@ struct ProxyLibraryTests {
         for host in ["fail.test", "none.test"] {
             let error = await #expect(throws: LoadError.self) { try await Self.ways(library, "http://\(host)/") }
             #expect(error?.reason == .proxiesUnknown && error?.phase == .preparing && error?.party == .system)
-            let load = LoadControl(idle: nil, resource: nil)
+            let load = LoadHandle(idle: nil, resource: nil)
             let ways = try await DesktopProxies.chains(
                 to: try Target("http://\(host)/").origin, otherwise: [.direct], load, library)
             #expect(ways == [.direct])
@@ -74,7 +74,7 @@ struct ProxyLibraryTests {
     @Test func aStopIsNotHeldUp() async throws {
         let folder = try TemporaryFolder()
         guard let library = try await Self.library(folder) else { return }
-        let load = LoadControl(idle: nil, resource: nil)
+        let load = LoadHandle(idle: nil, resource: nil)
         let asking = Task { await library.proxies(for: "http://slow.test/", load) }
         try await Task.sleep(for: .milliseconds(50))
         load.stop(.cancelled)

@@ -34,7 +34,7 @@ struct MailboxTests {
 
     @Test("counts of a body sent are put together, and begin anew when it is sent again")
     func sent() {
-        var mailbox = Mailbox(collects: false)
+        var mailbox = Mailbox(.delegate)
         mailbox.put(sent: ByteCount(count: 10, total: 10, expected: 20))
         mailbox.put(sent: ByteCount(count: 10, total: 20, expected: 20))
         #expect(Self.words(&mailbox) == ["+20 20/20"])
@@ -45,7 +45,7 @@ struct MailboxTests {
 
     @Test("nothing follows a response before the answer; the lane is told once for all that gathers")
     func held() {
-        var mailbox = Mailbox(collects: false)
+        var mailbox = Mailbox(.delegate)
         mailbox.put(Self.response, isHeard: true)
         let first = mailbox.schedule()
         let second = mailbox.schedule()
@@ -62,7 +62,7 @@ struct MailboxTests {
 
     @Test("what fails is heard of no more but its end, also if the load had succeeded", arguments: [false, true])
     func failed(_ hasEnded: Bool) {
-        var mailbox = Mailbox(collects: false)
+        var mailbox = Mailbox(.delegate)
         mailbox.put(sent: ByteCount(count: 1, total: 1, expected: 1))
         mailbox.put(Self.response, isHeard: true)
         if hasEnded { mailbox.finish(nil) }
@@ -72,9 +72,50 @@ struct MailboxTests {
         #expect(Self.words(&mailbox) == ["finished cancelled"])
     }
 
+    @Test("after a failure nothing becomes due, and the first error is the task's")
+    func nothingAfterFailure() {
+        var mailbox = Mailbox(.delegate)
+        _ = mailbox.fail(Self.failure)
+        mailbox.put(sent: ByteCount(count: 1, total: 1, expected: 1))
+        mailbox.put(written: ByteCount(count: 1, total: 1, expected: 1))
+        mailbox.put(said: .readClosed)
+        mailbox.putWaiting()
+        _ = mailbox.fail(LoadError(.bodyTooLarge, phase: .deciding, party: .local))
+        #expect(!mailbox.hasEnded && Self.words(&mailbox) == [])
+        mailbox.finish(nil)
+        #expect(mailbox.error == nil && Self.words(&mailbox) == ["finished cancelled"])
+        #expect(mailbox.error?.reason == .cancelled)
+    }
+
+    @Test("a response that arrives before the answer to the one before it waits for that answer")
+    func secondResponse() {
+        var mailbox = Mailbox(.delegate)
+        mailbox.put(Self.response, isHeard: true)
+        #expect(Self.words(&mailbox) == ["response"])
+        mailbox.put(Self.response, isHeard: true)
+        #expect(Self.words(&mailbox) == [])
+        mailbox.answered()
+        #expect(Self.words(&mailbox) == ["response"])
+        mailbox.answered()
+        mailbox.finish(nil)
+        #expect(Self.words(&mailbox) == ["finished "])
+    }
+
+    @Test("a connection that was given away is the last call; how its load ends is known later")
+    func handedOver() {
+        var mailbox = Mailbox(.delegate)
+        mailbox.put(said: .betterRoute)
+        mailbox.put(said: .captured(CapturedStreams(Session().streamTask(host: "h", port: 1))))
+        mailbox.put(said: .readClosed)
+        #expect(Self.words(&mailbox).count == 2)
+        #expect(mailbox.isOver && !mailbox.hasEnded && mailbox.error == nil)
+        mailbox.finish(Self.failure)
+        #expect(mailbox.hasEnded && mailbox.error?.reason == .cancelled && Self.words(&mailbox) == [])
+    }
+
     @Test("a turn that was put into the queue before a cancellation makes no call; the next one does")
     func overtaken() {
-        var mailbox = Mailbox(collects: false)
+        var mailbox = Mailbox(.delegate)
         mailbox.put(Self.response, isHeard: true)
         _ = mailbox.schedule()
         _ = mailbox.fail(Self.failure)
@@ -86,7 +127,7 @@ struct MailboxTests {
 
     @Test("a turn that ends after one call says whether there are more")
     func turns() {
-        var mailbox = Mailbox(collects: false)
+        var mailbox = Mailbox(.delegate)
         mailbox.put(Self.response, isHeard: true)
         mailbox.finish(nil)
         let isScheduled = mailbox.schedule()
@@ -104,7 +145,7 @@ struct MailboxTests {
 
     @Test("the last call waits for handlers that must be called before it")
     func handlers() {
-        var mailbox = Mailbox(collects: false)
+        var mailbox = Mailbox(.delegate)
         mailbox.awaitHandler()
         mailbox.awaitHandler()
         mailbox.finish(Self.failure)
@@ -117,7 +158,7 @@ struct MailboxTests {
 
     @Test("a load that was stopped before it waits does not wait, and what came is heard")
     func stopped() async {
-        var mailbox = Mailbox(collects: false)
+        var mailbox = Mailbox(.delegate)
         mailbox.put(Self.response, isHeard: true)
         mailbox.stop().settle()
         await withUnsafeContinuation { continuation in

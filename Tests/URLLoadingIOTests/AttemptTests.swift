@@ -7,77 +7,106 @@ import URLLoadingTesting
 @Suite(.timeLimit(.minutes(4)))
 struct AttemptTests {
     @Test("an attempt fails from its limit on, until it is ended")
-    func limit() throws {
+    func limit() async {
         let clock = ManualClock()
         let token = StopToken(clock: LoopClock(clock.time))
-        #expect(!token.isInAttempt && token.endAttempt() == .max)
-        token.beginAttempt(within: 10)
-        #expect(token.isInAttempt && token.attemptTimeLeft == 10)
-        clock.advance(by: .nanoseconds(9))
+        let attempt = TimedAttempt(token, within: 10)
+        #expect(token.attempt == nil && attempt.timeLeft == 10)
+        await token.attempting(attempt) {
+            #expect(token.attempt === attempt && attempt.timeLeft == 10)
+            clock.advance(by: .nanoseconds(9))
+            #expect(throws: Never.self) { try token.check(.connect) }
+            clock.advance(by: .nanoseconds(1))
+            #expect(attempt.timeLeft == 0 && token.stopReason == nil)
+            #expect(throws: IOFailure.self) { try token.check(.connect) }
+        }
         #expect(throws: Never.self) { try token.check(.connect) }
-        clock.advance(by: .nanoseconds(1))
-        #expect(token.attemptTimeLeft == 0 && token.stopReason == nil)
-        #expect(throws: IOFailure.self) { try token.check(.connect) }
-        #expect(token.endAttempt() == 0)
-        #expect(throws: Never.self) { try token.check(.connect) }
+        #expect(attempt.timeLeft == 0)
     }
 
-    @Test("an attempt that was ended leaves what is left of its limit, and its timer ends no later one")
-    func resumed() throws {
+    @Test("the second part of an attempt has what the first has left, and the first part's timer does not end it")
+    func resumed() async {
         let clock = ManualClock()
         let token = StopToken(clock: LoopClock(clock.time))
-        token.beginAttempt(within: 10)
-        clock.advance(by: .nanoseconds(4))
-        let left = token.endAttempt()
-        #expect(left == 6)
+        let attempt = TimedAttempt(token, within: 10)
+        await token.attempting(attempt) { clock.advance(by: .nanoseconds(4)) }
+        #expect(attempt.timeLeft == 6)
         clock.advance(by: .nanoseconds(100))
-        token.beginAttempt(within: left)
-        clock.advance(by: .nanoseconds(5))
-        #expect(throws: Never.self) { try token.check(.connect) }
-        clock.advance(by: .nanoseconds(1))
-        #expect(throws: IOFailure.self) { try token.check(.connect) }
+        await token.attempting(attempt) {
+            clock.advance(by: .nanoseconds(5))
+            #expect(throws: Never.self) { try token.check(.connect) }
+            clock.advance(by: .nanoseconds(1))
+            #expect(throws: IOFailure.self) { try token.check(.connect) }
+        }
     }
 
     @Test("a limit that stands still goes on where it was, and not after its attempt has ended")
-    func paused() throws {
+    func paused() async {
         let clock = ManualClock()
         let token = StopToken(clock: LoopClock(clock.time))
-        #expect(token.pauseAttempt() == nil)
-        token.beginAttempt(within: 10)
-        clock.advance(by: .nanoseconds(4))
-        let paused = token.pauseAttempt()
-        #expect(token.isInAttempt && token.attemptTimeLeft == 6 && token.pauseAttempt() == nil)
+        let attempt = TimedAttempt(token, within: 10)
+        #expect(attempt.pause() == nil)
+        var again: Int64?
+        await token.attempting(attempt) {
+            clock.advance(by: .nanoseconds(4))
+            let paused = attempt.pause()
+            #expect(attempt.timeLeft == 6 && attempt.pause() == nil)
+            clock.advance(by: .nanoseconds(100))
+            attempt.go(on: paused)
+            clock.advance(by: .nanoseconds(5))
+            #expect(throws: Never.self) { try token.check(.connect) }
+            again = attempt.pause()
+        }
+        #expect(attempt.timeLeft == 1)
+        attempt.go(on: again)
         clock.advance(by: .nanoseconds(100))
-        token.continueAttempt(paused)
-        clock.advance(by: .nanoseconds(5))
         #expect(throws: Never.self) { try token.check(.connect) }
-        let again = token.pauseAttempt()
-        #expect(token.endAttempt() == 1)
-        token.continueAttempt(again)
-        clock.advance(by: .nanoseconds(100))
-        #expect(throws: Never.self) { try token.check(.connect) }
-        #expect(!token.isInAttempt)
+        #expect(attempt.timeLeft == 1)
     }
 
-    @Test("an attempt without a limit is none")
-    func unlimited() {
-        let token = StopToken()
-        token.beginAttempt(within: .max)
-        #expect(!token.isInAttempt)
+    @Test("attempts that two tasks make at once for one token do not share a limit")
+    func twoAtOnce() async {
+        let clock = ManualClock()
+        let token = StopToken(clock: LoopClock(clock.time))
+        let (short, long) = (TimedAttempt(token, within: 10), TimedAttempt(token, within: 30))
+        await token.attempting(long) {
+            async let failure: Bool = token.attempting(short) {
+                clock.advance(by: .nanoseconds(10))
+                do throws(IOFailure) { try token.check(.connect) } catch { return true }
+                return false
+            }
+            #expect(await failure)
+            // The end of the short attempt has left the long one its limit.
+            #expect(throws: Never.self) { try token.check(.connect) }
+            clock.advance(by: .nanoseconds(20))
+            #expect(throws: IOFailure.self) { try token.check(.connect) }
+        }
+    }
+
+    @Test("an attempt for one token is none for another")
+    func otherToken() async {
+        let clock = ManualClock()
+        let (token, other) = (StopToken(clock: LoopClock(clock.time)), StopToken(clock: LoopClock(clock.time)))
+        await token.attempting(TimedAttempt(token, within: 1)) {
+            clock.advance(by: .nanoseconds(1))
+            #expect(throws: IOFailure.self) { try token.check(.connect) }
+            #expect(throws: Never.self) { try other.check(.connect) }
+        }
     }
 
     @Test("a stop goes before the limit of an attempt")
-    func stopped() {
+    func stopped() async {
         let clock = ManualClock()
         let token = StopToken(clock: LoopClock(clock.time))
-        token.beginAttempt(within: 1)
-        clock.advance(by: .nanoseconds(1))
-        token.stop(.cancelled)
-        do throws(IOFailure) {
-            try token.check(.connect)
-            Issue.record("no error")
-        } catch {
-            if case .stopped(.cancelled) = error.code {} else { Issue.record("\(error)") }
+        await token.attempting(TimedAttempt(token, within: 1)) {
+            clock.advance(by: .nanoseconds(1))
+            token.stop(.cancelled)
+            do throws(IOFailure) {
+                try token.check(.connect)
+                Issue.record("no error")
+            } catch {
+                if case .stopped(.cancelled) = error.code {} else { Issue.record("\(error)") }
+            }
         }
     }
 }

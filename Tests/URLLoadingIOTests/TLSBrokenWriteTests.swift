@@ -8,26 +8,41 @@ import URLLoadingTesting
 /// The socket below TLS refuses a write. What TLS throws is the socket's own failure, whatever the release of OpenSSL.
 @Suite(.timeLimit(.minutes(4)))
 struct TLSBrokenWriteTests {
-    /// The conversation whose writes break: a handshake, two records and a half, an end.
-    private static func talk(
-        _ rig: TLSRig, through wrap: (SocketTransport) -> ChoppingTransport
-    ) async throws -> (handshake: Int, content: Int, all: Int) {
-        let chopping = Lock<ChoppingTransport?>(nil)
-        let pair = try await rig.connect {
-            let made = wrap($0)
-            chopping.withLock { $0 = made }
-            return made
+    /// Both ends of a TLS connection, and the client's socket below it, whose writes may break.
+    private struct Rigged {
+        let pair: TLSRig.Pair
+        let socket: ChoppingTransport
+
+        /// - Parameter failure: what the socket throws in place of a write that it refuses.
+        /// - Parameter budget: how many bytes the socket takes before it refuses.
+        init(_ rig: TLSRig, writes budget: Int = .max, failWith failure: IOFailure.Code? = .system(EPIPE)) async throws
+        {
+            let made = Lock<ChoppingTransport?>(nil)
+            pair = try await rig.connect { near in
+                let socket = ChoppingTransport(near, writes: budget, writesFailWith: failure)
+                made.withLock { $0 = socket }
+                return socket
+            }
+            socket = try #require(made.withLock { $0 })
         }
-        defer {
+
+        func close() {
             pair.client.close()
             pair.server.close()
         }
-        let written = { chopping.withLock { $0?.written.count ?? 0 } }
-        let handshake = written()
-        try await send([UInt8](repeating: 5, count: 40_000), on: pair.client)
-        let content = written()
-        _ = try pair.client.endWriting()
-        return (handshake, content, written())
+    }
+
+    /// The conversation whose writes break: a handshake, two records and a half, an end.
+    private static func talk(
+        _ rig: TLSRig, writes budget: Int = .max, failWith failure: IOFailure.Code? = nil
+    ) async throws -> (handshake: Int, content: Int, all: Int) {
+        let rigged = try await Rigged(rig, writes: budget, failWith: failure)
+        defer { rigged.close() }
+        let handshake = rigged.socket.written.count
+        try await send([UInt8](repeating: 5, count: 40_000), on: rigged.pair.client)
+        let content = rigged.socket.written.count
+        _ = try rigged.pair.client.endWriting()
+        return (handshake, content, rigged.socket.written.count)
     }
 
     @Test(arguments: [TLSVersion.tls12, .tls13], [EPIPE, ECONNRESET])
@@ -39,14 +54,14 @@ struct TLSBrokenWriteTests {
             $0.maximumVersion = version
             $0.tickets = 0
         })
-        let whole = try await Self.talk(rig) { ChoppingTransport($0) }
+        let whole = try await Self.talk(rig)
         let edges = [whole.handshake, whole.content].flatMap { [$0 - 1, $0, $0 + 1] }
         let budgets =
             edges + stride(from: 0, to: whole.handshake, by: 29)
             + stride(from: whole.handshake, to: whole.all, by: 1999)
         for budget in budgets {
             let error = await #expect(throws: IOFailure.self, "after \(budget) bytes of \(whole)") {
-                try await Self.talk(rig) { ChoppingTransport($0, writes: budget, writesFailWith: .system(number)) }
+                try await Self.talk(rig, writes: budget, failWith: .system(number))
             }
             #expect(systemError(error) == number, "after \(budget) bytes of \(whole): \(String(describing: error))")
         }
@@ -55,21 +70,16 @@ struct TLSBrokenWriteTests {
     @Test(arguments: [TLSVersion.tls12, .tls13])
     func `Each write after a refused one fails too`(_ version: TLSVersion) async throws {
         let rig = try TLSRig(server: { $0.maximumVersion = version })
-        let chopping = Lock<ChoppingTransport?>(nil)
-        let pair = try await rig.connect {
-            let made = ChoppingTransport($0, writesFailWith: .system(EPIPE))
-            chopping.withLock { $0 = made }
-            return made
-        }
-        chopping.withLock { $0?.endWrites() }
+        let rigged = try await Rigged(rig)
+        defer { rigged.close() }
+        rigged.socket.endWrites()
         for _ in 1...3 {
-            let error = await #expect(throws: IOFailure.self) { try await send([1, 2, 3], on: pair.client) }
+            let error = await #expect(throws: IOFailure.self) { try await send([1, 2, 3], on: rigged.pair.client) }
             #expect(systemError(error) == EPIPE, "\(String(describing: error))")
         }
         // The other direction goes on.
-        try await send(Array("answer".utf8), on: pair.server)
-        #expect(try await receive(6, from: pair.client) == Array("answer".utf8))
-        pair.client.close()
+        try await send(Array("answer".utf8), on: rigged.pair.server)
+        #expect(try await receive(6, from: rigged.pair.client) == Array("answer".utf8))
     }
 
     /// The alert that tells the peer of a failed check is a write as well.
@@ -98,16 +108,11 @@ struct TLSBrokenWriteTests {
     @Test(arguments: [TLSVersion.tls12, .tls13])
     func `A forged record is told although its alert cannot be sent`(_ version: TLSVersion) async throws {
         let rig = try TLSRig(server: { $0.maximumVersion = version })
-        let chopping = Lock<ChoppingTransport?>(nil)
-        let pair = try await rig.connect {
-            let made = ChoppingTransport($0, writesFailWith: .system(EPIPE))
-            chopping.withLock { $0 = made }
-            return made
-        }
-        chopping.withLock { $0?.endWrites() }
-        try await send([0x17, 3, 3, 0, 40] + [UInt8](repeating: 1, count: 40), on: pair.far)
-        let error = await #expect(throws: IOFailure.self) { _ = try await receive(1, from: pair.client) }
+        let rigged = try await Rigged(rig)
+        defer { rigged.close() }
+        rigged.socket.endWrites()
+        try await send([0x17, 3, 3, 0, 40] + [UInt8](repeating: 1, count: 40), on: rigged.pair.far)
+        let error = await #expect(throws: IOFailure.self) { _ = try await receive(1, from: rigged.pair.client) }
         #expect(tlsKind(error) == .other, "\(String(describing: error))")
-        pair.client.close()
     }
 }

@@ -73,7 +73,7 @@ import URLLoadingWire
     @Test func invalidatedWaitsForWhatFollows() async throws {
         let (mayFollow, isOver, hasLeft) = (Flag(), Flag(), Flag())
         let registry = LoadRegistry { mayFollow.waitBlocking() }
-        let load = LoadControl(idle: nil, resource: nil)
+        let load = LoadHandle(idle: nil, resource: nil)
         #expect(registry.enter(load))
         registry.close(stopping: .invalidated)
         BlockingThreads.shared.run {

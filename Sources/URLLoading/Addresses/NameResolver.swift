@@ -29,9 +29,9 @@ private struct CallersResolver: Resolver {
     let lookUp: @Sendable (String) async throws -> [String]
 
     func addresses(of name: String, _ token: StopToken) async throws(IOFailure) -> [SocketAddress] {
-        guard let load = token as? LoadControl else { throw IOFailure(.lookupFailed("nobody to ask for"), .resolve) }
+        guard let load = token as? LoadHandle else { throw IOFailure(.lookupFailed("nobody to ask for"), .resolve) }
         let lookUp = lookUp
-        let timeLeft = load.attemptTimeLeft.map { Duration.nanoseconds($0) }
+        let timeLeft = load.attempt.map { Duration.nanoseconds($0.timeLeft) }
         let answer = await Interruption<Result<[String], any Error>>.run(load, within: timeLeft) {
             do { return .success(try await lookUp(name)) } catch { return .failure(error) }
         }

@@ -11,7 +11,7 @@ extension AuthenticationTalk {
         guard !origin.hasRenewedToken else { return false }
         origin.hasRenewedToken = true
         renewals?(.refused(response, token: issue))
-        let next = try await bearer.token(after: issue, refusal: response, for: load)
+        let next = try await bearer.token(after: issue, refusal: response, for: load.handle)
         try take(next)
         if next != nil { renewals?(.sentAgain) }
         return next != nil
@@ -136,7 +136,7 @@ extension AuthenticationTalk {
     ) async throws(LoadError) -> Credential? {
         if let given, given.token == nil { if case .bearer = offer { return nil } else { return given } }
         let authenticator = authenticator
-        let found = await BlockingThreads.files.call(load) { () -> Credential? in
+        let found = await BlockingThreads.files.call(load.handle) { () -> Credential? in
             if let stored = authenticator.credential(for: space) { return stored }
             if space.isProxy || space.method == .bearer { return nil }
             return authenticator.netrcCredential(space.host, nil)

@@ -60,7 +60,7 @@ extension AuthenticationTalk {
         guard let login else { return nil }
         let begun = await TicketProof.begin(
             login.space.host, login.ticketCredential, channel.binding, within: authenticator.settings.ticketTimeout,
-            load)
+            load.handle)
         if let reason = load.stopReason { throw LoadError(reason, phase: .deciding) }
         guard let begun else { return nil }
         login.keep(begun)
@@ -70,7 +70,8 @@ extension AuthenticationTalk {
     /// What is stored for this way alone: passwords for any way are not shown to a KDC unasked.
     private func stored(_ space: ProtectionSpace) async throws(LoadError) -> Credential? {
         let authenticator = authenticator
-        guard let found = await BlockingThreads.files.call(load, { authenticator.ownCredential(for: space) }) else {
+        guard let found = await BlockingThreads.files.call(load.handle, { authenticator.ownCredential(for: space) })
+        else {
             throw LoadError(load.stopReason ?? .cancelled, phase: .deciding)
         }
         return found

@@ -41,7 +41,7 @@ final class AuthenticationTalk: @unchecked Sendable {
     var origin = Side()
     /// Each proxy on the way may ask.
     var proxies: [Authenticator.Place: Side] = [:]
-    let load: LoadControl
+    let load: any ConnectionClient
     let core: Core
     /// What the load is for.
     private let url: URL
@@ -73,7 +73,7 @@ final class AuthenticationTalk: @unchecked Sendable {
     /// up comes to.
     static let mostRounds = 12
 
-    convenience init(_ hop: Load.Hop, _ load: Load, _ destination: Destination) {
+    convenience init(_ hop: Hop, _ load: LoadContext, _ destination: Destination) {
         let isCallers =
             hop.request.headers.contains(.authorization)
             || (!hop.isForeign && load.core.configuration.headers.contains(.authorization))
@@ -87,7 +87,7 @@ final class AuthenticationTalk: @unchecked Sendable {
     ///   - isCallers: the request has an Authorization of its caller's.
     ///   - given: what its URL says.
     init(
-        _ load: LoadControl, _ core: Core, _ url: URL, _ destination: Destination, isCallers: Bool = false,
+        _ load: any ConnectionClient, _ core: Core, _ url: URL, _ destination: Destination, isCallers: Bool = false,
         given: Credential? = nil
     ) {
         self.load = load
@@ -103,7 +103,7 @@ final class AuthenticationTalk: @unchecked Sendable {
     }
 
     /// `user:password@` of the caller's URL; of one that led elsewhere, or came from a server elsewhere, nothing.
-    private static func credential(of hop: Load.Hop, _ load: Load, _ destination: Destination) -> Credential? {
+    private static func credential(of hop: Hop, _ load: LoadContext, _ destination: Destination) -> Credential? {
         guard !hop.isForeign else { return nil }
         var target = destination.target
         if target.user == nil, hop.followed > 0, case .success(let first) = load.original.destination {
@@ -122,7 +122,7 @@ final class AuthenticationTalk: @unchecked Sendable {
     func begin() async throws(LoadError) {
         guard !isCallers else { return }
         if let bearer = authenticator.bearer, bearer.serves(destination.route.origin) {
-            try take(try await bearer.token(for: load))
+            try take(try await bearer.token(for: load.handle))
         } else {
             origin.login = authenticator.login(at: place, path: path, url: given)
         }
@@ -141,7 +141,7 @@ final class AuthenticationTalk: @unchecked Sendable {
     }
 
     /// Says who asks, in the words of this sending.
-    func authorize(_ request: inout PreparedRequest, _ load: Load) async throws(LoadError) {
+    func authorize(_ request: inout PreparedRequest, _ load: LoadContext) async throws(LoadError) {
         guard !isCallers else { return }
         (request.identity, request.legs, legs, digest) = (nil, nil, nil, nil)
         request.login = origin.login
@@ -209,7 +209,7 @@ final class AuthenticationTalk: @unchecked Sendable {
         // Kept: the same request may have to be sent again.
         await rememberProxies()
         guard !isCallers else { return false }
-        if let legs, try await legs.hear(head, load) { return true }
+        if let legs, try await legs.hear(head, load.handle) { return true }
         guard head.status == .unauthorized else {
             try hearDigest(head, exchange)
             origin.login?.learn(from: head)
@@ -238,12 +238,13 @@ final class AuthenticationTalk: @unchecked Sendable {
     }
 
     /// A proxy on the way refused to open a tunnel.
-    func hear(_ error: LoadError, _ way: ProxyChain) async throws(LoadError) -> Bool {
+    func hear(_ refusal: ProxyRefusal) async throws(LoadError) -> Bool {
+        let error = refusal.error
         guard error.reason == .proxyAuthenticationRequired, let failure = error.proxyFailure, let head = failure.head,
-            let proxy = way.proxies.first(where: { $0.isHTTP && $0 == failure.proxy })
+            let proxy = refusal.way.proxies.first(where: { $0.isHTTP && $0 == failure.proxy })
         else { return false }
         let response = Response(url: url, http: head)
-        channel = Channel(binding: load.refusedBinding)
+        channel = Channel(binding: refusal.binding)
         return try await challenged(by: proxy, head, response) { _ in }
     }
 
@@ -282,7 +283,7 @@ final class AuthenticationTalk: @unchecked Sendable {
         guard persistence != .none || login.isOfURL else { return }
         guard authenticator.remember(login, since: removals), persistence != .none, login.isAnswer else { return }
         let authenticator = authenticator
-        _ = await BlockingThreads.files.call(load) { authenticator.keep(login.credential, for: login.space) }
+        _ = await BlockingThreads.files.call(load.handle) { authenticator.keep(login.credential, for: login.space) }
     }
 }
 

@@ -54,8 +54,7 @@ final class Authenticator: Sendable {
         var logins: [Place: [Login]] = [:]
         /// The strongest scheme that opened each protection space: no weaker one is used there unasked (security 65).
         var strengths: [Place: SpaceStrengths] = [:]
-        /// How often a store has forgotten something.
-        var removals = 0
+        var removals = CredentialRemovals()
     }
     /// A server that gives every path a realm of its own does not fill the memory, nor do many servers. What is left out is
     /// asked for once more.
@@ -134,13 +133,15 @@ final class Authenticator: Sendable {
             })
     }
 
-    /// Whoever logs in notes it at his beginning: what a store forgets meanwhile is not remembered for him.
-    var removals: Int { known.withLock { $0.removals } }
+    /// The number of removals of credentials so far. A load notes it before it logs in, for ``remember(_:since:)``.
+    var removals: Int { known.withLock { $0.removals.count } }
 
-    /// Returns false if it was known, or is to be forgotten.
+    /// Remembers an accepted login for later requests of the session.
+    /// - Parameter removals: how many removals there were before the load logged in.
+    /// - Returns: false if the login was known already, or a store has removed its credential since.
     func remember(_ login: Login, since removals: Int) -> Bool {
         let isNew = known.withLock { known in
-            guard known.removals == removals || login.isOfURL else { return false }
+            guard login.isOfURL || !known.removals.contains(login, since: removals) else { return false }
             let place = Place(login.space)
             var logins = known.logins[place] ?? []
             if logins.contains(login) { return false }
@@ -167,7 +168,7 @@ final class Authenticator: Sendable {
     /// A store has forgotten a credential: of whatever way of the space it may have been.
     func forget(_ credential: Credential, for space: ProtectionSpace) {
         known.withLock { known in
-            known.removals += 1
+            known.removals.note(credential, for: space)
             known.logins[Place(space)]?.removeAll { login in
                 !login.isOfURL && login.credential.user == credential.user
                     && (space.realm == nil || login.space.realm == space.realm)
@@ -178,7 +179,7 @@ final class Authenticator: Sendable {
     /// A store has forgotten all. What comes with a URL is in none.
     func forgetAll() {
         known.withLock { known in
-            known.removals += 1
+            known.removals.noteAll()
             for place in Array(known.logins.keys) { known.logins[place]?.removeAll { !$0.isOfURL } }
         }
     }

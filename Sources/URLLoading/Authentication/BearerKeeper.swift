@@ -31,17 +31,17 @@ final class BearerKeeper: Sendable {
     typealias Issue = (token: String, generation: Int)
 
     /// The token there is, or a new one if there is none.
-    func token(for load: LoadControl) async throws(LoadError) -> Issue? {
+    func token(for load: LoadHandle) async throws(LoadError) -> Issue? {
         try await token(after: nil, refusal: nil, for: load)
     }
 
     /// - Parameter refused: the number of a token that is good for nothing any more; `nil` takes the one there is.
     /// - Returns: `nil` if there is none, and no way to get one.
-    func token(after refused: Int?, refusal: Response?, for load: LoadControl) async throws(LoadError) -> Issue? {
+    func token(after refused: Int?, refusal: Response?, for load: LoadHandle) async throws(LoadError) -> Issue? {
         let (issue, refresh) = state.withLock { state -> (Issue?, Refresh?) in
             if let token = state.token, state.generation != refused { return ((token, state.generation), nil) }
             guard let work = tokens.refresh else { return (nil, nil) }
-            let refresh = state.refresh ?? Refresh(load.abandoned)
+            let refresh = state.refresh ?? Refresh(load.leaked)
             if state.refresh == nil {
                 state.refresh = refresh
                 refresh.start { [weak self] in
@@ -95,9 +95,9 @@ private final class Refresh: Sendable {
         var isAbandoned = false
     }
     private let state = Lock(State())
-    private let abandoned: AbandonedCount
+    private let abandoned: LeakCount
 
-    init(_ abandoned: AbandonedCount) { self.abandoned = abandoned }
+    init(_ abandoned: LeakCount) { self.abandoned = abandoned }
 
     func start(_ work: @escaping @Sendable () async -> Result<BearerKeeper.Issue, any Error>) {
         let task = Task {
@@ -118,7 +118,7 @@ private final class Refresh: Sendable {
     func enter() { state.withLock { $0.waiting += 1 } }
 
     /// `nil` if the load was stopped first.
-    func wait(for load: LoadControl) async -> Result<BearerKeeper.Issue, any Error>? {
+    func wait(for load: LoadHandle) async -> Result<BearerKeeper.Issue, any Error>? {
         let slot = Poller.shared.borrowSlot()
         load.attach(slot)
         state.withLock { $0.slots.append(slot) }

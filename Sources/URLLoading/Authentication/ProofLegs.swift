@@ -31,7 +31,7 @@ final class ProofLegs: @unchecked Sendable {
 
     /// `nil` if there is nothing to say: the ticket there was is good no more.
     /// - Parameter binding: of the channel to whoever hears it (RFC 5929).
-    func first(_ binding: [UInt8]?, _ load: LoadControl) async throws(LoadError) -> Message? {
+    func first(_ binding: [UInt8]?, _ load: LoadHandle) async throws(LoadError) -> Message? {
         switch scheme {
         case .ntlm:
             hasSpoken = true
@@ -44,7 +44,7 @@ final class ProofLegs: @unchecked Sendable {
     }
 
     /// The answer to what the server has said.
-    func next(_ words: [UInt8], _ binding: [UInt8]?, _ load: LoadControl) async throws(LoadError) -> Message {
+    func next(_ words: [UInt8], _ binding: [UInt8]?, _ load: LoadHandle) async throws(LoadError) -> Message {
         switch scheme {
         case .ntlm(let credential): return ("NTLM " + Base64.encode(try prove(credential, words, binding)), true)
         case .negotiate(let proof):
@@ -58,7 +58,7 @@ final class ProofLegs: @unchecked Sendable {
 
     /// What is said to a single message: the end of the proof, or that the server wants to hear more.
     /// - Returns: whether more is to be said.
-    func hear(_ head: HTTPHead, _ load: LoadControl) async throws(LoadError) -> Bool {
+    func hear(_ head: HTTPHead, _ load: LoadHandle) async throws(LoadError) -> Bool {
         guard case .negotiate(let proof) = scheme, proof.isOpen else { return false }
         if head.status == refusal {
             guard !login.takesLegs, let words = words(in: head.headers),

@@ -27,7 +27,7 @@ final class TicketProof: @unchecked Sendable {
     var isOpen: Bool { context != nil }
 
     /// A token is good for one request: servers remember those they have seen.
-    func begin(_ binding: [UInt8]?, _ load: LoadControl) async -> Begun? {
+    func begin(_ binding: [UInt8]?, _ load: LoadHandle) async -> Begun? {
         var begun = login.takeBegunTicket()
         if begun == nil || begun?.context.binding != binding {
             begun = await Self.begin(login.space.host, login.ticketCredential, binding, within: limit, load)
@@ -39,7 +39,7 @@ final class TicketProof: @unchecked Sendable {
     /// - Returns: `nil` if there is no ticket, no name to get one for, no library, or no answer in time.
     static func begin(
         _ host: String, _ credential: TicketCredential?, _ binding: [UInt8]?, within limit: Duration,
-        _ load: LoadControl
+        _ load: LoadHandle
     ) async -> Begun? {
         guard let context = TicketLibrary.shared?.context(for: "HTTP", on: host, as: credential, bound: binding),
             case .goesOn(let words, let isComplete) = await context.step([], load, until: deadline(limit, load)),
@@ -48,11 +48,11 @@ final class TicketProof: @unchecked Sendable {
         return Begun(context: context, words: words, isComplete: isComplete)
     }
 
-    func step(_ words: [UInt8], _ load: LoadControl) async -> TicketContext.Step {
+    func step(_ words: [UInt8], _ load: LoadHandle) async -> TicketContext.Step {
         await context?.step(words, load, until: Self.deadline(limit, load)) ?? .failed
     }
 
-    private static func deadline(_ limit: Duration, _ load: LoadControl) -> Int64 {
-        load.clock.now().addingReportingOverflow(LoadControl.nanoseconds(limit)).partialValue
+    private static func deadline(_ limit: Duration, _ load: LoadHandle) -> Int64 {
+        load.clock.now().addingReportingOverflow(LoadHandle.nanoseconds(limit)).partialValue
     }
 }

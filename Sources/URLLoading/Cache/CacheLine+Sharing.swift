@@ -17,10 +17,10 @@ extension CacheLine {
         while true {
             // A stored response is what is waited for: who would not take it waits for nothing.
             if query.policy == .reload || query.policy == .reloadIgnoringCaches { return try await fetch(plan, nil) }
-            switch cache.enter(question, mayLead: load.readsToEnd && !load.mayWaitForOthers) {
+            switch cache.enter(question, mayLead: load.consumer.readsToEnd && !load.mayWaitForOthers) {
             case nil: return try await fetch(plan, nil)
             case .leader(let shared)?:
-                load.lead(shared)
+                load.events?.leads(shared)
                 return try await fetch(plan, shared)
             case .follower(let shared)?:
                 guard let outcome = await shared.outcome(for: load) else { throw stopped }
@@ -40,34 +40,28 @@ extension CacheLine {
     func refresh() {
         // A task's own decision is not asked when the task is over, and nothing is kept without it.
         guard load.decisions?.cache == nil, cache.beginRefresh(key) else { return }
-        var request = hop.request
-        request.cachePolicy = .revalidate
         var asked = hop
-        asked.request = request
-        let refresh = RefreshLoad(load.core, request, nil, isHandle: false)
-        refresh.decision = load.cacheDecision
-        refresh.startClock()
-        guard load.core.registry.enter(refresh) else { return cache.endRefresh(key) }
+        asked.request.cachePolicy = .revalidate
+        asked.purpose = .refresh
+        // What the first load's consumer does not ask about, the refresh does not ask about either.
+        let consumer: BodyConsumer = load.cacheDecision == nil ? .file : .reader
+        let refresh = LoadContext(load.core, asked.request, nil, consumer: consumer)
+        refresh.handle.startClock()
+        guard load.core.registry.enter(refresh.handle) else { return cache.endRefresh(key) }
         Task(priority: .utility) { [cache, key, asked] in
-            await refresh.refresh(asked, cache)
+            await Self.refresh(asked, for: refresh, cache)
             cache.endRefresh(key)
         }
     }
-}
 
-/// Fetches anew what has just been given out stale.
-final class RefreshLoad: Load, @unchecked Sendable {
-    /// What is kept is for him to say who was given the stale one. Set before it begins.
-    var decision: Decision<CachedResponse, CacheDecision>?
-    override var cacheDecision: Decision<CachedResponse, CacheDecision>? { decision }
-
-    func refresh(_ hop: Hop, _ cache: SessionCache) async {
+    /// Fetches anew a response that has just been served stale.
+    private static func refresh(_ hop: Hop, for load: LoadContext, _ cache: SessionCache) async {
         do throws(LoadError) {
-            let exchange = try await CacheLine.answer(hop, for: self, cache)
+            let exchange = try await answer(hop, for: load, cache)
             while try await exchange.next() != nil {}
-            end(nil)
+            load.end(nil)
         } catch {
-            end(error)
+            load.end(error)
         }
     }
 }

@@ -6,21 +6,22 @@ import URLLoadingIO
 import URLLoadingWire
 
 struct CacheLine: Sendable {
-    let hop: Load.Hop
-    let load: Load
+    let hop: Hop
+    let load: LoadContext
     let cache: SessionCache
     let key: CacheKey
     let query: CacheQuery
 
     /// Sessions that keep nothing find nothing.
-    static func checkWithout(_ hop: Load.Hop, _ core: Core) throws(LoadError) {
+    static func checkWithout(_ hop: Hop, _ core: Core) throws(LoadError) {
         guard (hop.request.cachePolicy ?? core.configuration.cachePolicy) == .storedOnly else { return }
         throw .notInCache(hop.request, "no cache")
     }
 
-    static func answer(_ hop: Load.Hop, for load: Load, _ cache: SessionCache) async throws(LoadError) -> any Exchange {
+    static func answer(_ hop: Hop, for load: LoadContext, _ cache: SessionCache) async throws(LoadError) -> any Exchange
+    {
         // What is stored opens no WebSocket, and what opens one is nobody's to store.
-        if load.takesUpgrade { return try await HTTPHandler.exchange(hop, for: load) }
+        if hop.purpose.opensWebSocket { return try await HTTPHandler.exchange(hop, for: load) }
         if let foreign = cache.foreign {
             return try await answer(hop, for: load, try await cache.asked(for: hop, load, foreign))
         }
@@ -41,7 +42,7 @@ struct CacheLine: Sendable {
         return try await line.act(plan)
     }
 
-    init(_ hop: Load.Hop, _ load: Load, _ cache: SessionCache) throws(LoadError) {
+    init(_ hop: Hop, _ load: LoadContext, _ cache: SessionCache) throws(LoadError) {
         switch hop.request.destination {
         case .success(let destination): key = CacheKey(destination.target)
         case .failure(let violation): throw LoadError(violation, .preparing).at(hop.request.url)
@@ -65,7 +66,9 @@ struct CacheLine: Sendable {
 
     func variants() async throws(LoadError) -> [StoredResponse] {
         if let now = cache.storage.variantsNow(key) { return now }
-        let found = await BlockingThreads.files.call(load) { [storage = cache.storage, key] in storage.variants(key) }
+        let found = await BlockingThreads.files.call(load.handle) { [storage = cache.storage, key] in
+            storage.variants(key)
+        }
         guard let found else { throw stopped }
         return found
     }
@@ -73,8 +76,8 @@ struct CacheLine: Sendable {
     func open(_ stored: StoredResponse) async throws(LoadError) -> (any StoredBody)? {
         if cache.storage.isInMemory(stored) { return cache.storage.body(stored) }
         let start = query.isHead ? nil : stored.part(hop.request.headers)?.lowerBound ?? 0
-        let most = load.collects ? Self.mostOfCollected : 0
-        let opened = await BlockingThreads.files.call(load) { [storage = cache.storage] in
+        let most = load.consumer == .collector ? Self.mostOfCollected : 0
+        let opened = await BlockingThreads.files.call(load.handle) { [storage = cache.storage] in
             let body = storage.body(stored)
             guard let start else { return Opened(body: body) }
             return Opened(body: body?.begun(at: start, wholeUpTo: most))
@@ -141,7 +144,7 @@ struct CacheLine: Sendable {
     }
 
     /// From the server, all of it.
-    func load(_ asked: Load.Hop, _ shared: SharedFetch?) async throws(LoadError) -> any Exchange {
+    func load(_ asked: Hop, _ shared: SharedFetch?) async throws(LoadError) -> any Exchange {
         let begun = cache.begin(key)
         let exchange = try await HTTPHandler.exchange(asked, for: load)
         return try await keep(exchange, begun, shared)
@@ -218,7 +221,7 @@ struct CacheLine: Sendable {
     /// - Parameter gathered: the marks of every answer that the handlers of this request were given: what they made of
     ///   those answers belongs to the same owners.
     static func keepHandled(
-        _ exchange: any Exchange, _ hop: Load.Hop, for load: Load, _ gathered: GatheredMarks
+        _ exchange: any Exchange, _ hop: Hop, for load: LoadContext, _ gathered: GatheredMarks
     ) -> any Exchange {
         let response = exchange.response
         guard let policy = response.storagePolicy, policy != .notAllowed, exchange.redirect == nil,

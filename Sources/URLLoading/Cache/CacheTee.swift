@@ -7,7 +7,7 @@ import URLLoadingWire
 
 final class CacheTee: Exchange, @unchecked Sendable {
     private let inner: any Exchange
-    private let owner: Load
+    private let owner: LoadContext
     private let stored: StoredResponse
     private let cache: SessionCache
     private var writer: (any CacheWriting)?
@@ -27,7 +27,7 @@ final class CacheTee: Exchange, @unchecked Sendable {
     private var count: Int64 = 0
 
     init(
-        _ inner: any Exchange, _ load: Load, _ stored: StoredResponse, _ cache: SessionCache,
+        _ inner: any Exchange, _ load: LoadContext, _ stored: StoredResponse, _ cache: SessionCache,
         writer: (any CacheWriting)?,
         decision: Decision<CachedResponse, CacheDecision>?, shared: SharedFetch?,
         isStillMarked: (@Sendable () -> Bool)? = nil
@@ -39,7 +39,7 @@ final class CacheTee: Exchange, @unchecked Sendable {
 
     deinit { release() }
 
-    var load: Load? { owner }
+    var load: LoadContext? { owner }
     var head: HTTPHead? { inner.head }
     var response: Response { inner.response }
     var expectedLength: Int64? { inner.expectedLength }
@@ -144,7 +144,7 @@ final class CacheTee: Exchange, @unchecked Sendable {
 
     /// Of what only a policy would take, not the protocol, nobody is told.
     private func tell() {
-        if stored.knownRules.isOfUse { owner.noteStored() }
+        if stored.knownRules.isOfUse { owner.events?.note(.stored) }
     }
 
     private func decide() async throws(LoadError) {

@@ -5,7 +5,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 final class CachedExchange: Exchange, @unchecked Sendable {
-    private let owner: Load
+    private let owner: LoadContext
     private let url: URL
     private let body: any StoredBody
     /// Of the body, what is still to be read.
@@ -22,7 +22,7 @@ final class CachedExchange: Exchange, @unchecked Sendable {
     ///   - part: of its body; all of it if there is none.
     init(
         _ head: HTTPHead, _ body: any StoredBody, of stored: StoredResponse, besides newer: AnswerMarks? = nil,
-        part: Range<Int64>, _ request: Request, _ load: Load, length: Int64? = nil
+        part: Range<Int64>, _ request: Request, _ load: LoadContext, length: Int64? = nil
     ) {
         (self.stored, self.newer) = (stored, newer)
         owner = load
@@ -43,15 +43,15 @@ final class CachedExchange: Exchange, @unchecked Sendable {
                 storage: ahead.storage, range: ahead.range.lowerBound..<ahead.range.lowerBound + count)
             rest = part.lowerBound + Int64(count)..<part.upperBound
         }
-        guard let emission = load.emission else { return }
-        record = emission.beginCached(request)
+        guard let events = load.events else { return }
+        record = events.beginCached(request)
         record?.response = response
         record?.mark(.responseStart)
     }
 
     deinit { release() }
 
-    var load: Load? { owner }
+    var load: LoadContext? { owner }
     var head: HTTPHead? { answer }
     var trailers: Headers { Headers() }
     var response: Response { Response(url: url, expectedLength: expectedLength, http: answer) }
@@ -75,10 +75,10 @@ final class CachedExchange: Exchange, @unchecked Sendable {
     }
 
     func fill(atMost most: Int) async throws(LoadError) {
-        if owner.isSuspended { await owner.untilResumed() }
+        if owner.isSuspended { await owner.handle.untilResumed() }
         guard pending.chunk == nil, !rest.isEmpty else { return }
         let count = Int(min(Int64(Self.pieceSize), Int64(rest.count)))
-        let read = await BlockingThreads.files.call(owner) { [body, offset = rest.lowerBound] in
+        let read = await BlockingThreads.files.call(owner.handle) { [body, offset = rest.lowerBound] in
             Read(chunk: body.read(at: offset, atMost: count))
         }
         guard let read else { throw LoadError(owner.stopReason ?? .cancelled, phase: .receiving) }
@@ -98,7 +98,7 @@ final class CachedExchange: Exchange, @unchecked Sendable {
         rest = rest.upperBound..<rest.upperBound
         guard let record else { return }
         self.record = nil
-        owner.emission?.add(record)
+        owner.events?.add(record)
     }
 }
 
@@ -124,7 +124,7 @@ final class JoinedExchange: Exchange, @unchecked Sendable {
 
     deinit { release() }
 
-    var load: Load? { first.load }
+    var load: LoadContext? { first.load }
     var head: HTTPHead? { answer }
     var trailers: Headers { second.trailers }
     var response: Response { Response(url: first.response.url, expectedLength: expectedLength, http: answer) }

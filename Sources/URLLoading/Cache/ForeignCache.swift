@@ -22,7 +22,7 @@ package protocol ForeignCache: AnyObject, Sendable {
 extension SessionCache {
     /// With what the foreign cache has for a request, asked now.
     @inline(never)
-    func asked(for hop: Load.Hop, _ load: Load, _ foreign: any ForeignCache) async throws(LoadError) -> SessionCache {
+    func asked(for hop: Hop, _ load: LoadContext, _ foreign: any ForeignCache) async throws(LoadError) -> SessionCache {
         var request = hop.request
         request.body = nil
         let policy = request.cachePolicy ?? load.core.configuration.cachePolicy
@@ -30,8 +30,8 @@ extension SessionCache {
             return SessionCache(of: self, ForeignStorage(foreign, request, nil, storage.removals))
         }
         request.method = .get
-        let limit = load.idleLimit == .max ? nil : Duration.nanoseconds(load.idleLimit)
-        let ending = await Interruption.run(load, within: limit) { [request] in
+        let limit = load.handle.idleLimit == .max ? nil : Duration.nanoseconds(load.handle.idleLimit)
+        let ending = await Interruption.run(load.handle, within: limit) { [request] in
             await foreign.cachedResponse(for: request)
         }
         switch ending {

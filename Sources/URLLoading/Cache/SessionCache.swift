@@ -171,14 +171,14 @@ final class SharedFetch: Sendable {
 
     /// `nil` if the load was stopped meanwhile. Who has waited for so long as he would for a server waits no more: he who
     /// fetches may wait for a network, or get a byte a minute.
-    func outcome(for load: Load) async -> Outcome? {
+    func outcome(for load: LoadContext) async -> Outcome? {
         let slot = Poller.shared.borrowSlot()
-        let end = load.idleLimit == .max ? Int64.max : load.clock.now() &+ load.idleLimit
-        let alarm = end == .max ? nil : Alarm(load.clock, at: end, load)
-        load.attach(slot)
+        let end = load.handle.idleLimit == .max ? Int64.max : load.clock.now() &+ load.handle.idleLimit
+        let alarm = end == .max ? nil : Alarm(load.clock, at: end, load.handle)
+        load.handle.attach(slot)
         defer {
             alarm?.off()
-            load.detach(slot)
+            load.handle.detach(slot)
             Poller.shared.returnSlot(slot)
         }
         while load.stopReason == nil {
@@ -192,7 +192,7 @@ final class SharedFetch: Sendable {
                 state.withLock { $0.waiting.removeAll { $0 === slot } }
                 return .unstorable
             }
-            await Poller.shared.park(slot, until: load)
+            await Poller.shared.park(slot, until: load.handle)
         }
         state.withLock { $0.waiting.removeAll { $0 === slot } }
         return nil

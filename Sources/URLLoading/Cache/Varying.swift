@@ -81,7 +81,7 @@ struct CacheQuery: Sendable {
     private let defaults: DefaultFields?
     private let isForeign: Bool
     /// `nil` for a look-up without a session.
-    let load: Load?
+    let load: LoadContext?
 
     /// Of a request alone: look-ups without a session.
     init(_ request: Request) {
@@ -92,7 +92,7 @@ struct CacheQuery: Sendable {
         host = Self.host(request, nil)
     }
 
-    init(_ hop: Load.Hop, _ load: Load) {
+    init(_ hop: Hop, _ load: LoadContext) {
         let core = load.core
         (request, isPartial, defaults, isForeign) = (hop.request, false, core.defaultFields, hop.isForeign)
         self.load = load
@@ -107,7 +107,7 @@ struct CacheQuery: Sendable {
         (knowsCookies, cookies) = (false, jar.store.mark)
     }
 
-    private static func believed(_ hop: Load.Hop, _ load: Load) -> Set<String>? {
+    private static func believed(_ hop: Hop, _ load: LoadContext) -> Set<String>? {
         guard let decision = load.handshakeDecision, case .success(let destination) = hop.request.destination,
             destination.target.origin.isSecure, load.judgesServers
         else { return nil }

@@ -44,7 +44,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
 
     init(_ configuration: Configuration) {
         let lifetime = configuration.idleConnectionLifetime
-        idleLifetime = lifetime > .zero ? LoadControl.nanoseconds(lifetime) : 0
+        idleLifetime = lifetime > .zero ? LoadHandle.nanoseconds(lifetime) : 0
         state = Lock(
             Guarded(
                 pool: PoolState(
@@ -61,34 +61,35 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     /// A connection for one exchange: an idle one, the next that becomes free, or a new one.
     /// - Parameters:
     ///   - fresh: never an idle one, after one turned out to be stale.
-    ///   - access: which networks it may be made over.
-    ///   - record: told when the stages of making one happened.
     ///   - isFirst: others wait to know what its server speaks.
     ///   - offersHTTP2: whether the server may choose it, if the route may.
     /// - Returns: `nil` if its server turned out to speak HTTP/2 while the load waited: it is to ask again.
     func leaseOwn(
-        _ route: Route, _ control: LoadControl, fresh: Bool, over access: NetworkAccess = .open,
-        _ record: TransactionRecord? = nil, isFirst: Bool = false, at addresses: FoundAddresses? = nil,
-        offersHTTP2: Bool = true
+        _ route: Route, for request: ConnectionRequest, fresh: Bool, isFirst: Bool = false,
+        at addresses: FoundAddresses? = nil, offersHTTP2: Bool = true
     ) async throws(LoadError) -> LeasedConnection? {
         while true {
             let connection: HTTP1Connection
             switch leaseNow(route) {
-            case .connect: return try await connect(route, control, access, record, isFirst, addresses, offersHTTP2)
+            case .connect:
+                return try await connect(
+                    route, for: request, isFirst: isFirst, at: addresses, offersHTTP2: offersHTTP2)
             case .use(let idle): connection = idle
             case .wait(let waiter):
-                switch try await turn(of: waiter, route, control) {
+                switch try await turn(of: waiter, route, request.handle) {
                 case .use(let idle): connection = idle
                 case .again: return nil
                 case .connect, .waiting:
-                    return try await connect(route, control, access, record, isFirst, addresses, offersHTTP2)
+                    return try await connect(
+                        route, for: request, isFirst: isFirst, at: addresses, offersHTTP2: offersHTTP2)
                 }
             }
             if !fresh, connection.isClean { return .own(connection) }
             // Its place is ours: a new one takes it, and nobody waits longer for that.
             connection.close()
             state.withLock { $0.pool.replace(route) }
-            return try await connect(route, control, access, record, isFirst, addresses, offersHTTP2)
+            return try await connect(
+                route, for: request, isFirst: isFirst, at: addresses, offersHTTP2: offersHTTP2)
         }
     }
 
@@ -214,21 +215,20 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         return Waiter(slot: slot, priority: Task.currentPriority.rawValue)
     }
 
-    private func turn(of waiter: Waiter, _ route: Route, _ control: LoadControl) async throws(LoadError) -> Waiter.Turn
-    {
-        control.attach(waiter.slot)
+    private func turn(of waiter: Waiter, _ route: Route, _ handle: LoadHandle) async throws(LoadError) -> Waiter.Turn {
+        handle.attach(waiter.slot)
         defer {
-            control.detach(waiter.slot)
+            handle.detach(waiter.slot)
             Poller.shared.returnSlot(waiter.slot)
         }
         while true {
-            if let reason = control.stopReason {
+            if let reason = handle.stopReason {
                 act(on: state.withLock { $0.pool.abandon(waiter, route, now: clock.coarseNow()) })
                 throw LoadError(reason, phase: .connecting)
             }
             let turn = state.withLock { _ in waiter.turn }
             if case .waiting = turn {
-                await Poller.shared.park(waiter.slot, until: control)
+                await Poller.shared.park(waiter.slot, until: handle)
             } else {
                 return turn
             }
@@ -243,15 +243,14 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     // MARK: Connecting
 
     private func connect(
-        _ route: Route, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord?, _ isFirst: Bool,
-        _ addresses: FoundAddresses?, _ offersHTTP2: Bool
+        _ route: Route, for request: ConnectionRequest, isFirst: Bool, at addresses: FoundAddresses?, offersHTTP2: Bool
     ) async throws(LoadError) -> LeasedConnection {
         do {
             let offersHTTP2 =
                 offersHTTP2 && route.identity?.speaksHTTP1 != true
                 && (!mayShare(route) || !withSharing { $0.requireHTTP1.contains(route) })
             let connection = try await connector.connect(
-                route, control, over: access, record, at: addresses, offersHTTP2: offersHTTP2)
+                route, for: request, at: addresses, offersHTTP2: offersHTTP2)
             switch connection {
             case .own: state.withLock { $0.pool.connected(route) }
             case .shared(let connection):

@@ -10,6 +10,17 @@ struct FoundAddresses: Sendable {
     let time: ConnectTime
 }
 
+/// The place that a connection leads to, and how it is secured.
+struct ConnectionTarget: Sendable {
+    let origin: Origin
+    var way = ProxyChain.direct
+    /// The last proxy gets the requests themselves.
+    var isForwarded = false
+    let isSecure: Bool
+    /// The protocols that the TLS handshake offers (RFC 7301); nil for those of HTTP, none for an empty list.
+    var protocols: [String]?
+}
+
 struct Connector: Sendable {
     let configuration: Configuration
     let secure: SecureContext
@@ -26,16 +37,18 @@ struct Connector: Sendable {
         secure = SecureContext(configuration.tls)
     }
 
+    /// Makes a connection for HTTP.
     func connect(
-        _ route: Route, _ control: LoadControl, over access: NetworkAccess = .open, _ record: TransactionRecord? = nil,
-        at found: FoundAddresses? = nil, offersHTTP2: Bool = true
+        _ route: Route, for request: ConnectionRequest, at found: FoundAddresses? = nil, offersHTTP2: Bool = true
     ) async throws(LoadError) -> LeasedConnection {
         let identifier = Self.makeIdentifier()
-        let transport = try await transport(
-            to: route.origin, through: route.way, forwarded: route.forwarder != nil, keepsRefused: true,
+        let record = request.record
+        let target = ConnectionTarget(
+            origin: route.origin, way: route.way, isForwarded: route.forwarder != nil,
             isSecure: route.origin.isSecure,
-            offering: offersHTTP2 ? configuration.httpVersions.offered : Configuration.HTTPVersions.http1Only.offered,
-            control, access, record, tap: configuration.wireTap.map { ProxyTap(tell: $0, connection: identifier) },
+            protocols: offersHTTP2 ? configuration.httpVersions.offered : Configuration.HTTPVersions.http1Only.offered)
+        let transport = try await transport(
+            to: target, for: request, tap: configuration.wireTap.map { ProxyTap(tell: $0, connection: identifier) },
             at: found)
         let chosen = (transport as? TLSTransport)?.negotiated?.applicationProtocol
         record?.mark(.connectEnd)
@@ -64,99 +77,93 @@ struct Connector: Sendable {
     /// Connections are made by a test's own means, and agree on nothing.
     var isScripted: Bool { configuration.dial != nil }
 
-    /// A connection for bytes that are not HTTP's, so it offers no protocol (RFC 7301). See `ProxyTalk` for proxies that ask.
+    /// A connection for bytes that are not HTTP's, so it offers no protocol (RFC 7301). See `ProxyTalk` for proxies that
+    /// ask for credentials.
     func stream(
-        to origin: Origin, through way: ProxyChain, isSecure: Bool, _ control: LoadControl,
-        _ record: TransactionRecord? = nil
+        to origin: Origin, through way: ProxyChain, isSecure: Bool, for request: ConnectionRequest
     ) async throws(LoadError) -> any Transport {
-        let access = NetworkAccess(
+        var request = request
+        request.access = NetworkAccess(
             allowsCellular: configuration.allowsCellularAccess,
             allowsExpensive: configuration.allowsExpensiveNetworkAccess,
             allowsConstrained: configuration.allowsConstrainedNetworkAccess, traffic: configuration.trafficClass)
         return try await transport(
-            to: origin, through: way, keepsRefused: true, isSecure: isSecure, offering: [], control, access, record)
+            to: ConnectionTarget(origin: origin, way: way, isSecure: isSecure, protocols: []), for: request)
     }
 
-    /// TLS over a connection in use. One that was dialed by a test's own means stays in the clear.
+    /// TLS over a connection in use. A connection that a test dialed by its own means stays in the clear.
     func secure(
-        _ transport: any Transport, to origin: Origin, _ control: LoadControl
+        _ transport: any Transport, to origin: Origin, _ client: any ConnectionClient
     ) async throws(LoadError) -> any Transport {
         guard configuration.dial == nil else { return transport }
-        return try await control.connecting { () throws(LoadError) in
-            try await secure.handshake(over: transport, with: origin, offering: [], control)
+        return try await client.handle.connecting { () throws(LoadError) in
+            try await secure.handshake(over: transport, with: origin, offering: [], client)
         }
     }
 
     /// An open connection, secure if it is to be, made within the connect timeout.
     func transport(
-        to origin: Origin, through way: ProxyChain = .direct, forwarded: Bool = false, keepsRefused: Bool = false,
-        isSecure: Bool,
-        offering protocols: [String]? = nil, _ control: LoadControl, _ access: NetworkAccess,
-        _ record: TransactionRecord? = nil,
-        tap: ProxyTap? = nil, at found: FoundAddresses? = nil
+        to target: ConnectionTarget, for request: ConnectionRequest, tap: ProxyTap? = nil,
+        at found: FoundAddresses? = nil
     ) async throws(LoadError) -> any Transport {
-        var time = found?.time ?? ConnectTime(control)
-        return try await control.connecting(&time) { () throws(LoadError) in
-            try await open(
-                to: origin, through: way, forwarded: forwarded, keepsRefused: keepsRefused, isSecure: isSecure,
-                offering: protocols, control, access, record, tap: tap, at: found?.addresses)
+        try await request.handle.connecting(found?.time) { () throws(LoadError) in
+            try await open(target, for: request, tap: tap, at: found?.addresses)
         }
     }
 
     private func open(
-        to origin: Origin, through way: ProxyChain, forwarded: Bool, keepsRefused: Bool, isSecure: Bool,
-        offering protocols: [String]?, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord?,
-        tap: ProxyTap?, at known: [SocketAddress]?
+        _ target: ConnectionTarget, for request: ConnectionRequest, tap: ProxyTap?, at known: [SocketAddress]?
     ) async throws(LoadError) -> any Transport {
-        let (host, port) = configuration.addressOverrides.target(of: origin)
+        let (host, port) = configuration.addressOverrides.target(of: target.origin)
         let open =
-            way.isDirect
-            ? try await socket(to: host, port, for: origin, control, access, record, at: known)
+            target.way.isDirect
+            ? try await socket(to: host, port, for: target.origin, request, at: known)
             : try await tunnel(
                 TunnelPlan(
-                    way: way, host: host, port: port, isForwarded: forwarded, keepsRefused: keepsRefused,
-                    access: access, record: record,
-                    tap: tap), control)
-        guard isSecure, configuration.dial == nil else { return open }
-        record?.mark(.secureStart)
-        let transport = try await secure.handshake(over: open, with: origin, offering: protocols, control)
-        record?.mark(.secureEnd)
+                    way: target.way, host: host, port: port, isForwarded: target.isForwarded, request: request,
+                    tap: tap))
+        guard target.isSecure, configuration.dial == nil else { return open }
+        request.record?.mark(.secureStart)
+        let transport = try await secure.handshake(
+            over: open, with: target.origin, offering: target.protocols, request.client)
+        request.record?.mark(.secureEnd)
         return transport
     }
 
-    /// A connection of our own: to the origin, or to the first proxy on the way there.
+    /// A connection from this machine: to the origin, or to the first proxy on the way there.
     func socket(
-        to host: Origin.Host, _ port: UInt16, for origin: Origin?, _ control: LoadControl, _ access: NetworkAccess,
-        _ record: TransactionRecord?, at known: [SocketAddress]? = nil
+        to host: Origin.Host, _ port: UInt16, for origin: Origin?, _ request: ConnectionRequest,
+        at known: [SocketAddress]? = nil
     ) async throws(LoadError) -> any Transport {
+        let (handle, access, record) = (request.handle, request.access, request.record)
         access.pathNote?.note(configuration.networkMonitor.current)
         let found: [SocketAddress]
         if let dial = configuration.dial, let dialed = origin ?? Origin(proxy: host, port) {
             record?.mark(.connectStart)
-            return try await withDescriptors { () async throws(IOFailure) in try await dial(dialed, control) }
+            return try await withDescriptors { () async throws(IOFailure) in try await dial(dialed, handle) }
         }
         if let path = origin.flatMap({ configuration.addressOverrides.unixSocket(for: $0) }) {
-            return try await socket(at: path, control, record)
+            return try await socket(at: path, request)
         }
-        if let known { found = known } else { found = try await lookUp(host, port, control, record) }
+        if let known { found = known } else { found = try await lookUp(host, port, handle, record) }
         switch AddressPlan.make(found, of: host, access, configuration) {
         case .refuse(let error): throw error
         case .connect(let addresses):
             record?.mark(.connectStart)
             return try await withDescriptors { () async throws(IOFailure) in
                 try await ConnectRace.connect(
-                    addresses, from: configuration.networkInterface?.binding, marked: access.traffic.mark, control)
+                    addresses, from: configuration.networkInterface?.binding, marked: access.traffic.mark, handle)
             }
         }
     }
 
     /// A connection to a socket of this machine that has a path.
     func socket(
-        at path: SocketAddress, _ control: LoadControl, _ record: TransactionRecord?
+        at path: SocketAddress, _ request: ConnectionRequest
     ) async throws(LoadError) -> any Transport {
-        record?.mark(.connectStart)
+        request.record?.mark(.connectStart)
         return try await withDescriptors { () async throws(IOFailure) in
-            try await SocketTransport.connect(to: path, control)
+            try await SocketTransport.connect(to: path, request.handle)
         }
     }
 
@@ -175,34 +182,31 @@ struct Connector: Sendable {
     /// An origin that is reached by a file has no address to share.
     func hasAddresses(_ origin: Origin) -> Bool { configuration.addressOverrides.unixSocket(for: origin) == nil }
 
-    /// Where an origin may be connected to: for who may have a connection there already.
-    func allowedAddresses(
-        of origin: Origin, _ control: LoadControl, _ access: NetworkAccess, _ record: TransactionRecord?
-    ) async throws(LoadError) -> [SocketAddress] {
+    /// The addresses at which an origin may be connected to; there may be a connection to one of them already.
+    func allowedAddresses(of origin: Origin, _ request: ConnectionRequest) async throws(LoadError) -> [SocketAddress] {
         let (host, port) = configuration.addressOverrides.target(of: origin)
-        return try await allowedAddresses(of: host, port, control, access, record)
+        return try await allowedAddresses(of: host, port, request)
     }
 
-    /// Where a host may be connected to.
+    /// The addresses at which a host may be connected to.
     func allowedAddresses(
-        of host: Origin.Host, _ port: UInt16, _ control: LoadControl, _ access: NetworkAccess,
-        _ record: TransactionRecord?
+        of host: Origin.Host, _ port: UInt16, _ request: ConnectionRequest
     ) async throws(LoadError) -> [SocketAddress] {
-        let found = try await lookUp(host, port, control, record)
-        switch AddressPlan.make(found, of: host, access, configuration) {
+        let found = try await lookUp(host, port, request.handle, request.record)
+        switch AddressPlan.make(found, of: host, request.access, configuration) {
         case .refuse(let error): throw error
         case .connect(let addresses): return addresses
         }
     }
 
     private func lookUp(
-        _ host: Origin.Host, _ port: UInt16, _ control: LoadControl, _ record: TransactionRecord?
+        _ host: Origin.Host, _ port: UInt16, _ handle: LoadHandle, _ record: TransactionRecord?
     ) async throws(LoadError) -> [SocketAddress] {
-        try await withDescriptors { () async throws(IOFailure) in try await addresses(of: host, port, control, record) }
+        try await withDescriptors { () async throws(IOFailure) in try await addresses(of: host, port, handle, record) }
     }
 
     private func addresses(
-        of host: Origin.Host, _ port: UInt16, _ control: LoadControl, _ record: TransactionRecord?
+        of host: Origin.Host, _ port: UInt16, _ handle: LoadHandle, _ record: TransactionRecord?
     ) async throws(IOFailure) -> [SocketAddress] {
         if let given = configuration.addressOverrides.addresses(of: host, port) { return given }
         switch host.kind {
@@ -216,7 +220,7 @@ struct Connector: Sendable {
             let plain = host.dnsName ?? name
             if plain == "localhost" || plain.hasSuffix(".localhost") { return Self.loopback(port) }
             record?.mark(.lookupStart)
-            let found = try await configuration.resolver.addresses(of: name, control).map { $0.withPort(port) }
+            let found = try await configuration.resolver.addresses(of: name, handle).map { $0.withPort(port) }
             record?.mark(.lookupEnd)
             return found
         }

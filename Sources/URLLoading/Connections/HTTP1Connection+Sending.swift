@@ -51,16 +51,16 @@ extension HTTP1Connection {
     private static let filePiece = 256 * 1024
 
     /// Writes the request as far as it goes without waiting. Returns true if that was all of it.
-    func begin(_ request: PreparedRequest, _ control: LoadControl) throws(LoadError) -> Bool {
+    func begin(_ request: PreparedRequest, _ client: any ConnectionClient) throws(LoadError) -> Bool {
         if let forwarder {
             let forwarded = request.forwarded(by: forwarder)
             proxyProof = forwarded.proxyProof
-            return try begin(written: forwarded, control)
+            return try begin(written: forwarded, client)
         }
-        return try begin(written: request, control)
+        return try begin(written: request, client)
     }
 
-    private func begin(written request: PreparedRequest, _ control: LoadControl) throws(LoadError) -> Bool {
+    private func begin(written request: PreparedRequest, _ client: any ConnectionClient) throws(LoadError) -> Bool {
         exchanges += 1
         hasReceived = false
         phase = .waiting
@@ -94,39 +94,39 @@ extension HTTP1Connection {
             }
         }
         guard sending.body == nil, tap == nil else { return false }
-        return try flush(control) == nil
+        return try flush(client) == nil
     }
 
     /// Sends until all has gone out, or the peer has begun to answer.
-    func send(_ control: LoadControl) async throws(LoadError) {
-        if sending.expectsContinue, try await !mayContinue(control) { return cut() }
-        while sending.isGoingOn, answer == nil { try await sendOn(control) }
+    func send(_ client: any ConnectionClient) async throws(LoadError) {
+        if sending.expectsContinue, try await !mayContinue(client) { return cut() }
+        while sending.isGoingOn, answer == nil { try await sendOn(client) }
         // A server that refuses wants no more of the body (RFC 9110 §15); one that accepts may respond while it reads.
         if let answer, answer.status.kind != .successful { cut() }
     }
 
     /// Sends what can be sent, then waits for whatever lets it go on.
     /// - Parameter hearsReads: something to read ends the wait.
-    func sendOn(_ control: LoadControl, hearingReads hearsReads: Bool = true) async throws(LoadError) {
-        if control.isSuspended { await pause(control) }
-        if let reason = control.stopReason {
+    func sendOn(_ client: any ConnectionClient, hearingReads hearsReads: Bool = true) async throws(LoadError) {
+        if client.isSuspended { await pause(client) }
+        if let reason = client.stopReason {
             throw LoadError(reason, phase: phase == .receiving ? .receiving : .sending)
         }
-        switch try step(control) {
+        switch try step(client) {
         case .goesOn: break
         case .blocked(let interest):
-            if try await answerQuestion(control) { return }
-            if hearsReads, try !listen(control) { return }
+            if try await answerQuestion(client) { return }
+            if hearsReads, try !listen(client) { return }
             defer { transport.slot.hearReadsWhileWriting(false) }
-            await Poller.shared.park(transport.slot, interest, control)
+            await Poller.shared.park(transport.slot, interest, client.handle)
         case .waitsForPiece:
-            if hearsReads, try !listen(control) { return }
-            if try await answerQuestion(control) { return transport.slot.hearReadsWhileWriting(false) }
+            if hearsReads, try !listen(client) { return }
+            if try await answerQuestion(client) { return transport.slot.hearReadsWhileWriting(false) }
             defer { transport.slot.hearReadsWhileWriting(false) }
             // The caller is slow, not the peer: the idle timeout does not run.
-            await Poller.shared.parkAside(transport.slot, control)
+            await Poller.shared.parkAside(transport.slot, client.handle)
         case .wantsFile(let reader, let offset, let count):
-            let chunk = try await OutgoingBodyReader.read(reader, offset, count: count, for: control)
+            let chunk = try await OutgoingBodyReader.read(reader, offset, count: count, for: client.handle)
             try sending.body?.loaded(chunk)
         }
     }
@@ -142,31 +142,31 @@ extension HTTP1Connection {
     }
 
     /// From now on what can be read ends the wait to send. Returns false if there is something already.
-    private func listen(_ control: LoadControl) throws(LoadError) -> Bool {
+    private func listen(_ client: any ConnectionClient) throws(LoadError) -> Bool {
         transport.slot.hearReadsWhileWriting(true)
         guard transport.hasPendingInput(askingKernel: false) else { return true }
-        if phase != .receiving, answer == nil, try !hasAnswer(control) { return true }
+        if phase != .receiving, answer == nil, try !hasAnswer(client) { return true }
         transport.slot.hearReadsWhileWriting(false)
         return false
     }
 
     /// Waits for the word to go on, but not for ever: many servers never give it.
-    private func mayContinue(_ control: LoadControl) async throws(LoadError) -> Bool {
+    private func mayContinue(_ client: any ConnectionClient) async throws(LoadError) -> Bool {
         sending.expectsContinue = false
-        let deadline = control.clock.now() &+ LoadControl.nanoseconds(continueTimeout)
-        control.clock.schedule(transport.slot, at: deadline)
+        let deadline = client.clock.now() &+ LoadHandle.nanoseconds(continueTimeout)
+        client.clock.schedule(transport.slot, at: deadline)
         while true {
-            if control.isSuspended { await pause(control) }
-            if let reason = control.stopReason { throw LoadError(reason, phase: .waiting) }
-            if let interest = try flush(control) {
-                if try await answerQuestion(control) { continue }
-                await Poller.shared.park(transport.slot, interest, control)
+            if client.isSuspended { await pause(client) }
+            if let reason = client.stopReason { throw LoadError(reason, phase: .waiting) }
+            if let interest = try flush(client) {
+                if try await answerQuestion(client) { continue }
+                await Poller.shared.park(transport.slot, interest, client.handle)
                 continue
             }
-            if let goesOn = try hasContinue(control) { return goesOn }
-            if try await answerQuestion(control) { continue }
-            guard control.clock.now() < deadline else { return true }
-            await Poller.shared.park(transport.slot, .read, control)
+            if let goesOn = try hasContinue(client) { return goesOn }
+            if try await answerQuestion(client) { continue }
+            guard client.clock.now() < deadline else { return true }
+            await Poller.shared.park(transport.slot, .read, client.handle)
         }
     }
 
@@ -180,17 +180,17 @@ extension HTTP1Connection {
         case wantsFile(FileReader, Int64, Int)
     }
 
-    private func step(_ control: LoadControl) throws(LoadError) -> Step {
-        while !control.isSuspended, control.stopReason == nil {
-            if let interest = try flush(control) { return .blocked(interest) }
+    private func step(_ client: any ConnectionClient) throws(LoadError) -> Step {
+        while !client.isSuspended, client.stopReason == nil {
+            if let interest = try flush(client) { return .blocked(interest) }
             if sending.framed > 0 {
-                guard try sent(writeFramed(), control, { $0.advance($1) }) else { return blocked }
+                guard try sent(writeFramed(), client, { $0.advance($1) }) else { return blocked }
                 guard sending.body != nil, sending.framed == 0 else { continue }
                 try write { codec, output throws(WireViolation) in codec.sendDataEnd(into: &output) }
                 continue
             }
             let slot = transport.slot
-            switch try sending.body?.front(for: control, { PiecePull($0, control.abandoned, slot) }) {
+            switch try sending.body?.front(for: client.handle, { PiecePull($0, client.handle.leaked, slot) }) {
             case nil:
                 if let record, !isCut, !record.has(.requestEnd) { record.mark(.requestEnd) }
                 return .goesOn
@@ -199,7 +199,7 @@ extension HTTP1Connection {
                 try write { codec, output throws(WireViolation) in try codec.sendData(count: count, into: &output) }
                 sending.framed = count
             case .file(let reader, let offset, let count):
-                if let step = try sendFile(reader, offset, count, control) { return step }
+                if let step = try sendFile(reader, offset, count, client) { return step }
             case .pending: return .waitsForPiece
             case .end(let trailers): try end(trailers)
             }
@@ -228,7 +228,7 @@ extension HTTP1Connection {
 
     /// Sends bytes of a file. Returns nil to go on.
     private func sendFile(
-        _ reader: FileReader, _ offset: Int64, _ left: Int64, _ control: LoadControl
+        _ reader: FileReader, _ offset: Int64, _ left: Int64, _ client: any ConnectionClient
     ) throws(LoadError) -> Step? {
         let wanted = Int(min(left, Int64(Self.filePiece)))
         guard !sending.copiesFiles, tap == nil else {
@@ -242,11 +242,11 @@ extension HTTP1Connection {
         case .success(nil): sending.copiesFiles = true
         case .success(.end?): if let body = sending.body { throw body.fileChanged }
         case .success(let progress?):
-            guard try sent(.success(progress), control, { $0.body?.advance($1) }) else { return blocked }
+            guard try sent(.success(progress), client, { $0.body?.advance($1) }) else { return blocked }
             // Files are bodies with a length: their frames are empty, and only counted.
             guard case .moved(let moved) = progress, moved > 0, sending.body != nil else { return nil }
             try write { codec, output throws(WireViolation) in try codec.sendData(count: moved, into: &output) }
-        case .failure(let failure): _ = try sent(.failure(failure), control) { _, _ in }
+        case .failure(let failure): _ = try sent(.failure(failure), client) { _, _ in }
         }
         return nil
     }
@@ -265,19 +265,19 @@ extension HTTP1Connection {
     }
 
     /// Sends what there is of `output`; what it waits for, if it must.
-    private func flush(_ control: LoadControl) throws(LoadError) -> PollSlot.Interest? {
+    private func flush(_ client: any ConnectionClient) throws(LoadError) -> PollSlot.Interest? {
         while sending.outputSent < sending.output.count {
             let outcome = sending.output.withUnsafeBytes {
                 write(UnsafeRawBufferPointer(rebasing: $0[sending.outputSent...]))
             }
-            guard try sent(outcome, control, isBody: false, { $0.outputSent += $1 }) else { return blockedOnWrite }
+            guard try sent(outcome, client, isBody: false, { $0.outputSent += $1 }) else { return blockedOnWrite }
         }
         guard !sending.output.isEmpty else { return nil }
         sending.output.removeAll(keepingCapacity: true)
         sending.outputSent = 0
         if sending.unreported > 0 {
             traffic.content += Int64(sending.unreported)
-            control.sent(ByteCount(count: sending.unreported, total: traffic.content, expected: sending.length))
+            client.sent(ByteCount(count: sending.unreported, total: traffic.content, expected: sending.length))
         }
         sending.unreported = 0
         return nil
@@ -293,7 +293,7 @@ extension HTTP1Connection {
 
     /// Notes what was sent. Returns false if it waits.
     private func sent(
-        _ outcome: Result<Progress, IOFailure>, _ control: LoadControl, isBody: Bool = true,
+        _ outcome: Result<Progress, IOFailure>, _ client: any ConnectionClient, isBody: Bool = true,
         _ note: (inout HTTP1Sending, Int) -> Void
     ) throws(LoadError) -> Bool {
         switch outcome {
@@ -302,7 +302,7 @@ extension HTTP1Connection {
             traffic.sent += Int64(moved)
             if isBody, moved > 0 {
                 traffic.content += Int64(moved)
-                control.sent(ByteCount(count: moved, total: traffic.content, expected: sending.length))
+                client.sent(ByteCount(count: moved, total: traffic.content, expected: sending.length))
             }
             return true
         case .success(.blocked(let interest)):
@@ -312,7 +312,7 @@ extension HTTP1Connection {
         case .failure(let failure):
             // A peer that refuses the rest of a body says why before it closes, or has answered already.
             let hasBegun = phase == .receiving || answer != nil
-            guard hasBegun || (try? hasAnswer(control)) == true else { throw LoadError(failure) }
+            guard hasBegun || (try? hasAnswer(client)) == true else { throw LoadError(failure) }
             cut()
             return true
         }

@@ -106,8 +106,11 @@ final class HTTP1Connection: @unchecked Sendable {
     /// A final response that came while the request was still being sent.
     var answer: HTTP1ResponseHead?
 
-    /// The head of the final response; `nil` if more must be read.
-    func bufferedResponse(_ control: LoadControl) throws(LoadError) -> HTTP1ResponseHead? {
+    /// The head of the final response; nil if more must be read.
+    /// - Parameter acceptsUpgrade: whether a 101 is a final response (RFC 9110 §15.2.2).
+    func bufferedResponse(
+        _ client: any ConnectionClient, acceptsUpgrade: @autoclosure () -> Bool
+    ) throws(LoadError) -> HTTP1ResponseHead? {
         if let answer {
             phase = .receiving
             return answer
@@ -117,8 +120,8 @@ final class HTTP1Connection: @unchecked Sendable {
             case .response(let head)?:
                 phase = .receiving
                 return head
-            case .informational(let head)?: control.informed(head)
-            case .upgraded(let head)? where control.mayTakeUpgrade:
+            case .informational(let head)?: client.informed(head)
+            case .upgraded(let head)? where acceptsUpgrade():
                 phase = .receiving
                 return head
             case .data?, .end?, .request?, .upgraded?:
@@ -147,13 +150,13 @@ final class HTTP1Connection: @unchecked Sendable {
     /// The fields after a chunked body, once it has ended.
     private(set) var trailers = Headers()
 
-    func hasAnswer(_ control: LoadControl) throws(LoadError) -> Bool {
+    func hasAnswer(_ client: any ConnectionClient) throws(LoadError) -> Bool {
         while true {
             switch try next() {
             case .response(let head)?:
                 answer = head
                 return true
-            case .informational(let head)?: control.informed(head)
+            case .informational(let head)?: client.informed(head)
             case .some: throw LoadError(.unexpectedUpgrade, phase: .sending, party: .peer)
             case nil: if try !read() { return false }
             }
@@ -161,14 +164,14 @@ final class HTTP1Connection: @unchecked Sendable {
     }
 
     /// Whether the body may be sent: a 100 says so, a final answer that it may not; `nil` for neither yet.
-    func hasContinue(_ control: LoadControl) throws(LoadError) -> Bool? {
+    func hasContinue(_ client: any ConnectionClient) throws(LoadError) -> Bool? {
         while true {
             switch try next() {
             case .response(let head)?:
                 answer = head
                 return false
             case .informational(let head)?:
-                control.informed(head)
+                client.informed(head)
                 if head.status == .continue { return true }
             case .some: throw LoadError(.unexpectedUpgrade, phase: .sending, party: .peer)
             case nil: if try !read() { return nil }
@@ -207,34 +210,34 @@ final class HTTP1Connection: @unchecked Sendable {
 
     /// Waits until something was received. What is still to be sent goes out meanwhile.
     /// - Parameter most: reads no more than so many bytes.
-    func fill(_ control: LoadControl, atMost most: Int = .max) async throws(LoadError) {
+    func fill(_ client: any ConnectionClient, atMost most: Int = .max) async throws(LoadError) {
         // An answer takes its time: the first look would find nothing and cost a system call.
-        if !hasReceived { await Poller.shared.park(transport.slot, .read, control) }
+        if !hasReceived { await Poller.shared.park(transport.slot, .read, client.handle) }
         while true {
-            if control.isSuspended { await pause(control) }
-            if let reason = control.stopReason { throw LoadError(reason, phase: phase) }
+            if client.isSuspended { await pause(client) }
+            if let reason = client.stopReason { throw LoadError(reason, phase: phase) }
             if try read(atMost: most) { return try await giveWay() }
-            if try await answerQuestion(control) { continue }
+            if try await answerQuestion(client) { continue }
             if sending.isGoingOn {
-                try await sendOn(control)
+                try await sendOn(client)
             } else {
-                await Poller.shared.park(transport.slot, blockedOn, control)
+                await Poller.shared.park(transport.slot, blockedOn, client.handle)
             }
             receivedSinceWait = 0
         }
     }
 
     /// Receives what is here; `false` if that is nothing, or something else comes first.
-    func fillNow(_ control: LoadControl) throws(LoadError) -> Bool {
-        guard !sawEnd, !control.isSuspended, control.stopReason == nil, !sending.isGoingOn else { return false }
+    func fillNow(_ client: any ConnectionClient) throws(LoadError) -> Bool {
+        guard !sawEnd, !client.isSuspended, client.stopReason == nil, !sending.isGoingOn else { return false }
         return try read()
     }
 
     /// While its task is suspended the connection takes up no place.
-    func pause(_ control: LoadControl) async {
-        control.setResting(true, route)
-        await control.untilResumed()
-        control.setResting(false, route)
+    func pause(_ client: any ConnectionClient) async {
+        client.setResting(true, route)
+        await client.handle.untilResumed()
+        client.setResting(false, route)
     }
 
     /// A peer faster than its reader never makes it wait: now and then others get their turn.
@@ -247,10 +250,10 @@ final class HTTP1Connection: @unchecked Sendable {
     private static let turn = 4 << 20
 
     /// A server may want to know who we are when it has seen what is asked for. Returns whether it has got its answer.
-    func answerQuestion(_ control: LoadControl) async throws(LoadError) -> Bool {
+    func answerQuestion(_ client: any ConnectionClient) async throws(LoadError) -> Bool {
         guard let secure, let (peer, question) = secure.laterQuestion else { return false }
-        try await HandshakeAsking(transport: secure, peer: peer, control: control).answer(
-            question, control.handshakeDecision)
+        try await HandshakeAsking(transport: secure, peer: peer, client: client).answer(
+            question, client.handshakeDecision)
         return true
     }
     private let secure: TLSTransport?

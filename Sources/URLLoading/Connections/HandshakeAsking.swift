@@ -5,7 +5,7 @@ import URLLoadingIO
 struct HandshakeAsking {
     let transport: TLSTransport
     let peer: TLSPeer
-    let control: LoadControl
+    let client: any ConnectionClient
     var scheme = "https"
 
     func answer(_ question: TLSQuestion, _ asking: HandshakeDecision?) async throws(LoadError) {
@@ -22,18 +22,18 @@ struct HandshakeAsking {
         let trust = ServerTrust(found)
         var challenge = Challenge(space: space(.serverTrust))
         challenge.serverTrust = trust
-        control.challenged(challenge)
-        switch try await control.ask(asking.decision, challenge) {
+        client.challenged(challenge)
+        switch try await client.ask(asking.decision, challenge) {
         case .accept(trust):
-            if !trust.isTrusted, peer.role != .proxy, await control.forbidsTrust(in: trust.host) {
+            if !trust.isTrusted, peer.role != .proxy, await client.forbidsTrust(in: trust.host) {
                 throw strictRefusal(found)
             }
-            control.passed(found, peer)
+            client.trusted(found, peer)
             transport.answer(trusts: true, isForced: !trust.isTrusted)
         // A password proves nothing of a server.
         case .performDefaultHandling, .use:
             guard trust.isTrusted || !trust.isResumed else { throw refusal(found) }
-            if trust.isTrusted { control.passed(found, peer) }
+            if trust.isTrusted { client.trusted(found, peer) }
             transport.answer(trusts: trust.isTrusted)
         case .rejectProtectionSpace, .goOnWithout:
             throw LoadError(
@@ -67,8 +67,8 @@ struct HandshakeAsking {
         var challenge = Challenge(space: space(.clientCertificate))
         challenge.clientCertificate = ClientCertificateRequest(
             issuers: issuers, proposed: proposed.map { ClientIdentity($0) })
-        control.challenged(challenge)
-        switch try await control.ask(asking.decision, challenge) {
+        client.challenged(challenge)
+        switch try await client.ask(asking.decision, challenge) {
         case .present(let identity): transport.answer(identity: identity.identity)
         case .performDefaultHandling, .use: transport.answer(identity: proposed)
         // The server may do without.

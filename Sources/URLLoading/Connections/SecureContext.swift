@@ -34,24 +34,25 @@ final class SecureContext: Sendable {
 
     /// - Parameter protocols: offered in place of HTTP's; an empty list offers none.
     func handshake(
-        over socket: any Transport, with origin: Origin, offering protocols: [String]? = nil, _ control: LoadControl
+        over socket: any Transport, with origin: Origin, offering protocols: [String]? = nil,
+        _ client: any ConnectionClient
     ) async throws(LoadError) -> TLSTransport {
         var peer = TLSPeer(TLSPeerName(origin.host), port: origin.port, applicationProtocols: protocols)
         // A stream's reader and writer are its callers: they ask nobody.
         peer.asksIdentityLater = protocols?.isEmpty != true
         return try await handshake(
-            over: socket, with: peer, of: origin.host, control,
+            over: socket, with: peer, of: origin.host, client,
             scheme: origin.scheme.hasPrefix("ftp") ? origin.scheme : "https")
     }
 
     /// With the same server once more: it goes on with the keys of the connection that there is, or shows the same
     /// certificate. What was decided about that is not asked again.
     func handshake(
-        over socket: any Transport, with origin: Origin, continuing other: TLSTransport, _ control: LoadControl
+        over socket: any Transport, with origin: Origin, continuing other: TLSTransport, _ client: any ConnectionClient
     ) async throws(LoadError) -> TLSTransport {
         let peer = TLSPeer(TLSPeerName(origin.host), port: origin.port, applicationProtocols: [])
         let transport = try await handshake(
-            over: socket, with: peer, of: origin.host, control, scheme: origin.scheme, continuing: other)
+            over: socket, with: peer, of: origin.host, client, scheme: origin.scheme, continuing: other)
         guard transport.negotiated?.isResumed == true || transport.peerChain.first == other.peerChain.first else {
             transport.close()
             throw LoadError(
@@ -62,19 +63,20 @@ final class SecureContext: Sendable {
     }
 
     /// With a proxy, which proves who it is as an origin does.
-    func handshake(over socket: any Transport, with proxy: Proxy, _ control: LoadControl) async throws(LoadError)
+    func handshake(over socket: any Transport, with proxy: Proxy, _ client: any ConnectionClient)
+        async throws(LoadError)
         -> TLSTransport
     {
         let peer = TLSPeer(TLSPeerName(proxy.host), port: proxy.port, role: .proxy, applicationProtocols: ["http/1.1"])
-        return try await handshake(over: socket, with: peer, of: proxy.host, control)
+        return try await handshake(over: socket, with: peer, of: proxy.host, client)
     }
 
     private func handshake(
-        over socket: any Transport, with peer: TLSPeer, of host: Origin.Host, _ control: LoadControl,
+        over socket: any Transport, with peer: TLSPeer, of host: Origin.Host, _ client: any ConnectionClient,
         scheme: String = "https",
         continuing other: TLSTransport? = nil
     ) async throws(LoadError) -> TLSTransport {
-        let asking = control.handshakeDecision
+        let asking = client.handshakeDecision
         var peer = peer
         if case .ipv6(_, let zone?) = host.kind { peer.zone = zone }
         if let asking { (peer.asksTrust, peer.asksIdentity, peer.group) = (true, true, asking.group) }
@@ -85,17 +87,17 @@ final class SecureContext: Sendable {
             socket.close()
             throw LoadError(error)
         }
-        control.attach(transport.slot)
-        defer { control.detach(transport.slot) }
+        client.handle.attach(transport.slot)
+        defer { client.handle.detach(transport.slot) }
         do throws(LoadError) {
-            while let question = try await Self.goOn(transport, control) {
+            while let question = try await Self.goOn(transport, client.handle) {
                 if let other, case .trust(let found) = question,
                     found.isResumed || found.shown.first?.der == other.peerChain.first
                 {
                     transport.answer(trusts: true)
                     continue
                 }
-                try await HandshakeAsking(transport: transport, peer: peer, control: control, scheme: scheme).answer(
+                try await HandshakeAsking(transport: transport, peer: peer, client: client, scheme: scheme).answer(
                     question, asking)
             }
         } catch {
@@ -105,9 +107,8 @@ final class SecureContext: Sendable {
         return transport
     }
 
-    private static func goOn(_ transport: TLSTransport, _ control: LoadControl) async throws(LoadError) -> TLSQuestion?
-    {
-        do throws(IOFailure) { return try await transport.handshakeUntilQuestion(control) } catch {
+    private static func goOn(_ transport: TLSTransport, _ handle: LoadHandle) async throws(LoadError) -> TLSQuestion? {
+        do throws(IOFailure) { return try await transport.handshakeUntilQuestion(handle) } catch {
             throw LoadError(error)
         }
     }

@@ -229,7 +229,7 @@ public final class CookieStore: Sendable, CustomStringConvertible {
     /// Reads the file, or looks what others have written, where a load can wait for it.
     ///
     /// What another process has removed or renewed is not sent once more by one that was idle.
-    func load(for load: LoadControl) async {
+    func load(for load: LoadHandle) async {
         guard let disk else { return }
         _ = await BlockingThreads.files.call(load) { disk.refresh() }
     }

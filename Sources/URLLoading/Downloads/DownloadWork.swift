@@ -219,7 +219,7 @@ final class DownloadWork: Sendable {
     ///
     /// A cancellation waits for the piece that is being written: nothing may write to the file once somebody
     /// else goes on with it.
-    func receive(_ exchange: any Exchange, _ control: LoadControl) async throws(LoadError) -> Saved {
+    func receive(_ exchange: any Exchange, _ control: LoadHandle) async throws(LoadError) -> Saved {
         let (held, offset, end) = state.withLock { ($0.file, $0.offset, $0.end) }
         guard let file = held else { return Saved(isEnd: true) }
         let saved = await BlockingThreads.files.call(.never) { [clock] () -> Saved in

@@ -72,16 +72,16 @@ final class FTPConnection: @unchecked Sendable {
 
     // MARK: Words
 
-    func say(_ line: [UInt8], _ load: Load) async throws(LoadError) {
+    func say(_ line: [UInt8], _ load: LoadContext) async throws(LoadError) {
         var rest = line[...]
         while !rest.isEmpty {
-            try await load.goesOn(.sending)
+            try await load.handle.goesOn(.sending)
             let progress = rest.withUnsafeBytes { bytes in Result { () throws(IOFailure) in try transport.write(bytes) }
             }
             switch try progress.translated(.sending) {
             case .moved(let count): rest = rest.dropFirst(count)
             case .end: throw LoadError(.connectionLost, phase: .sending, party: .peer)
-            case .blocked(let interest): await Poller.shared.park(transport.slot, interest, load)
+            case .blocked(let interest): await Poller.shared.park(transport.slot, interest, load.handle)
             }
         }
         sent += Int64(line.count)
@@ -89,15 +89,15 @@ final class FTPConnection: @unchecked Sendable {
     }
 
     /// The next reply.
-    func reply(_ load: Load) async throws(LoadError) -> FTPReply {
+    func reply(_ load: LoadContext) async throws(LoadError) -> FTPReply {
         if let reply = early {
             early = nil
             return reply
         }
         while true {
             if let reply = try nextReply() { return reply }
-            try await load.goesOn(.waiting)
-            if !sawEnd, try !readNow() { await Poller.shared.park(transport.slot, blockedOn, load) }
+            try await load.handle.goesOn(.waiting)
+            if !sawEnd, try !readNow() { await Poller.shared.park(transport.slot, blockedOn, load.handle) }
             if sawEnd {
                 throw LoadError(.connectionLost, phase: .waiting, party: .peer, detail: "the control connection ended")
             }
@@ -174,7 +174,7 @@ final class FTPConnection: @unchecked Sendable {
     }
 }
 
-extension Load {
+extension LoadHandle {
     /// Before every wait: held up while suspended, over when stopped.
     func goesOn(_ phase: LoadError.Phase) async throws(LoadError) {
         if isSuspended { await untilResumed() }

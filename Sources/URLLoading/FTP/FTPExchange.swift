@@ -7,7 +7,7 @@ import URLLoadingWire
 
 final class FTPExchange: Exchange, @unchecked Sendable {
     let response: Response
-    private let owner: Load
+    private let owner: LoadContext
     private let connection: FTPConnection
     private let socket: (any Transport)?
     private var data: (any Transport)?
@@ -36,7 +36,7 @@ final class FTPExchange: Exchange, @unchecked Sendable {
     /// - Parameter data: TLS over `socket`, or the same; `nil` if nothing comes.
     init(
         _ response: Response, _ connection: FTPConnection, _ socket: (any Transport)?, _ data: (any Transport)?,
-        _ load: Load,
+        _ load: LoadContext,
         _ record: TransactionRecord?, _ bounds: Bounds
     ) {
         self.response = response
@@ -53,7 +53,7 @@ final class FTPExchange: Exchange, @unchecked Sendable {
 
     deinit { release() }
 
-    var load: Load? { owner }
+    var load: LoadContext? { owner }
     var head: HTTPHead? { nil }
     var expectedLength: Int64? { response.expectedLength }
     var trailers: Headers { Headers() }
@@ -74,10 +74,10 @@ final class FTPExchange: Exchange, @unchecked Sendable {
         while true {
             if owner.isSuspended {
                 setResting(true)
-                await owner.untilResumed()
+                await owner.handle.untilResumed()
                 setResting(false)
             }
-            try await owner.goesOn(.receiving)
+            try await owner.handle.goesOn(.receiving)
             if sawEnd { return try await finish() }
             guard let data else { return }
             switch try read(data, most) {
@@ -85,7 +85,7 @@ final class FTPExchange: Exchange, @unchecked Sendable {
             case .end: try end()
             case .blocked(let interest):
                 try connection.listen()
-                await Poller.shared.park(data.slot, interest, owner)
+                await Poller.shared.park(data.slot, interest, owner.handle)
             }
         }
     }
@@ -167,7 +167,7 @@ final class FTPExchange: Exchange, @unchecked Sendable {
     private func closeData() {
         guard let data, let socket else { return }
         connection.transport.slot.unrelay()
-        owner.detach(socket.slot)
+        owner.handle.detach(socket.slot)
         data.close()
         self.data = nil
     }
@@ -179,13 +179,13 @@ final class FTPExchange: Exchange, @unchecked Sendable {
         isReleased = true
         closeData()
         pending.chunk = nil
-        owner.detach(connection.transport.slot)
+        owner.handle.detach(connection.transport.slot)
         if let record {
             record.traffic.receivedHead = connection.received
             (record.traffic.headSize, record.traffic.sent) = (
                 Int(connection.sent), connection.sent + record.traffic.content
             )
-            owner.emission?.add(record)
+            owner.events?.add(record)
         }
         let isGood = isComplete && connection.isReusable
         owner.core.pool.ftp.giveBack(connection, reusable: isGood)

@@ -8,7 +8,7 @@ import URLLoadingWire
 extension FTPHandler {
     /// One try after the other.
     @inline(never)
-    func tries(_ hop: Load.Hop, _ policy: RetryPolicy, for load: Load) async throws(LoadError) -> any Exchange {
+    func tries(_ hop: Hop, _ policy: RetryPolicy, for load: LoadContext) async throws(LoadError) -> any Exchange {
         var plan = BackOffPlan(hop.request, policy, now: load.clock.now())
         while true {
             let retry: Retry
@@ -27,21 +27,21 @@ extension FTPHandler {
     }
 
     func lease(
-        _ plan: FTPPlan, _ request: Request, _ login: FTPLogin, for load: Load, fresh: Bool,
+        _ plan: FTPPlan, _ request: Request, _ login: FTPLogin, for load: LoadContext, fresh: Bool,
         _ record: TransactionRecord?
     ) async throws(LoadError) -> FTPTransfer {
         let talk = ProxyTalk(plan.target.origin, load, load.core)
-        return try await load.core.proxies.first(to: plan.target.origin, request.url, for: load) {
+        return try await load.core.proxies.first(to: plan.target.origin, request.url, for: load.handle) {
             (way) throws(LoadError) in
-            try await talk.open(way) { (way) throws(LoadError) in
-                try await lease(plan, request, login, through: way, for: load, fresh: fresh, record)
+            try await talk.open(way) { (way, refused) throws(LoadError) in
+                try await lease(plan, request, login, through: way, refused, for: load, fresh: fresh, record)
             }
         }
     }
 
     private func lease(
-        _ plan: FTPPlan, _ request: Request, _ login: FTPLogin, through way: ProxyChain, for load: Load, fresh: Bool,
-        _ record: TransactionRecord?
+        _ plan: FTPPlan, _ request: Request, _ login: FTPLogin, through way: ProxyChain, _ refused: RefusedTunnels?,
+        for load: LoadContext, fresh: Bool, _ record: TransactionRecord?
     ) async throws(LoadError) -> FTPTransfer {
         let core = load.core
         let access = NetworkAccess(request, core.configuration, to: plan.target.origin.host)
@@ -50,7 +50,7 @@ extension FTPHandler {
         route.ftp = FTPKey(login.credential, core.configuration.ftp)
         route.trust = Route.Trust(
             generation: core.pool.connector.secure.generation, group: load.handshakeDecision?.group ?? 0)
-        let dialling = FTPDialling(load, access, route)
+        let dialling = FTPDialling(load, access, route, refused)
         let connection = try await lease(dialling, for: load, fresh: fresh, over: access, record)
         if connection.transfers > 0,
             let refusal = access.refusal(of: connection.transport, core.configuration.networkMonitor)
@@ -63,7 +63,8 @@ extension FTPHandler {
 
     /// A connection, after a wait for a network if there is none and the load waits for one.
     private func lease(
-        _ dialling: FTPDialling, for load: Load, fresh: Bool, over access: NetworkAccess, _ record: TransactionRecord?
+        _ dialling: FTPDialling, for load: LoadContext, fresh: Bool, over access: NetworkAccess,
+        _ record: TransactionRecord?
     ) async throws(LoadError) -> FTPConnection {
         while true {
             do throws(LoadError) {

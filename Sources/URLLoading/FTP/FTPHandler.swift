@@ -13,25 +13,25 @@ struct FTPHandler: DirectHandler {
         }
     }
 
-    func exchange(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> any Exchange {
+    func exchange(_ hop: Hop, for load: LoadContext) async throws(LoadError) -> any Exchange {
         guard let policy = hop.request.retryPolicy ?? load.core.configuration.retryPolicy else {
             return try await once(hop, for: load)
         }
         return try await tries(hop, policy, for: load)
     }
 
-    func once(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> any Exchange {
+    func once(_ hop: Hop, for load: LoadContext) async throws(LoadError) -> any Exchange {
         do throws(LoadError) {
             let plan = try FTPPlan.make(hop.request)
             var login = try await FTPLogin(plan.target, load)
             var isFresh = false
             while true {
                 let transfer: FTPTransfer
-                let record = load.emission.map { _ in TransactionRecord(ftp: hop.request) }
+                let record = load.events.map { _ in TransactionRecord(ftp: hop.request) }
                 do throws(LoadError) {
                     transfer = try await lease(plan, hop.request, login, for: load, fresh: isFresh, record)
                 } catch {
-                    if let record { load.emission?.add(record, error) }
+                    if let record { load.events?.add(record, error) }
                     throw error
                 }
                 do throws(LoadError) {
@@ -61,15 +61,18 @@ extension LoadError {
 
 /// How connections to one server are made.
 struct FTPDialling {
-    private let load: Load
+    private let load: LoadContext
     private let access: NetworkAccess
     let route: Route
+    /// Of the way to the control connection.
+    private let refused: RefusedTunnels?
     private var connector: Connector { load.core.pool.connector }
 
-    init(_ load: Load, _ access: NetworkAccess, _ route: Route) {
+    init(_ load: LoadContext, _ access: NetworkAccess, _ route: Route, _ refused: RefusedTunnels?) {
         self.load = load
         self.access = access
         self.route = route
+        self.refused = refused
     }
 
     /// A control connection; explicit TLS is begun by its conversation.
@@ -77,12 +80,12 @@ struct FTPDialling {
         let configuration = load.core.configuration
         let identifier = Connector.makeIdentifier()
         let isImplicit = route.origin.scheme == "ftps"
-        var time = ConnectTime(load)
-        let transport = try await load.connecting(&time) { () throws(LoadError) in
+        let time = ConnectTime(load.handle)
+        let transport = try await load.handle.connecting(time) { () throws(LoadError) in
             try await connector.transport(
-                to: route.origin, through: route.way, keepsRefused: true, isSecure: isImplicit, offering: [], load,
-                access,
-                record, tap: configuration.wireTap.map { ProxyTap(tell: $0, connection: identifier) })
+                to: ConnectionTarget(origin: route.origin, way: route.way, isSecure: isImplicit, protocols: []),
+                for: ConnectionRequest(client: load, access: access, record: record, refused: refused),
+                tap: configuration.wireTap.map { ProxyTap(tell: $0, connection: identifier) })
         }
         record?.mark(.connectEnd)
         configuration.wireTap?(.connected(transport.description, connection: identifier))
@@ -95,11 +98,12 @@ struct FTPDialling {
     func data(beside control: any Transport, _ port: UInt16) async throws(LoadError) -> any Transport {
         if !route.way.isDirect {
             let (host, _) = connector.configuration.addressOverrides.target(of: route.origin)
-            return try await ProxyTalk(route.origin, load, load.core).open(route.way) { (way) throws(LoadError) in
+            return try await ProxyTalk(route.origin, load, load.core).open(route.way) {
+                (way, refused) throws(LoadError) in
                 try await connector.tunnel(
                     Connector.TunnelPlan(
-                        way: way, host: host, port: port, keepsRefused: true, access: access, record: nil, tap: nil),
-                    load)
+                        way: way, host: host, port: port,
+                        request: ConnectionRequest(client: load, access: access, refused: refused)))
             }
         }
         let origin: Origin
@@ -108,14 +112,15 @@ struct FTPDialling {
         } catch {
             throw LoadError(error, .connecting)
         }
+        let wanted = ConnectionRequest(client: load, access: access)
         guard connector.configuration.dial == nil else {
-            return try await connector.socket(to: origin.host, port, for: origin, load, access, nil)
+            return try await connector.socket(to: origin.host, port, for: origin, wanted)
         }
         guard let peer = control.remoteAddress, peer.family != .unix else {
             throw LoadError(
                 .cannotConnect, phase: .connecting, party: .local, detail: "no address to open a data connection to")
         }
-        return try await connector.socket(to: origin.host, port, for: nil, load, access, nil, at: [peer.withPort(port)])
+        return try await connector.socket(to: origin.host, port, for: nil, wanted, at: [peer.withPort(port)])
     }
 
     /// TLS begins on a control connection in use.

@@ -5,7 +5,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 struct FTPLogin {
-    private let load: Load
+    private let load: LoadContext
     private let space: ProtectionSpace
     private let user: String?
     /// What is said now.
@@ -19,7 +19,7 @@ struct FTPLogin {
     /// RFC 1635 3: in the place of a password something like an address of mail.
     private static let anonymous = Credential(user: "anonymous", password: "urlload@", persistence: .none)
 
-    init(_ target: FTPTarget, _ load: Load) async throws(LoadError) {
+    init(_ target: FTPTarget, _ load: LoadContext) async throws(LoadError) {
         self.load = load
         let origin = target.origin
         space = ProtectionSpace(host: "\(origin.host)", port: Int(origin.port), scheme: origin.scheme, method: .default)
@@ -29,7 +29,7 @@ struct FTPLogin {
             return
         }
         let (space, user, authenticator) = (space, user, load.core.authenticator)
-        let found = await BlockingThreads.files.call(load) { () -> Credential? in
+        let found = await BlockingThreads.files.call(load.handle) { () -> Credential? in
             if let stored = authenticator.credential(for: space), stored.token == nil,
                 user == nil || stored.user == user
             {
@@ -46,7 +46,7 @@ struct FTPLogin {
         guard isAnswer, credential.persistence != .none else { return }
         isAnswer = false
         let (authenticator, credential, space) = (load.core.authenticator, credential, space)
-        _ = await BlockingThreads.files.call(load) { authenticator.keep(credential, for: space) }
+        _ = await BlockingThreads.files.call(load.handle) { authenticator.keep(credential, for: space) }
     }
 
     /// Finds another after a refusal; throws that if there is none.

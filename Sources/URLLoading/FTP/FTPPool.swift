@@ -19,7 +19,7 @@ final class FTPPool: Sendable, CustomStringConvertible {
     /// A connection for one transfer: an idle one, the next that becomes free, or what `connect` makes.
     /// - Parameter fresh: never an idle one, after one turned out to be stale.
     func lease(
-        _ route: Route, _ load: Load, fresh: Bool, _ connect: () async throws(LoadError) -> FTPConnection
+        _ route: Route, _ load: LoadContext, fresh: Bool, _ connect: () async throws(LoadError) -> FTPConnection
     ) async throws(LoadError) -> FTPConnection {
         while true {
             var idle: FTPConnection?
@@ -78,10 +78,10 @@ final class FTPPool: Sendable, CustomStringConvertible {
         Waiter(slot: Poller.shared.borrowSlot(), priority: Task.currentPriority.rawValue)
     }
 
-    private func turn(of waiter: Waiter, _ route: Route, _ load: Load) async throws(LoadError) -> Waiter.Turn {
-        load.attach(waiter.slot)
+    private func turn(of waiter: Waiter, _ route: Route, _ load: LoadContext) async throws(LoadError) -> Waiter.Turn {
+        load.handle.attach(waiter.slot)
         defer {
-            load.detach(waiter.slot)
+            load.handle.detach(waiter.slot)
             Poller.shared.returnSlot(waiter.slot)
         }
         while true {
@@ -91,7 +91,7 @@ final class FTPPool: Sendable, CustomStringConvertible {
             }
             let turn = state.withLock { _ in waiter.turn }
             guard case .waiting = turn else { return turn }
-            await Poller.shared.park(waiter.slot, until: load)
+            await Poller.shared.park(waiter.slot, until: load.handle)
         }
     }
 

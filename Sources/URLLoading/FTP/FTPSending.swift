@@ -9,7 +9,7 @@ final class FTPSending {
     private let socket: any Transport
     private let data: any Transport
     private let connection: FTPConnection
-    private let load: Load
+    private let load: LoadContext
     private let length: Int64?
     private let isText: Bool
     private var endsInCR = false
@@ -20,7 +20,8 @@ final class FTPSending {
 
     /// - Parameter length: bytes that the body has; `nil` if that is not known.
     init(
-        _ socket: any Transport, _ data: any Transport, _ connection: FTPConnection, _ load: Load, length: Int64?,
+        _ socket: any Transport, _ data: any Transport, _ connection: FTPConnection, _ load: LoadContext,
+        length: Int64?,
         isText: Bool
     ) {
         self.length = length
@@ -42,18 +43,18 @@ final class FTPSending {
         var source = OutgoingBodyReader(body)
         defer { source.abandon() }
         sending: while true {
-            try await load.goesOn(.sending)
-            switch try source.front(for: load, { PiecePull($0, load.abandoned, data.slot) }) {
+            try await load.handle.goesOn(.sending)
+            switch try source.front(for: load.handle, { PiecePull($0, load.handle.leaked, data.slot) }) {
             case .bytes:
                 let piece = source.chunk(atMost: Self.pieceSize)
                 source.advance(piece.count)
                 try await send(piece)
             case .file(let reader, let offset, let left):
                 let count = Int(min(Int64(Self.pieceSize), left))
-                try source.loaded(try await OutgoingBodyReader.read(reader, offset, count: count, for: load))
+                try source.loaded(try await OutgoingBodyReader.read(reader, offset, count: count, for: load.handle))
             case .pending:
                 try connection.listen()
-                await Poller.shared.parkAside(data.slot, load)
+                await Poller.shared.parkAside(data.slot, load.handle)
             case .end: break sending
             }
         }
@@ -72,7 +73,7 @@ final class FTPSending {
     private func send(_ piece: Chunk, counting counts: Bool) async throws(LoadError) {
         var range = piece.range
         while !range.isEmpty {
-            try await load.goesOn(.sending)
+            try await load.handle.goesOn(.sending)
             let outcome = Result { () throws(IOFailure) in try data.write(piece.storage.bytes(range)) }
             switch outcome {
             case .success(.moved(let moved)):
@@ -80,7 +81,7 @@ final class FTPSending {
                 if counts { count(moved) }
             case .success(.blocked(let interest)):
                 try connection.listen()
-                await Poller.shared.park(data.slot, interest, load)
+                await Poller.shared.park(data.slot, interest, load.handle)
             case .success(.end): try await lost(LoadError(.connectionLost, phase: .sending, party: .peer))
             case .failure(let failure): try await lost(LoadError(failure, .sending))
             }
@@ -102,10 +103,10 @@ final class FTPSending {
     /// sends meanwhile (the tickets of TLS) would be answered with a reset, and that might cost the last bytes.
     private func end() async throws(LoadError) {
         while true {
-            try await load.goesOn(.sending)
+            try await load.handle.goesOn(.sending)
             let progress = Result { () throws(IOFailure) in try data.endWriting() }
             guard case .blocked(let interest) = try progress.translated(.sending) else { break }
-            await Poller.shared.park(data.slot, interest, load)
+            await Poller.shared.park(data.slot, interest, load.handle)
         }
         socket.finishWriting()
     }

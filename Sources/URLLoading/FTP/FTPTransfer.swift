@@ -10,20 +10,20 @@ final class FTPTransfer: @unchecked Sendable {
     private let connection: FTPConnection
     private let plan: FTPPlan
     private let request: Request
-    private let load: Load
+    private let load: LoadContext
     private let dialling: FTPDialling
     private let record: TransactionRecord?
     private var socket: (any Transport)?
     private var data: (any Transport)?
     /// For the data connection and its TLS: the server's reply comes between them.
-    private var timeForData: ConnectTime
+    private let timeForData: ConnectTime
     private var part = FTPPlan.Part(offset: 0)
     private let isReused: Bool
     private var hasMoved = false
     private var isOver = false
 
     init(
-        _ connection: FTPConnection, _ plan: FTPPlan, _ request: Request, _ load: Load, _ dialling: FTPDialling,
+        _ connection: FTPConnection, _ plan: FTPPlan, _ request: Request, _ load: LoadContext, _ dialling: FTPDialling,
         _ record: TransactionRecord?
     ) {
         self.connection = connection
@@ -32,10 +32,10 @@ final class FTPTransfer: @unchecked Sendable {
         self.load = load
         self.dialling = dialling
         self.record = record
-        timeForData = ConnectTime(load)
+        timeForData = ConnectTime(load.handle)
         isReused = connection.transfers > 0
         connection.begin()
-        load.attach(connection.transport.slot)
+        load.handle.attach(connection.transport.slot)
     }
 
     deinit { end(reusable: false) }
@@ -65,21 +65,21 @@ final class FTPTransfer: @unchecked Sendable {
         (record.traffic.headSize, record.traffic.sent) = (
             Int(connection.sent), connection.sent + record.traffic.content
         )
-        load.emission?.add(record)
+        load.events?.add(record)
     }
 
     private func end(reusable: Bool) {
         guard !isOver else { return }
         isOver = true
         closeData()
-        load.detach(connection.transport.slot)
+        load.handle.detach(connection.transport.slot)
         load.core.pool.ftp.giveBack(connection, reusable: reusable)
         if reusable { load.core.pool.scheduleReaping() }
     }
 
     private func closeData() {
         guard let socket else { return }
-        load.detach(socket.slot)
+        load.handle.detach(socket.slot)
         (data ?? socket).close()
         (self.socket, data) = (nil, nil)
     }
@@ -91,8 +91,9 @@ final class FTPTransfer: @unchecked Sendable {
         record?.mark(.requestStart)
         do { try connection.conversation.begin(plan.job) } catch { throw LoadError(ftp: error, .preparing) }
         if !connection.conversation.isLoggedIn {
-            var time = connection.timeForLogin
-            _ = try await load.connecting(&time) { () throws(LoadError) in try await converse(login) { $0.isLoggedIn } }
+            _ = try await load.handle.connecting(connection.timeForLogin) { () throws(LoadError) in
+                try await converse(login) { $0.isLoggedIn }
+            }
         }
         let isMoving = try await converse(login) { _ in false }
         hasMoved = true
@@ -144,13 +145,11 @@ final class FTPTransfer: @unchecked Sendable {
     private func connect(_ port: UInt16) async throws(LoadError) {
         let conversation = connection.conversation
         part = try plan.part(size: conversation.size, modification: conversation.modification)
-        var time = timeForData
-        let opened = try await load.connecting(&time) { () throws(LoadError) in
+        let opened = try await load.handle.connecting(timeForData) { () throws(LoadError) in
             try await dialling.data(beside: connection.transport, port)
         }
-        timeForData = time
         (socket, data) = (opened, opened)
-        load.attach(opened.slot)
+        load.handle.attach(opened.slot)
         do { try connection.conversation.connected(beginningAt: part.offset) } catch {
             throw LoadError(ftp: error, .waiting)
         }
@@ -161,11 +160,9 @@ final class FTPTransfer: @unchecked Sendable {
         let began = connection.conversation.offset
         if began != part.offset { part = FTPPlan.Part(offset: began, end: connection.conversation.size) }
         guard connection.conversation.protectsData, let socket else { return }
-        var time = timeForData
-        data = try await load.connecting(&time) { () throws(LoadError) in
+        data = try await load.handle.connecting(timeForData) { () throws(LoadError) in
             try await dialling.secure(socket, beside: connection.transport)
         }
-        timeForData = time
     }
 
     // MARK: Its result
@@ -176,9 +173,9 @@ final class FTPTransfer: @unchecked Sendable {
                 .unexpectedFTPReply, phase: .sending, party: .peer, detail: "stored before anything was sent")
         }
         if case .demanded = body.content {
-            body = try await load.demandBody(Load.Hop(request: request), isReused ? nil : .first)
+            body = try await load.demandBody(Hop(request: request), isReused ? nil : .first)
         }
-        let opened = try await OutgoingBody.open(body, load)
+        let opened = try await OutgoingBody.open(body, load.handle)
         let sending = FTPSending(socket, data, connection, load, length: opened.length, isText: plan.target.path.isText)
         defer { record?.traffic.content = sending.sent }
         try await sending.send(opened)
@@ -227,7 +224,7 @@ final class FTPTransfer: @unchecked Sendable {
 
 extension FTPConnection {
     /// The bytes have moved: the server's word on that.
-    func finish(_ load: Load) async throws(LoadError) {
+    func finish(_ load: LoadContext) async throws(LoadError) {
         conversation.transferred()
         var preliminaries = 0
         while conversation.step != .idle {

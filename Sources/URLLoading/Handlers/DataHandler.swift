@@ -6,7 +6,7 @@ import URLLoadingWire
 struct DataHandler: DirectHandler {
     func canHandle(_ request: Request) -> Bool { request.url.scheme?.lowercased() == "data" }
 
-    func exchange(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> any Exchange {
+    func exchange(_ hop: Hop, for load: LoadContext) async throws(LoadError) -> any Exchange {
         let request = hop.request
         try request.allowOnlyReading()
         guard let url = DataURL(request.url.absoluteString) else {
@@ -41,16 +41,16 @@ extension Request {
 /// An answer whose body is all here.
 final class WholeExchange: Exchange, @unchecked Sendable {
     let response: Response
-    private let owner: Load
+    private let owner: LoadContext
     private var rest = PendingChunk()
 
-    init(_ response: Response, _ body: Data, _ load: Load) {
+    init(_ response: Response, _ body: Data, _ load: LoadContext) {
         self.response = response
         owner = load
         rest.chunk = body.isEmpty ? nil : body.withUnsafeBytes { Chunk(copying: $0) }
     }
 
-    var load: Load? { owner }
+    var load: LoadContext? { owner }
     var head: HTTPHead? { nil }
     var expectedLength: Int64? { response.expectedLength }
     var trailers: Headers { Headers() }

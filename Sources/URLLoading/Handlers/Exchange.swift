@@ -14,7 +14,7 @@ protocol Exchange: AnyObject, Sendable {
     /// The fields after the body; empty before its end.
     var trailers: Headers { get }
     /// Whose it is; `nil` while a handler's answer is on its way.
-    var load: Load? { get }
+    var load: LoadContext? { get }
     /// Where a handler wants the load to go on.
     var redirect: Request? { get }
     /// The exchange with a server that it is, or whose answer it hands on; `nil` without one.

@@ -29,7 +29,7 @@ public struct FileHandler: ProtocolHandler {
 }
 
 extension FileHandler: DirectHandler {
-    func exchange(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> any Exchange {
+    func exchange(_ hop: Hop, for load: LoadContext) async throws(LoadError) -> any Exchange {
         let request = hop.request
         do throws(LoadError) {
             try request.allowOnlyReading()
@@ -58,15 +58,16 @@ extension FileHandler: DirectHandler {
         return path
     }
 
-    private func open(_ path: String, _ load: Load) async throws(LoadError) -> FileReader {
-        let opened = await BlockingThreads.files.call(load) { () -> Result<FileReader, IOFailure> in
+    private func open(_ path: String, _ load: LoadContext) async throws(LoadError) -> FileReader {
+        let opened = await BlockingThreads.files.call(load.handle) { () -> Result<FileReader, IOFailure> in
             Result { () throws(IOFailure) in try FileReader(path: path) }
         }
         guard let opened else { throw LoadError(load.stopReason ?? .cancelled, phase: .connecting) }
         do { return try opened.get() } catch { throw LoadError(file: error) }
     }
 
-    private func answer(_ request: Request, _ reader: FileReader, _ load: Load) throws(LoadError) -> any Exchange {
+    private func answer(_ request: Request, _ reader: FileReader, _ load: LoadContext) throws(LoadError) -> any Exchange
+    {
         var range = 0..<reader.size
         // Several ranges would need a multipart answer: they get the whole, as a server may do.
         let asked = request.headers[.range].flatMap { ByteRange.parse($0) }
@@ -83,11 +84,11 @@ extension FileHandler: DirectHandler {
             response, reader, request.method == .head ? range.lowerBound..<range.lowerBound : range, load)
     }
 
-    private func list(_ request: Request, _ path: String, _ load: Load) async throws(LoadError) -> any Exchange {
+    private func list(_ request: Request, _ path: String, _ load: LoadContext) async throws(LoadError) -> any Exchange {
         guard case .list = directories else {
             throw LoadError(.fileIsDirectory, phase: .connecting, party: .local)
         }
-        let listed = await BlockingThreads.files.call(load) { Self.entries(of: path) }
+        let listed = await BlockingThreads.files.call(load.handle) { Self.entries(of: path) }
         guard let listed else { throw LoadError(load.stopReason ?? .cancelled, phase: .connecting) }
         guard let entries = listed, entries.count <= 100_000 else {
             throw LoadError(
@@ -136,7 +137,7 @@ extension LoadError {
 /// A part of an open file.
 private final class FileExchange: Exchange, @unchecked Sendable {
     let response: Response
-    private let owner: Load
+    private let owner: LoadContext
     private var reader: FileReader?
     private var range: Range<Int64>
     private var storage: ChunkStorage?
@@ -144,14 +145,14 @@ private final class FileExchange: Exchange, @unchecked Sendable {
 
     private static let pieceSize = 256 * 1024
 
-    init(_ response: Response, _ reader: FileReader, _ range: Range<Int64>, _ load: Load) {
+    init(_ response: Response, _ reader: FileReader, _ range: Range<Int64>, _ load: LoadContext) {
         self.response = response
         self.reader = reader
         self.range = range
         owner = load
     }
 
-    var load: Load? { owner }
+    var load: LoadContext? { owner }
     var head: HTTPHead? { nil }
     var expectedLength: Int64? { response.expectedLength }
     var trailers: Headers { Headers() }
@@ -163,7 +164,7 @@ private final class FileExchange: Exchange, @unchecked Sendable {
     }
 
     func fill(atMost most: Int) async throws(LoadError) {
-        if owner.isSuspended { await owner.untilResumed() }
+        if owner.isSuspended { await owner.handle.untilResumed() }
         if let reason = owner.stopReason { throw LoadError(reason, phase: .receiving) }
         guard pending.chunk == nil, let reader else { return }
         let wanted = Int(min(Int64(Self.pieceSize), Int64(max(1, most)), Int64(range.count)))
@@ -188,7 +189,7 @@ private final class FileExchange: Exchange, @unchecked Sendable {
             throw LoadError(file: error)
         }
         // The thread keeps reader and storage alive, whoever waits for it or not.
-        let read = await BlockingThreads.files.call(owner) { () -> Result<Int, IOFailure> in
+        let read = await BlockingThreads.files.call(owner.handle) { () -> Result<Int, IOFailure> in
             Result { () throws(IOFailure) in
                 try reader.read(
                     into: UnsafeMutableRawBufferPointer(rebasing: storage.room(from: 0)[..<wanted]), at: offset)

@@ -30,14 +30,14 @@ extension HTTP2Exchange {
     var isSending: Bool { !sending.hasEnded && (sending.body != nil || sending.queued > 0) }
 
     func sendOn() async throws(LoadError) {
-        if owner.isSuspended { await owner.untilResumed() }
+        if owner.isSuspended { await owner.handle.untilResumed() }
         if let reason = owner.stopReason { throw LoadError(reason, phase: phase) }
         _ = takeNews()
         guard isSending, !hasFailed else { return cut() }
         switch try pump() {
         case .wantsFile(let reader, let offset, let count): try await fetch(reader, offset, count)
-        case .waitsForPiece: await connection.wait(for: stream, owner, countsIdle: false, endsOnWake: true)
-        case .idle: await connection.wait(for: stream, owner, endsOnWake: true)
+        case .waitsForPiece: await connection.wait(for: stream, owner.handle, countsIdle: false, endsOnWake: true)
+        case .idle: await connection.wait(for: stream, owner.handle, endsOnWake: true)
         }
     }
 
@@ -52,8 +52,8 @@ extension HTTP2Exchange {
         var hasGiven = false
         defer { if hasGiven { connection.nudge() } }
         while let body = sending.body, sending.queued < Self.queueSize || body.isAtEnd {
-            let front = try sending.body?.front(for: owner) { [connection, stream] pieces in
-                PiecePull(pieces, owner.abandoned) { connection.poke(stream) }
+            let front = try sending.body?.front(for: owner.handle) { [connection, stream] pieces in
+                PiecePull(pieces, owner.handle.leaked) { connection.poke(stream) }
             }
             switch front {
             case .bytes(let available)?:
@@ -83,7 +83,7 @@ extension HTTP2Exchange {
 
     /// Reads bytes that are not in memory.
     func fetch(_ reader: FileReader, _ offset: Int64, _ count: Int) async throws(LoadError) {
-        let chunk = try await OutgoingBodyReader.read(reader, offset, count: count, for: owner)
+        let chunk = try await OutgoingBodyReader.read(reader, offset, count: count, for: owner.handle)
         try sending.body?.loaded(chunk)
     }
 }

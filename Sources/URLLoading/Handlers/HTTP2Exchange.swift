@@ -6,8 +6,8 @@ import URLLoadingIO
 import URLLoadingWire
 
 final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
-    let owner: Load
-    var load: Load? { owner }
+    let owner: LoadContext
+    var load: LoadContext? { owner }
     let connection: HTTP2Connection
     let stream: HTTP2Stream
     private let url: URL
@@ -43,7 +43,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
 
     /// - Parameter connection: a place on it is taken.
     init(
-        _ connection: HTTP2Connection, _ load: Load, _ request: PreparedRequest, over route: Route,
+        _ connection: HTTP2Connection, _ load: LoadContext, _ request: PreparedRequest, over route: Route,
         _ record: TransactionRecord?
     ) {
         self.connection = connection
@@ -53,8 +53,8 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         wasUsed = connection.places.streamsBegun > 0
         stream = HTTP2Stream(
             slot: Poller.shared.borrowSlot(), urgency: Task.currentPriority.urgency, window: HTTP2Limits().streamWindow,
-            hasBody: request.body != nil || load.takesUpgrade)
-        load.attach(stream.slot)
+            hasBody: request.body != nil || request.webSocket != nil)
+        load.handle.attach(stream.slot)
         self.record = record
         record?.lease(connection.facts, connection.route, isReused: wasUsed, isHTTP2: true)
     }
@@ -84,13 +84,13 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         var request = request
         if let legs = request.legs {
             // A single message: what takes more is said in HTTP/1.1.
-            request.say(try await legs.first(binding(toProxy: false), owner)?.value, toProxy: false)
+            request.say(try await legs.first(binding(toProxy: false), owner.handle)?.value, toProxy: false)
         }
         record?.mark(.requestStart)
-        let opensTunnel = owner.takesUpgrade
-        if opensTunnel {
+        let opensTunnel = request.webSocket != nil
+        if let offer = request.webSocket {
             try await awaitTunnels()
-            try owner.complete(&request, isHTTP2: true)
+            handshake = try offer.complete(&request, isHTTP2: true)
         }
         var message = HTTP2Request(request, urgency: stream.urgency)
         if opensTunnel { message.tunnelProtocol = "websocket" }
@@ -102,7 +102,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
             if stream.number == 0, connection.isRetired { failure = .unprocessed }
             throw error
         }
-        owner.hasStream(stream, on: connection)
+        owner.events?.hasStream(stream, on: connection)
         tell(
             "\(opensTunnel ? Method.connect.rawValue : message.method.rawValue) \(String(decoding: message.path, as: UTF8.self)) HTTP/2",
             message.headers, isSent: true)
@@ -148,14 +148,14 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
 
     /// Looks at what has come, and waits if that is nothing. What can be sent goes out.
     private func step(readsBody: Bool = false) async throws(LoadError) {
-        if owner.isSuspended { await owner.untilResumed() }
+        if owner.isSuspended { await owner.handle.untilResumed() }
         if let reason = owner.stopReason { throw LoadError(reason, phase: phase) }
         if takeNews(readsBody: readsBody) { return }
         if let failure { throw failure.loadError(phase, hasBegun: hasHeard) }
         switch try pump() {
         case .wantsFile(let reader, let offset, let count): try await fetch(reader, offset, count)
-        case .waitsForPiece: await connection.wait(for: stream, owner, countsIdle: false)
-        case .idle: await connection.wait(for: stream, owner)
+        case .waitsForPiece: await connection.wait(for: stream, owner.handle, countsIdle: false)
+        case .idle: await connection.wait(for: stream, owner.handle)
         }
     }
 
@@ -198,17 +198,17 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     /// Waits for the word to go on, but not for ever: many servers never give it.
     private func mayContinue() async throws(LoadError) -> Bool {
         phase = .waiting
-        let deadline = owner.clock.now() &+ LoadControl.nanoseconds(connection.continueTimeout)
+        let deadline = owner.clock.now() &+ LoadHandle.nanoseconds(connection.continueTimeout)
         owner.clock.schedule(stream.slot, at: deadline)
         owner.clock.schedule(connection.transport.slot, at: deadline)
         while true {
-            if owner.isSuspended { await owner.untilResumed() }
+            if owner.isSuspended { await owner.handle.untilResumed() }
             if let reason = owner.stopReason { throw LoadError(reason, phase: .waiting) }
             _ = takeNews()
             if let failure { throw failure.loadError(.waiting, hasBegun: hasHeard) }
             if answer != nil { return false }
             if sending.mayGoOn || owner.clock.now() >= deadline { return true }
-            await connection.wait(for: stream, owner, until: deadline)
+            await connection.wait(for: stream, owner.handle, until: deadline)
         }
     }
 
@@ -286,12 +286,12 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     private func awaitTunnels() async throws(LoadError) {
         phase = .waiting
         while true {
-            if owner.isSuspended { await owner.untilResumed() }
+            if owner.isSuspended { await owner.handle.untilResumed() }
             if let reason = owner.stopReason { throw LoadError(reason, phase: .waiting) }
             _ = takeNews()
             if let failure { throw failure.loadError(.waiting, hasBegun: false) }
             if connection.knowsSettings(stream) { break }
-            await connection.wait(for: stream, owner)
+            await connection.wait(for: stream, owner.handle)
         }
         guard connection.places.takesTunnels else {
             throw LoadError(
@@ -300,17 +300,20 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         }
     }
 
-    /// Gives the stream away, with what was received behind the head; `nil` if it is released already.
-    func surrender() -> HTTP2Tunnel? {
+    /// The opening of a WebSocket that its request has offered; nil without one.
+    private(set) var handshake: WebSocketHandshake?
+
+    func surrender() -> SurrenderedConnection? {
         guard !isReleased else { return nil }
         isReleased = true
         hasEnded = true
-        owner.hasStream(nil, on: connection)
-        owner.detach(stream.slot)
+        owner.events?.hasStream(nil, on: connection)
+        owner.handle.detach(stream.slot)
         endRecord()
-        return HTTP2Tunnel(
+        let tunnel = HTTP2Tunnel(
             connection, stream, owner.core.pool, received: Array(chunks[nextChunk...]), hasEnded: end != nil,
             failure: failure)
+        return SurrenderedConnection(transport: tunnel, received: nil, origin: route.origin)
     }
 
     // MARK: The end
@@ -321,9 +324,9 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         isReleased = true
         hasEnded = true
         cut()
-        owner.hasStream(nil, on: connection)
+        owner.events?.hasStream(nil, on: connection)
         connection.end(stream)
-        owner.detach(stream.slot)
+        owner.handle.detach(stream.slot)
         Poller.shared.returnSlot(stream.slot)
         endRecord()
         owner.core.pool.leave(connection)
@@ -332,7 +335,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     private func endRecord() {
         guard let record else { return }
         record.traffic = traffic
-        owner.emission?.add(record)
+        owner.events?.add(record)
         self.record = nil
     }
 }

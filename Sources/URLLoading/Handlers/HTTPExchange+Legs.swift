@@ -29,19 +29,19 @@ extension HTTPExchange {
     private func sendOne(_ legs: ProofLegs, _ binding: [UInt8]?, _ request: PreparedRequest) async throws(LoadError) {
         var request = request
         if !legs.isProxy || !connection.isOpened {
-            request.say(try await legs.first(binding, owner)?.value, toProxy: legs.isProxy)
+            request.say(try await legs.first(binding, owner.handle)?.value, toProxy: legs.isProxy)
         }
         let wasOpened = connection.isOpened
         try await send(request)
         guard legs.isProxy, let head else { return }
         guard head.status == legs.refusal else {
             connection.isOpened = true
-            _ = try await legs.hear(head, owner)
+            _ = try await legs.hear(head, owner.handle)
             return
         }
         if wasOpened { return forgetProof() }
         connection.isCut = true
-        hasLostProof = try await legs.hear(head, owner)
+        hasLostProof = try await legs.hear(head, owner.handle)
     }
 
     private func open(with legs: ProofLegs, _ binding: [UInt8]?, _ request: PreparedRequest) async throws(LoadError) {
@@ -51,7 +51,7 @@ extension HTTPExchange {
             if head?.status == legs.refusal { forgetProof() }
             return
         }
-        guard var said = try await legs.first(binding, owner) else { return try await send(request) }
+        guard var said = try await legs.first(binding, owner.handle) else { return try await send(request) }
         while !said.isLast {
             guard let answer = try await leg(request.leg(saying: said.value, toProxy: legs.isProxy), legs, request)
             else { return }
@@ -59,7 +59,7 @@ extension HTTPExchange {
                 // Nobody has to be proved here. What was answered is the result, unless a body is still to be sent.
                 return try await send(request)
             }
-            said = try await legs.next(words, binding, owner)
+            said = try await legs.next(words, binding, owner.handle)
         }
         var request = request
         request.say(said.value, toProxy: legs.isProxy)
@@ -71,7 +71,7 @@ extension HTTPExchange {
         } else if !head.isRefusal {
             connection.isOpened = true
         }
-        if legs.isProxy { _ = try await legs.hear(head, owner) }
+        if legs.isProxy { _ = try await legs.hear(head, owner.handle) }
     }
 
     private func forgetProof() {
@@ -95,7 +95,7 @@ extension HTTPExchange {
         if try !connection.begin(leg, owner) { try await connection.send(owner) }
         var found: HTTP1ResponseHead?
         while found == nil {
-            found = try connection.bufferedResponse(owner)
+            found = try connection.bufferedResponse(owner, acceptsUpgrade: false)
             if found == nil { try await connection.fill(owner) }
         }
         guard let head = found else { return nil }

@@ -7,8 +7,8 @@ import URLLoadingIO
 import URLLoadingWire
 
 final class HTTPExchange: NetworkExchange, @unchecked Sendable {
-    let owner: Load
-    var load: Load? { owner }
+    let owner: LoadContext
+    var load: LoadContext? { owner }
     let connection: HTTP1Connection
     private let url: URL
     /// What metrics are made of; `nil` if nobody wants them, and after the end.
@@ -23,11 +23,11 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     /// What was read beyond the limit of the last piece.
     private var rest = PendingChunk()
 
-    init(_ connection: HTTP1Connection, _ load: Load, _ url: URL, _ record: TransactionRecord?) {
+    init(_ connection: HTTP1Connection, _ load: LoadContext, _ url: URL, _ record: TransactionRecord?) {
         self.connection = connection
         owner = load
         self.url = url
-        load.attach(connection.transport.slot)
+        load.handle.attach(connection.transport.slot)
         self.record = record
         guard let record else { return }
         record.lease(connection.facts, connection.route, isReused: connection.exchanges > 0)
@@ -69,13 +69,17 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     func send(_ request: PreparedRequest) async throws(LoadError) {
         record?.mark(.requestStart)
         var request = request
-        if owner.takesUpgrade { try owner.complete(&request, isHTTP2: false) }
+        if let offer = request.webSocket { handshake = try offer.complete(&request, isHTTP2: false) }
         if let forwarder = connection.forwarder, forwarder.login != nil {
             try await request.prove(to: forwarder, owner)
         }
         if try !connection.begin(request, owner) { try await connection.send(owner) } else { record?.mark(.requestEnd) }
         while true {
-            if let head = try connection.bufferedResponse(owner) { return try receive(head, request) }
+            if let head = try connection.bufferedResponse(
+                owner, acceptsUpgrade: request.webSocket != nil || owner.acceptsUpgrade)
+            {
+                return try receive(head, request)
+            }
             try await connection.fill(owner)
         }
     }
@@ -177,7 +181,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         guard !isReleased else { return }
         setResting(false)
         isReleased = true
-        owner.detach(connection.transport.slot)
+        owner.handle.detach(connection.transport.slot)
         connection.stopSending()
         if !hasEnded { discardBuffered() }
         hasEnded = true
@@ -186,17 +190,20 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         owner.core.pool.giveBack(connection, reusable: connection.isReusable && !connection.route.isForOneLoad)
     }
 
-    /// Gives the connection away, with what was received behind the head; `nil` if it is released already.
-    func surrender() -> (any Transport, Chunk?, Origin)? {
+    /// The opening of a WebSocket that its request has offered; nil without one.
+    private(set) var handshake: WebSocketHandshake?
+
+    func surrender() -> SurrenderedConnection? {
         guard !isReleased else { return nil }
         setResting(false)
         isReleased = true
         hasEnded = true
-        owner.detach(connection.transport.slot)
+        owner.handle.detach(connection.transport.slot)
         endRecord()
         owner.core.pool.surrender(connection)
         (connection.transport as? TLSTransport)?.stopAsking()
-        return (connection.transport, connection.takeUnread(), connection.route.origin)
+        return SurrenderedConnection(
+            transport: connection.transport, received: connection.takeUnread(), origin: connection.route.origin)
     }
 
     private func discardBuffered() {
@@ -211,7 +218,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     private func endRecord() {
         guard let record else { return }
         record.traffic = connection.traffic
-        owner.emission?.add(record)
+        owner.events?.add(record)
         (self.record, connection.record) = (nil, nil)
     }
 }

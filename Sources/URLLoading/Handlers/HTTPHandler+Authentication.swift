@@ -6,7 +6,7 @@ import URLLoadingWire
 extension HTTPHandler {
     /// For a session that knows somebody to whom it says who it is.
     @inline(never)
-    static func talk(_ hop: Load.Hop, for load: Load, _ request: PreparedRequest) async throws(LoadError)
+    static func talk(_ hop: Hop, for load: LoadContext, _ request: PreparedRequest) async throws(LoadError)
         -> AuthenticationTalk
     {
         let talk = AuthenticationTalk(hop, load, request.destination)
@@ -17,7 +17,7 @@ extension HTTPHandler {
     /// Whether a request is to be sent again because of how it was answered.
     @inline(never)
     static func answers(
-        _ exchange: any NetworkExchange, _ request: PreparedRequest, _ hop: Load.Hop, for load: Load,
+        _ exchange: any NetworkExchange, _ request: PreparedRequest, _ hop: Hop, for load: LoadContext,
         _ talk: inout AuthenticationTalk?
     ) async throws(LoadError) -> Bool {
         guard let head = exchange.head else { return false }
@@ -36,13 +36,13 @@ extension HTTPHandler {
     /// Whether a tunnel that a proxy refused is to be asked for again.
     @inline(never)
     static func answers(
-        _ error: LoadError, _ way: ProxyChain, _ request: PreparedRequest, _ hop: Load.Hop, for load: Load,
+        _ refusal: ProxyRefusal, _ request: PreparedRequest, _ hop: Hop, for load: LoadContext,
         _ talk: inout AuthenticationTalk?
     ) async throws(LoadError) -> Bool {
-        guard error.reason == .proxyAuthenticationRequired else { return false }
+        guard refusal.error.reason == .proxyAuthenticationRequired else { return false }
         let heard = talk ?? AuthenticationTalk(hop, load, request.destination)
         talk = heard
-        return try await heard.hear(error, way)
+        return try await heard.hear(refusal)
     }
 }
 

@@ -8,7 +8,7 @@ import URLLoadingWire
 extension HTTPHandler {
     /// One try after the other, as the policy says.
     @inline(never)
-    static func tries(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> any NetworkExchange {
+    static func tries(_ hop: Hop, for load: LoadContext) async throws(LoadError) -> any NetworkExchange {
         let policy = hop.request.retryPolicy ?? load.core.configuration.retryPolicy ?? .never
         var plan = BackOffPlan(hop.request, policy, now: load.clock.now())
         while true {
@@ -34,21 +34,20 @@ extension HTTPHandler {
     /// A connection, after a wait for a network if there is none.
     @inline(never)
     static func leaseWaiting(
-        _ route: Route, for load: Load, since first: Int?, over access: NetworkAccess,
-        _ record: TransactionRecord?, inHTTP1: Bool
+        _ route: Route, _ wanted: ConnectionRequest, since first: Int?, for load: LoadContext, inHTTP1: Bool
     ) async throws(LoadError) -> LeasedConnection {
         while true {
             do throws(LoadError) {
-                return try await load.core.pool.lease(route, load, since: first, over: access, record, inHTTP1: inHTTP1)
+                return try await load.core.pool.lease(route, for: wanted, since: first, inHTTP1: inHTTP1)
             } catch {
-                guard try await load.waitForConnectivity(after: error, access) else { throw error }
+                guard try await load.waitForConnectivity(after: error, wanted.access) else { throw error }
             }
         }
     }
 }
 
 extension BackOffPlan {
-    fileprivate mutating func retry(after head: HTTPHead, _ load: Load) -> Retry? {
+    fileprivate mutating func retry(after head: HTTPHead, _ load: LoadContext) -> Retry? {
         let date = HTTPDate(secondsSince1970: Int64(Date.now.timeIntervalSince1970))
         return retry(after: head, now: load.clock.now(), date: date, roll: .random(in: 0..<1))
     }

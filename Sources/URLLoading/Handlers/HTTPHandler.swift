@@ -7,14 +7,14 @@ struct HTTPHandler: DirectHandler {
     /// The last in the line: what it cannot load it refuses in its own words.
     func canHandle(_ request: Request) -> Bool { true }
 
-    func exchange(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> any Exchange {
+    func exchange(_ hop: Hop, for load: LoadContext) async throws(LoadError) -> any Exchange {
         if let cache = load.core.cache { return try await CacheLine.answer(hop, for: load, cache) }
         try CacheLine.checkWithout(hop, load.core)
         return try await Self.exchange(hop, for: load)
     }
 
     /// - Parameter attempt: which of the tries that a policy wants; 0 asks whether there is one.
-    static func exchange(_ hop: Load.Hop, for load: Load, attempt: Int = 0) async throws(LoadError)
+    static func exchange(_ hop: Hop, for load: LoadContext, attempt: Int = 0) async throws(LoadError)
         -> any NetworkExchange
     {
         if attempt == 0, hop.request.hasRetryPolicy || load.core.configuration.retryPolicy != nil {
@@ -31,10 +31,10 @@ struct HTTPHandler: DirectHandler {
             while true {
                 if let talk { try await talk.authorize(&prepared, load) }
                 if let cookies = load.core.cookies {
-                    if !cookies.store.isReady { await cookies.store.load(for: load) }
+                    if !cookies.store.isReady { await cookies.store.load(for: load.handle) }
                     cookies.attach(to: &prepared)
                 }
-                record = load.emission?.begin(prepared)
+                record = load.events?.begin(prepared)
                 let least = retries.wantsFresh ? firstFresh : nil
                 let exchange = try await lease(prepared, for: load, since: least, record, hop, &talk)
                 if !retries.wantsFresh { firstFresh = Connector.next }
@@ -63,41 +63,43 @@ struct HTTPHandler: DirectHandler {
                 if hop.request.body != nil { prepared = try await prepare(hop, for: load, retries) }
             }
         } catch {
-            if let record { load.emission?.add(record, error) }
+            if let record { load.events?.add(record, error) }
             throw error.at(hop.request.url)
         }
     }
 
     /// Keeps what an answer wants kept, be it the last or one on the way there.
     private static func remember(
-        _ head: HTTPHead, of exchange: any NetworkExchange, to request: PreparedRequest, for load: Load
+        _ head: HTTPHead, of exchange: any NetworkExchange, to request: PreparedRequest, for load: LoadContext
     ) {
         load.core.cookies?.receive(head, to: request)
         load.core.strictTransport?.receive(head, from: request.destination, isForced: exchange.isForced)
     }
 
     /// What is sent once. A body is made anew each time.
-    private static func prepare(_ hop: Load.Hop, for load: Load, _ retries: RetryPlan) async throws(LoadError)
+    private static func prepare(_ hop: Hop, for load: LoadContext, _ retries: RetryPlan) async throws(LoadError)
         -> PreparedRequest
     {
         let defaults = load.core.defaultFields
         guard let body = hop.request.body else {
-            return try PreparedRequest(
+            var prepared = try PreparedRequest(
                 hop.request, defaults, isForeign: hop.isForeign, cachePolicy: cachePolicy(hop, load))
+            prepared.webSocket = hop.purpose.webSocketOffer
+            return prepared
         }
         return try await prepare(body, hop, for: load, retries)
     }
 
     /// The policy that caches on the way are told. A background refresh (RFC 5861 §3) tells them nothing: the caller
     /// did not ask for its revalidation.
-    private static func cachePolicy(_ hop: Load.Hop, _ load: Load) -> Request.CachePolicy {
+    private static func cachePolicy(_ hop: Hop, _ load: LoadContext) -> Request.CachePolicy {
         let policy = hop.request.cachePolicy ?? load.core.configuration.cachePolicy
-        return policy == .revalidate && load is RefreshLoad ? .useProtocol : policy
+        return policy == .revalidate && hop.purpose.isRefresh ? .useProtocol : policy
     }
 
     @inline(never)
     private static func prepare(
-        _ body: RequestBody, _ hop: Load.Hop, for load: Load, _ retries: RetryPlan
+        _ body: RequestBody, _ hop: Hop, for load: LoadContext, _ retries: RetryPlan
     ) async throws(LoadError) -> PreparedRequest {
         var body = body
         if case .demanded = body.content {
@@ -108,14 +110,14 @@ struct HTTPHandler: DirectHandler {
             hop.request, load.core.defaultFields, isForeign: hop.isForeign, contentType: body.contentType,
             cachePolicy: cachePolicy(hop, load))
         if retries.dropsExpectation { prepared.dropExpectation() }
-        prepared.body = try await OutgoingBody.open(body, load)
-        try load.willSend(&prepared)
+        prepared.body = try await OutgoingBody.open(body, load.handle)
+        if case .resumableUpload(let steps) = hop.purpose { try steps.complete(&prepared) }
         return prepared
     }
 
     /// Whom to trust is asked before what to send (checklist 45): the connection is made first, and lies in the pool meanwhile.
-    private static func connect(_ hop: Load.Hop, for load: Load) async throws(LoadError) {
-        guard load.handshakeDecision != nil, !load.takesUpgrade,
+    private static func connect(_ hop: Hop, for load: LoadContext) async throws(LoadError) {
+        guard load.handshakeDecision != nil, !hop.purpose.opensWebSocket,
             case .success(let destination) = hop.request.destination, destination.target.origin.isSecure
         else { return }
         var request = hop.request
@@ -125,80 +127,93 @@ struct HTTPHandler: DirectHandler {
         try await lease(prepared, for: load, since: nil, nil, hop, &talk).release()
     }
 
+    /// Leases a connection over the first usable way.
     /// - Parameter first: the least number that the connection may have, after an idle one turned out to be stale.
     @inline(never)
     private static func lease(
-        _ request: PreparedRequest, for load: Load, since first: Int?, _ record: TransactionRecord?, _ hop: Load.Hop,
+        _ request: PreparedRequest, for load: LoadContext, since first: Int?, _ record: TransactionRecord?, _ hop: Hop,
         _ talk: inout AuthenticationTalk?
     ) async throws(LoadError) -> any NetworkExchange {
         let proxies = load.core.proxies
         let route = request.destination.route
-        guard !proxies.isDirect else { return try await lease(request, over: route, for: load, since: first, record) }
-        return try await proxies.first(to: route.origin, request.request.url, for: load) { (way) throws(LoadError) in
+        let access = NetworkAccess(request.request, load.core.configuration)
+        var wanted = ConnectionRequest(client: load, access: access, record: record)
+        guard !proxies.isDirect else { return try await lease(request, over: route, wanted, since: first, for: load) }
+        wanted.refused = RefusedTunnels()
+        return try await proxies.first(to: route.origin, request.request.url, for: load.handle) {
+            (way) throws(LoadError) in
             let way = way.authorized(by: request.proxyAuthorization)
-            return try await lease(request, route.origin, through: way, for: load, since: first, record, hop, &talk)
+            return try await lease(request, through: way, wanted, since: first, for: load, hop, &talk)
         }
     }
 
     private static func lease(
-        _ request: PreparedRequest, over route: Route, for load: Load, since first: Int?, _ record: TransactionRecord?
+        _ request: PreparedRequest, over route: Route, _ wanted: ConnectionRequest, since first: Int?,
+        for load: LoadContext
     ) async throws(LoadError) -> any NetworkExchange {
         let pool = load.core.pool
-        let configuration = load.core.configuration
-        var route = route
-        if load.takesUpgrade { route.isTunneled = route.way.forwards && !route.origin.isSecure }
-        if route.isProven {
-            route.trust = Route.Trust(
-                generation: pool.connector.secure.generation, group: load.handshakeDecision?.group ?? 0)
-        }
-        // What opens a connection opens none that a proxy shares among its clients (RFC 4559 §6).
-        if let identity = request.identity, identity.login.mayPass(route.forwarder) { route.identity = identity }
-        let access = NetworkAccess(request.request, configuration)
-        route.traffic = access.traffic
+        let route = complete(route, for: request, load, wanted.access)
         let leased: LeasedConnection
-        if load.takesUpgrade, first == nil, let tunnel = pool.leaseForTunnel(route) {
+        if request.webSocket != nil, first == nil, let tunnel = pool.leaseForTunnel(route) {
             leased = tunnel
-        } else if access.needsPath {
-            leased = try await leaseWaiting(
-                route, for: load, since: first, over: access, record, inHTTP1: request.asksUpgrade)
+        } else if wanted.access.needsPath {
+            leased = try await leaseWaiting(route, wanted, since: first, for: load, inHTTP1: request.asksUpgrade)
         } else {
-            leased = try await pool.lease(route, load, since: first, over: access, record, inHTTP1: request.asksUpgrade)
+            leased = try await pool.lease(route, for: wanted, since: first, inHTTP1: request.asksUpgrade)
         }
-        // One that was kept is judged by what holds now; a new one was, when it was made.
+        let monitor = load.core.configuration.networkMonitor
+        // A kept connection is judged by what holds now; a new one was judged when it was made.
         switch leased {
         case .own(let connection):
-            if connection.exchanges > 0,
-                let refusal = access.refusal(of: connection.transport, configuration.networkMonitor)
-            {
+            if connection.exchanges > 0, let refusal = wanted.access.refusal(of: connection.transport, monitor) {
                 pool.giveBack(connection, reusable: connection.isReusable)
                 throw refusal
             }
-            return HTTPExchange(connection, load, request.request.url, record)
+            return HTTPExchange(connection, load, request.request.url, wanted.record)
         case .shared(let connection):
             if connection.places.streamsBegun > 0,
-                let refusal = access.refusal(of: connection.transport, configuration.networkMonitor)
+                let refusal = wanted.access.refusal(of: connection.transport, monitor)
             {
                 pool.leave(connection)
                 throw refusal
             }
-            return HTTP2Exchange(connection, load, request, over: route, record)
+            return HTTP2Exchange(connection, load, request, over: route, wanted.record)
         }
     }
 
-    /// One that a caller's decision may open goes on from there; see `HTTPHandler+Authentication`.
-    static func lease(
-        _ request: PreparedRequest, _ origin: Origin, through way: ProxyChain, for load: Load, since first: Int?,
-        _ record: TransactionRecord?, _ hop: Load.Hop, _ talk: inout AuthenticationTalk?
+    /// The route with everything that tells apart whose connections may be used.
+    private static func complete(
+        _ route: Route, for request: PreparedRequest, _ load: LoadContext, _ access: NetworkAccess
+    ) -> Route {
+        var route = route
+        if request.webSocket != nil { route.isTunneled = route.way.forwards && !route.origin.isSecure }
+        if route.isProven {
+            route.trust = Route.Trust(
+                generation: load.core.pool.connector.secure.generation, group: load.handshakeDecision?.group ?? 0)
+        }
+        // A login that opens a connection opens none that a proxy shares among its clients (RFC 4559 §6).
+        if let identity = request.identity, identity.login.mayPass(route.forwarder) { route.identity = identity }
+        route.traffic = access.traffic
+        return route
+    }
+
+    /// Over proxies. An attempt that a proxy refuses is repeated with the credentials of a decision; see
+    /// `HTTPHandler+Authentication`.
+    private static func lease(
+        _ request: PreparedRequest, through way: ProxyChain, _ wanted: ConnectionRequest, since first: Int?,
+        for load: LoadContext, _ hop: Hop, _ talk: inout AuthenticationTalk?
     ) async throws(LoadError) -> any NetworkExchange {
-        defer { load.forgetRefusedTunnel() }
+        defer { wanted.refused?.forget() }
+        let origin = request.destination.route.origin
         let isMoved = load.core.configuration.addressOverrides.moves(origin)
         while true {
             let way = talk?.opened(way) ?? way
             do throws(LoadError) {
-                return try await lease(
-                    request, over: Route(origin: origin, way: way, isMoved: isMoved), for: load, since: first, record)
+                let route = Route(origin: origin, way: way, isMoved: isMoved)
+                return try await lease(request, over: route, wanted, since: first, for: load)
             } catch {
-                guard try await answers(error, way, request, hop, for: load, &talk) else { throw error }
+                let refusal = ProxyRefusal(error: error, way: way, binding: wanted.refused?.binding)
+                guard try await answers(refusal, request, hop, for: load, &talk) else { throw error }
             }
         }
     }

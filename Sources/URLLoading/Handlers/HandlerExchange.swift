@@ -18,7 +18,7 @@ final class HandlerExchange: Exchange, @unchecked Sendable {
     /// Its body is the load's, not read by another handler.
     var isOutermost = false
     /// Set by the load when it takes the answer.
-    private let taker = Lock<Load?>(nil)
+    private let taker = Lock<LoadContext?>(nil)
 
     init(
         _ response: Response, _ pieces: AnyChunkIterator?, redirect: Request? = nil,
@@ -33,12 +33,12 @@ final class HandlerExchange: Exchange, @unchecked Sendable {
     var head: HTTPHead? { response.http }
     var expectedLength: Int64? { response.expectedLength }
     var trailers: Headers { makeTrailers?() ?? Headers() }
-    var load: Load? { taker.withLock { $0 } }
+    var load: LoadContext? { taker.withLock { $0 } }
 
     /// What its handler was given says whose it is: see `GatheredMarks`.
     func marks(for query: CacheQuery) -> AnswerMarks { AnswerMarks() }
 
-    func taken(by load: Load) { taker.withLock { $0 = load } }
+    func taken(by load: LoadContext) { taker.withLock { $0 = load } }
 
     func buffered(atMost most: Int) -> BodyPiece? {
         pending.chunk == nil && pieces == nil ? .end : pending.take(atMost: most)
@@ -46,11 +46,11 @@ final class HandlerExchange: Exchange, @unchecked Sendable {
 
     func fill(atMost most: Int) async throws(LoadError) {
         guard let load else { throw .bodyUnavailable }
-        if load.isSuspended { await load.untilResumed() }
+        if load.isSuspended { await load.handle.untilResumed() }
         guard pending.chunk == nil, let pieces else { return }
-        let pulled = await pieces.next(for: load)
+        let pulled = await pieces.next(for: load.handle)
         if let reason = load.stopReason {
-            if isOutermost { await load.insiders?.close() }
+            if isOutermost { await load.handlerScope?.close() }
             throw LoadError(reason, phase: .receiving)
         }
         switch pulled {
@@ -66,7 +66,7 @@ final class HandlerExchange: Exchange, @unchecked Sendable {
 extension AnyChunkIterator {
     /// The next piece; nil at the end. The sequence is the caller's code: stopping the load cancels
     /// it, and does not wait for it.
-    fileprivate func next(for load: LoadControl) async -> Result<Chunk?, any Error> {
+    fileprivate func next(for load: LoadHandle) async -> Result<Chunk?, any Error> {
         let pulled = await Interruption.run(load) { [self] () -> Result<Chunk?, any Error> in
             do { return .success(try await next()) } catch { return .failure(error) }
         }
@@ -86,10 +86,10 @@ extension LoadError {
     }
 }
 
-/// Our own code that runs inside a handler's task, and the exchanges it has opened there. A load that
-/// ends waits for the code, though not for the handler: it has heard of the end. The exchanges are let
-/// go of then, whoever still refers to them.
-final class Insiders: Sendable {
+/// Tracks library code that runs inside the tasks of custom handlers, and the exchanges it has opened there. A load that
+/// ends waits for that code, though not for the handlers, which are cancelled; then the exchanges are released, even if
+/// a handler still refers to them.
+final class HandlerScope: Sendable {
     fileprivate struct Opened: Sendable { weak var exchange: (any Exchange)? }
     fileprivate struct State: Sendable {
         var count = 0
@@ -126,7 +126,7 @@ final class Insiders: Sendable {
         waiting?.wake()
     }
 
-    /// Nobody enters any more; whoever is inside lets go of everything when he leaves.
+    /// Closes the scope: no code enters any more, and the last to leave releases the exchanges.
     func end() {
         let left = state.withLock { state in
             state.isClosed = true
@@ -135,7 +135,7 @@ final class Insiders: Sendable {
         for opened in left { opened.exchange?.release() }
     }
 
-    /// The same; returns when those inside have left.
+    /// Closes the scope, and returns when the code inside has left.
     func close() async {
         end()
         let slot = Poller.shared.borrowSlot()
@@ -151,8 +151,8 @@ final class Insiders: Sendable {
     }
 }
 
-extension Insiders.State {
-    fileprivate mutating func takeIfOver() -> [Insiders.Opened] {
+extension HandlerScope.State {
+    fileprivate mutating func takeIfOver() -> [HandlerScope.Opened] {
         guard isClosed, count == 0 else { return [] }
         defer { opened = [] }
         return opened

@@ -40,6 +40,18 @@ protocol NetworkExchange: Exchange {
     var forwarder: Proxy? { get }
     /// The content coding of the answer is undone.
     var isDecoding: Bool { get }
+    /// The opening of a WebSocket that the request has offered; nil without one.
+    var handshake: WebSocketHandshake? { get }
+    /// Gives the connection, or the stream, away; nil if it is released already.
+    func surrender() -> SurrenderedConnection?
+}
+
+/// A connection, or a stream of one, that an exchange has given away.
+struct SurrenderedConnection {
+    let transport: any Transport
+    /// Bytes that were received behind the head.
+    let received: Chunk?
+    let origin: Origin
 }
 
 extension NetworkExchange {

@@ -51,7 +51,7 @@ extension ProtocolHandler {
 
 /// A handler of ours: it hears of the load's end by itself, so it runs in the load's own task.
 protocol DirectHandler: ProtocolHandler {
-    func exchange(_ hop: Load.Hop, for load: Load) async throws(LoadError) -> any Exchange
+    func exchange(_ hop: Hop, for load: LoadContext) async throws(LoadError) -> any Exchange
 }
 
 extension DirectHandler {
@@ -62,8 +62,9 @@ extension DirectHandler {
 
 /// The load a handler answers: whom it asks what it cannot know itself.
 public struct ProtocolClient: Sendable {
-    let load: Load
-    let hop: Load.Hop
+    let load: LoadContext
+    let scope: HandlerScope
+    let hop: Hop
     let line: [any ProtocolHandler]
     /// Where in the line the handler stands.
     let position: Int
@@ -95,7 +96,7 @@ public struct ProtocolClient: Sendable {
     /// - Throws: ``LoadError`` as any decision does.
     public func decide(_ challenge: Challenge) async throws(LoadError) -> ChallengeDecision {
         try enter()
-        defer { load.insiders?.leave() }
+        defer { scope.leave() }
         let decision = try await load.decide(challenge)
         // What the handler makes of an identity is not seen here.
         switch decision {
@@ -106,18 +107,18 @@ public struct ProtocolClient: Sendable {
     }
 
     /// A hop with the handler's request in the place of the caller's.
-    func hop(for request: Request) -> Load.Hop {
+    func hop(for request: Request) -> Hop {
         var hop = hop
         hop.isForeign = hop.isForeign || !request.goes(where: hop.request)
         hop.request = request
         return hop
     }
 
-    func forward(_ hop: Load.Hop) async throws(LoadError) -> ProtocolAnswer {
+    func forward(_ hop: Hop) async throws(LoadError) -> ProtocolAnswer {
         try enter()
         var exchange: (any Exchange)?
-        defer { load.insiders?.leave(with: exchange) }
-        let answered = try await load.answer(hop, from: line, after: position, gathered)
+        defer { scope.leave(with: exchange) }
+        let answered = try await HandlerLine.answer(hop, for: load, from: line, after: position, gathered)
         exchange = answered
         note(answered, hop)
         return ProtocolAnswer(answered)
@@ -128,23 +129,23 @@ public struct ProtocolClient: Sendable {
         hop.request = request
         try enter()
         var exchange: (any Exchange)?
-        defer { load.insiders?.leave(with: exchange) }
+        defer { scope.leave(with: exchange) }
         let answered = try await handler.exchange(hop, for: load)
         exchange = answered
         note(answered, hop)
         return ProtocolAnswer(answered)
     }
 
-    private func note(_ exchange: any Exchange, _ hop: Load.Hop) {
+    private func note(_ exchange: any Exchange, _ hop: Hop) {
         if load.core.cache != nil { gathered.add(exchange.marks(for: CacheQuery(hop, load))) }
     }
 
     /// Begins library code inside the handler's task, which the load waits for when it ends. `leave` must follow.
     func enter() throws(LoadError) {
-        guard load.insiders?.enter() == true else { throw LoadError(load.stopReason ?? .cancelled, phase: .waiting) }
+        guard scope.enter() else { throw LoadError(load.stopReason ?? .cancelled, phase: .waiting) }
     }
 
-    func leave() { load.insiders?.leave() }
+    func leave() { scope.leave() }
 }
 
 /// What a handler answers: a response with its body, or a redirect.

@@ -64,7 +64,7 @@ struct BackOffPlan {
 
 extension Duration {
     /// In nanoseconds; at least 0, at most about 146 years.
-    fileprivate var wait: Int64 { self > .zero ? LoadControl.nanoseconds(self) : 0 }
+    fileprivate var wait: Int64 { self > .zero ? LoadHandle.nanoseconds(self) : 0 }
 }
 
 extension Int64 {

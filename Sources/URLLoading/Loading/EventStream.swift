@@ -38,7 +38,7 @@ struct EventStream: Sendable {
 
     mutating func next() async throws(LoadError) -> ServerSentEvent? {
         if deadline == nil {
-            deadline = request.resourceTimeout.map { clock.now() &+ LoadControl.nanoseconds($0) } ?? .max
+            deadline = request.resourceTimeout.map { clock.now() &+ LoadHandle.nanoseconds($0) } ?? .max
         }
         while ending == nil {
             var failure: LoadError?
@@ -125,7 +125,8 @@ struct EventStream: Sendable {
 
     private func wait(until moment: Int64) async throws(LoadError) {
         let deadline = deadline ?? .max
-        let pause = EventPause(clock)
+        // The session ends a stream that waits when it is invalidated, and does not wait for it.
+        let pause = LoadHandle(idle: nil, resource: nil, clock: clock, holdsSession: false)
         guard session.core.registry.enter(pause) else { throw .sessionInvalidated(request.url) }
         defer { session.core.registry.leave(pause) }
         let clock = clock
@@ -139,12 +140,6 @@ struct EventStream: Sendable {
         if case .failure = slept { throw LoadError(pause.stopReason ?? .cancelled, phase: .waiting).at(request.url) }
         guard moment < deadline else { throw LoadError(.deadline, phase: .waiting).at(request.url) }
     }
-}
-
-/// A stream that waits: its session ends it when it is invalidated, and does not wait for it.
-private final class EventPause: LoadControl, @unchecked Sendable {
-    init(_ clock: LoopClock) { super.init(idle: nil, resource: nil, clock: clock) }
-    override var isGoingOn: Bool { false }
 }
 
 extension Duration {

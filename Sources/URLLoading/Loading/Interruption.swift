@@ -17,33 +17,62 @@ enum Interruption<Answer: Sendable>: Sendable {
 
 extension Interruption {
     /// - Parameters:
-    ///   - within: how long to wait; `nil` for as long as the load lives.
+    ///   - limit: how long to wait; nil for as long as the load lives.
     ///   - work: inherits priority and task-local values.
     static func run(
-        _ load: LoadControl, within limit: Duration? = nil, _ work: @escaping @Sendable () async -> Answer
+        _ handle: LoadHandle, within limit: Duration? = nil, _ work: @escaping @Sendable () async -> Answer
     ) async -> Interruption {
         let slot = Poller.shared.borrowSlot()
-        load.attach(slot)
+        handle.attach(slot)
         defer {
-            load.detach(slot)
+            handle.detach(slot)
             Poller.shared.returnSlot(slot)
         }
-        let deadline = limit.map { load.clock.now() &+ LoadControl.nanoseconds($0) } ?? .max
-        load.clock.schedule(slot, at: deadline)
-        let race = Race<Answer>(load.abandoned)
+        let deadline = limit.map { handle.clock.now() &+ LoadHandle.nanoseconds($0) } ?? .max
+        handle.clock.schedule(slot, at: deadline)
+        let race = Race<Answer>(handle.leaked)
         let task = Task {
             // The slot may have another user by now, who looks again and waits on.
             if race.finish(await work()) { slot.wake() }
         }
         while true {
-            let isLate = deadline != .max && load.clock.now() >= deadline
-            if load.stopReason == nil, !isLate {
+            let isLate = deadline != .max && handle.clock.now() >= deadline
+            if handle.stopReason == nil, !isLate {
                 if let answer = race.takeAnswer() { return .answered(answer) }
             } else {
                 if race.abandon() { task.cancel() }
-                return load.stopReason == nil ? .late : .stopped
+                return handle.stopReason == nil ? .late : .stopped
             }
-            await Poller.shared.park(slot, until: load)
+            await Poller.shared.park(slot, until: handle)
+        }
+    }
+}
+
+extension LoadHandle {
+    /// Puts a question to the caller, and waits for the answer, its deadline, or the end of the load. The connect
+    /// timeout stands still meanwhile.
+    /// - Parameter asker: calls the decision; nil to call it directly.
+    @inline(never)
+    func ask<Question: Sendable, Answer: Sendable>(
+        _ decision: Decision<Question, Answer>, _ question: Question, by asker: (any LoadSink)?
+    ) async throws(LoadError) -> Answer {
+        let attempt = attempt
+        let paused = attempt?.pause()
+        defer { attempt?.go(on: paused) }
+        let ending = await Interruption.run(self, within: decision.deadline) { () -> Result<Answer, any Error> in
+            do {
+                guard let asker else { return .success(try await decision.decide(question)) }
+                return .success(try await asker.asking { try await decision.decide(question) })
+            } catch { return .failure(error) }
+        }
+        switch ending {
+        case .answered(.success(let answer)): return answer
+        case .answered(.failure(let error)):
+            throw LoadError(.decisionFailed, phase: .deciding, party: .local, underlying: error)
+        case .late:
+            if let fallback = decision.fallback { return fallback }
+            throw LoadError(.decisionTimeout, phase: .deciding, party: .local)
+        case .stopped: throw LoadError(stopReason ?? .cancelled, phase: .deciding)
         }
     }
 }

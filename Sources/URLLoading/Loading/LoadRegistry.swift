@@ -9,7 +9,7 @@ import URLLoadingIO
 
 final class LoadRegistry: Sendable {
     private struct State: Sendable {
-        var loads: [LoadControl?] = []
+        var loads: [LoadHandle?] = []
         var free: [Int] = []
         var count = 0
         var isClosed = false
@@ -35,7 +35,7 @@ final class LoadRegistry: Sendable {
 
     /// Returns false if no load may begin any more.
     /// - Parameter predecessor: a load whose work goes on with this one: it may, also when nothing begins any more.
-    func enter(_ load: LoadControl, inPlaceOf predecessor: LoadControl? = nil) -> Bool {
+    func enter(_ load: LoadHandle, inPlaceOf predecessor: LoadHandle? = nil) -> Bool {
         let entered = state.withLock { state in
             let goesOn = predecessor.map { $0.registryIndex >= 0 && $0.stopReason == nil } ?? false
             guard !state.isClosed || goesOn else { return false }
@@ -54,9 +54,9 @@ final class LoadRegistry: Sendable {
     }
 
     /// The time of a load that entered before has begun to run.
-    func watch(_ load: LoadControl) { look(noLaterThan: due(load, clock.coarseNow())) }
+    func watch(_ load: LoadHandle) { look(noLaterThan: due(load, clock.coarseNow())) }
 
-    func leave(_ load: LoadControl) {
+    func leave(_ load: LoadHandle) {
         let emptied = state.withLock { state in
             guard load.registryIndex >= 0 else { return false }
             state.loads[load.registryIndex] = nil
@@ -76,7 +76,9 @@ final class LoadRegistry: Sendable {
             state.isClosed = true
             return (state.loads.compactMap { $0 }, state.count == 0 && !wasClosed)
         }
-        for load in entered where reason != nil || !load.isGoingOn { load.stop(reason ?? .invalidated) }
+        for load in entered where reason != nil || !load.holdsSession.load(ordering: .relaxed) {
+            load.stop(reason ?? .invalidated)
+        }
         if emptied { announceEmpty() }
     }
 
@@ -111,7 +113,7 @@ final class LoadRegistry: Sendable {
     /// When to look again at a load that was woken and does not run yet, in nanoseconds.
     private static let secondLook: Int64 = 100_000_000
 
-    private func due(_ load: LoadControl, _ now: Int64) -> Int64 {
+    private func due(_ load: LoadHandle, _ now: Int64) -> Int64 {
         let waiting = load.isSuspended ? .max : load.idleDeadline.load(ordering: .relaxed)
         let idle = waiting != .max ? waiting : load.idleLimit == .max ? .max : now &+ load.idleLimit
         return min(load.deadline.load(ordering: .relaxed), idle)

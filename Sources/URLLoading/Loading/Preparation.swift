@@ -24,6 +24,8 @@ struct PreparedRequest: Sendable {
     /// Who must be proved to be using its connection, and what is said on one where nobody is yet.
     var identity: Route.Identity?
     var legs: ProofLegs?
+    /// Offered by a request that opens a WebSocket.
+    var webSocket: WebSocketOffer?
     /// Said to a proxy, with the whole URL.
     private(set) var isForwarded = false
     /// The login that goes with it, in its fields or with its connection.
@@ -157,7 +159,7 @@ struct PreparedRequest: Sendable {
     /// Digits of its body, where the proxy that gets it wants that proved; worked out before it is sent.
     private var provedBody: String?
 
-    mutating func prove(to proxy: Proxy, _ load: Load) async throws(LoadError) {
+    mutating func prove(to proxy: Proxy, _ load: LoadContext) async throws(LoadError) {
         guard proxy.authorization == nil, let challenge = proxy.login?.digestChallenge, challenge.needsBody else {
             return
         }
@@ -166,26 +168,27 @@ struct PreparedRequest: Sendable {
 
     /// Digits; `nil` if the body could not be read. Files are read once more for it, a sequence is asked for once more, and
     /// so is a decision that gave one.
-    func bodyHash(_ kind: DigestHash, _ load: Load) async throws(LoadError) -> String? {
+    func bodyHash(_ kind: DigestHash, _ load: LoadContext) async throws(LoadError) -> String? {
         switch body {
         case nil: return kind.hex([])
         case .data(let data)?: return kind.hex(Array(data))
         case .stream?:
             guard let content = request.body?.content else { return nil }
-            if case .stream(_, _, let make) = content { return await OutgoingBody.hash(of: make, kind, load) }
+            if case .stream(_, _, let make) = content { return await OutgoingBody.hash(of: make, kind, load.handle) }
             return try await hashOfAnother(kind, load)
         case .parts(let parts)?:
-            return await BlockingThreads.files.call(load) { OutgoingBody.hash(of: parts, kind, load) } ?? nil
+            return await BlockingThreads.files.call(load.handle) { OutgoingBody.hash(of: parts, kind, load.handle) }
+                ?? nil
         }
     }
 
     /// What a decision gave may be good for one reading.
-    private func hashOfAnother(_ kind: DigestHash, _ load: Load) async throws(LoadError) -> String? {
+    private func hashOfAnother(_ kind: DigestHash, _ load: LoadContext) async throws(LoadError) -> String? {
         var other = self
         other.body = try await OutgoingBody.open(
-            try await load.demandBody(Load.Hop(request: request), .challenge), load)
+            try await load.demandBody(Hop(request: request), .challenge), load.handle)
         guard case .stream(_, _, let pieces)? = other.body else { return try await other.bodyHash(kind, load) }
-        return await OutgoingBody.hash(of: { pieces }, kind, load)
+        return await OutgoingBody.hash(of: { pieces }, kind, load.handle)
     }
 
     /// What its request line asks for.

@@ -3,8 +3,8 @@
 import Synchronization
 import URLLoadingIO
 
-/// The number of closures that still run after their load stopped waiting for them.
-final class AbandonedCount: Sendable {
+/// The number of callers' closures that still run although their load no longer waits for them.
+final class LeakCount: Sendable {
     private let count = Atomic<Int>(0)
     var value: Int { count.load(ordering: .relaxed) }
     func add(_ difference: Int) { count.add(difference, ordering: .relaxed) }
@@ -17,18 +17,18 @@ final class Race<Answer: Sendable>: Sendable {
         case abandoned, over
     }
     private let state = Lock(State.running)
-    private let abandoned: AbandonedCount
+    private let leaked: LeakCount
 
-    init(_ abandoned: AbandonedCount) { self.abandoned = abandoned }
+    init(_ leaked: LeakCount) { self.leaked = leaked }
 
-    /// Returns false if the answer is no longer awaited.
+    /// Returns false if the load no longer waits for the answer.
     func finish(_ answer: Answer) -> Bool {
         let isAwaited = state.withLock { state in
             guard case .running = state else { return false }
             state = .finished(answer)
             return true
         }
-        if !isAwaited { abandoned.add(-1) }
+        if !isAwaited { leaked.add(-1) }
         return isAwaited
     }
 
@@ -47,7 +47,7 @@ final class Race<Answer: Sendable>: Sendable {
             state = .abandoned
             return true
         }
-        if isRunning { abandoned.add(1) }
+        if isRunning { leaked.add(1) }
         return isRunning
     }
 }

@@ -29,7 +29,7 @@ enum ReconnectionPlan: Sendable {
         guard history.wasConnected || reconnection.retriesFirstConnection else { return giveUp }
         if let attempts = reconnection.attempts, history.failures >= max(0, attempts) { return giveUp }
         let wait = delay(history, reconnection, chance: chance)
-        if let time = reconnection.time, history.lostFor &+ wait > LoadControl.nanoseconds(time) { return giveUp }
+        if let time = reconnection.time, history.lostFor &+ wait > LoadHandle.nanoseconds(time) { return giveUp }
         return .connect(after: wait)
     }
 
@@ -46,7 +46,7 @@ enum ReconnectionPlan: Sendable {
     }
 
     private static func nanoseconds(_ duration: Duration) -> Int64 {
-        duration <= .zero ? 0 : LoadControl.nanoseconds(duration)
+        duration <= .zero ? 0 : LoadHandle.nanoseconds(duration)
     }
 }
 

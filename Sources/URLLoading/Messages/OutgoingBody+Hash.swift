@@ -29,7 +29,7 @@ extension OutgoingBody {
     }
 
     /// The hash of a sequence made for this purpose; nil if the sequence fails or the load is stopped.
-    static func hash(of make: @escaping @Sendable () -> AnyChunkIterator, _ kind: DigestHash, _ load: LoadControl) async
+    static func hash(of make: @escaping @Sendable () -> AnyChunkIterator, _ kind: DigestHash, _ load: LoadHandle) async
         -> String?
     {
         let hashed = await Interruption<String?>.run(load) {

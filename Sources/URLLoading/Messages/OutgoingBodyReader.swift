@@ -174,12 +174,12 @@ final class PiecePull: Sendable {
 
     /// - Parameter slot: woken when the piece has arrived. The slot may have another user by then, who looks again and
     ///   waits on.
-    convenience init(_ pieces: AnyChunkIterator, _ abandoned: AbandonedCount, _ slot: PollSlot) {
+    convenience init(_ pieces: AnyChunkIterator, _ abandoned: LeakCount, _ slot: PollSlot) {
         self.init(pieces, abandoned) { slot.wake() }
     }
 
     /// - Parameter wake: called when the piece has arrived.
-    init(_ pieces: AnyChunkIterator, _ abandoned: AbandonedCount, waking wake: @escaping @Sendable () -> Void) {
+    init(_ pieces: AnyChunkIterator, _ abandoned: LeakCount, waking wake: @escaping @Sendable () -> Void) {
         let race = Race<Result<Chunk?, any Error>>(abandoned)
         self.race = race
         task = Task {

@@ -118,14 +118,16 @@ final class ScopedBody: BodySource {
         return chunk
     }
 
-    private func next(_ load: Load) async throws(LoadError) -> Chunk? {
+    private func next(_ load: LoadContext) async throws(LoadError) -> Chunk? {
         guard isInside else {
             let chunk = try await exchange.next()
             if let chunk { load.received(chunk.count) }
             return chunk
         }
-        guard load.insiders?.enter() == true else { throw LoadError(load.stopReason ?? .cancelled, phase: .receiving) }
-        defer { load.insiders?.leave() }
+        guard let scope = load.handlerScope, scope.enter() else {
+            throw LoadError(load.stopReason ?? .cancelled, phase: .receiving)
+        }
+        defer { scope.leave() }
         return try await exchange.next()
     }
 
@@ -134,7 +136,7 @@ final class ScopedBody: BodySource {
     }
 
     /// Closed while we read: the last one out releases, and ends the load.
-    private func leave(_ load: Load) {
+    private func leave(_ load: LoadContext) {
         guard !move(from: .reading, to: .idle) else { return }
         exchange.release()
         load.end(LoadError(.cancelled, phase: .receiving, party: .local).at(response.url))

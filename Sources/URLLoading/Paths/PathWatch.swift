@@ -6,14 +6,14 @@ import URLLoadingIO
 /// Of one load; used by its task.
 final class PathWatch {
     private let monitor: NetworkMonitor
-    private let load: LoadControl
+    private let load: LoadHandle
     private let system: PathMonitor
     private var hints: NetworkMonitor.Hints
     /// As it was last told.
     private(set) var path: NetworkPath
 
     /// Throws where the system lets nobody ask.
-    init(_ monitor: NetworkMonitor, for load: LoadControl) throws(IOFailure) {
+    init(_ monitor: NetworkMonitor, for load: LoadHandle) throws(IOFailure) {
         self.monitor = monitor
         self.load = load
         system = try PathMonitor(monitor.source)

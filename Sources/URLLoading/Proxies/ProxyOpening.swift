@@ -16,11 +16,11 @@ struct ProxyOpening {
     private let tap: ProxyTap?
     private let transport: any Transport
     private let proxy: Proxy
-    private let control: LoadControl
+    private let control: LoadHandle
     private let configuration: Configuration
 
     init(
-        _ transport: any Transport, _ proxy: Proxy, _ control: LoadControl, _ configuration: Configuration,
+        _ transport: any Transport, _ proxy: Proxy, _ control: LoadHandle, _ configuration: Configuration,
         _ tap: ProxyTap?
     ) {
         self.tap = tap

@@ -57,7 +57,7 @@ final class ProxyPlan: Sendable {
     }
 
     /// The ways to try, in order; at least one.
-    func chains(to origin: Origin, _ url: URL?, for load: LoadControl) async throws(LoadError) -> [ProxyChain] {
+    func chains(to origin: Origin, _ url: URL?, for load: LoadHandle) async throws(LoadError) -> [ProxyChain] {
         // What listens there is no proxy's to reach.
         guard overrides.unixSocket(for: origin) == nil else { return [.direct] }
         switch source {
@@ -75,7 +75,7 @@ final class ProxyPlan: Sendable {
     }
 
     private func ask(
-        _ decide: @escaping @Sendable (URL) async throws -> [ProxyChain], _ url: URL, _ load: LoadControl
+        _ decide: @escaping @Sendable (URL) async throws -> [ProxyChain], _ url: URL, _ load: LoadHandle
     ) async throws(LoadError) -> [ProxyChain] {
         let answer = await Interruption<Result<[ProxyChain], any Error>>.run(load) {
             do { return .success(try await decide(url)) } catch { return .failure(error) }
@@ -95,7 +95,7 @@ final class ProxyPlan: Sendable {
 extension ProxyPlan {
     /// Does `attempt` with one way after the other until one can be used.
     func first<Value>(
-        to origin: Origin, _ url: URL?, for load: LoadControl,
+        to origin: Origin, _ url: URL?, for load: LoadHandle,
         _ attempt: (ProxyChain) async throws(LoadError) -> Value
     ) async throws(LoadError) -> Value {
         guard !isDirect else { return try await attempt(.direct) }

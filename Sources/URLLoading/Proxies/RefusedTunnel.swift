@@ -28,23 +28,28 @@ struct RefusedTunnel: Sendable {
     func close() { transport.close() }
 }
 
-extension LoadControl {
-    /// Keeps a connection for the next try of this load.
-    final func keep(_ tunnel: RefusedTunnel) {
-        let last = refusedTunnel.withLock { kept in
+/// The connection that the next attempt over a proxy may use. Made for the attempts of one request, which take turns.
+final class RefusedTunnels: Sendable {
+    private let kept = Lock<RefusedTunnel?>(nil)
+
+    deinit { forget() }
+
+    /// Keeps a connection for the next attempt.
+    func keep(_ tunnel: RefusedTunnel) {
+        let last = kept.withLock { kept in
             defer { kept = tunnel }
             return kept
         }
         last?.close()
     }
 
-    final func takeRefusedTunnel() -> RefusedTunnel? { refusedTunnel.withLock { $0.take() } }
+    func take() -> RefusedTunnel? { kept.withLock { $0.take() } }
 
-    /// What names the kept connection to a proof.
-    final var refusedBinding: [UInt8]? { refusedTunnel.withLock { $0?.binding } }
+    /// The channel binding of the kept connection.
+    var binding: [UInt8]? { kept.withLock { $0?.binding } }
 
-    /// No other try follows, or it went another way.
-    final func forgetRefusedTunnel() { takeRefusedTunnel()?.close() }
+    /// No other attempt follows, or it went another way.
+    func forget() { take()?.close() }
 }
 
 extension ProxyChain {

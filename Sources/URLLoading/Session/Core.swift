@@ -13,7 +13,7 @@ final class Core: Sendable {
     let isShared: Bool
     /// Configured headers as every request gets them, worked out once.
     let defaultFields: DefaultFields
-    let abandoned = AbandonedCount()
+    let leaked = LeakCount()
     let handlers: HandlerLine
     let proxies: ProxyPlan
     /// Names are looked up by other means than the system's.

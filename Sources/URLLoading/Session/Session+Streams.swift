@@ -16,12 +16,12 @@ extension Session {
     /// - Returns: a suspended stream. If the session was invalidated it is one that has failed with
     ///   ``LoadError/Reason/sessionInvalidated``; with ``LoadError/Reason/badURL`` if host or port are none.
     public nonisolated func streamTask(host: String, port: Int, secure: Bool = false) -> StreamTask {
-        StreamTask(StreamLoad(core, Origin(streamTo: host, port: port), isSecure: secure), self)
+        StreamTask(StreamDriver(core, Origin(streamTo: host, port: port), isSecure: secure), self)
     }
 
     /// For the classic shape, which holds its session.
     package nonisolated func streamTask(holdingSessionTo host: String, port: Int) -> StreamTask {
-        StreamTask(StreamLoad(core, Origin(streamTo: host, port: port), isSecure: false, holdsSession: true), self)
+        StreamTask(StreamDriver(core, Origin(streamTo: host, port: port), isSecure: false, holdsSession: true), self)
     }
 }
 

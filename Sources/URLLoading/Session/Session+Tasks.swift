@@ -14,7 +14,7 @@ extension Session {
     /// - Returns: a suspended task. If the session was invalidated it is one that has failed with
     ///   ``LoadError/Reason/sessionInvalidated``.
     public nonisolated func dataTask(_ request: Request, decisions: Decisions? = nil) -> LoadTask<Data> {
-        LoadTask(TaskLoad(core, request, decisions), self)
+        LoadTask(TaskDriver(core, request, decisions), self)
     }
 
     /// Makes a task that loads a URL with GET; see ``dataTask(_:decisions:)``.
@@ -25,13 +25,13 @@ extension Session {
     package nonisolated func dataTask(
         _ request: Request, decisions: Decisions?, sink: any LoadSink, holdsSession: Bool
     ) -> LoadTask<Data> {
-        LoadTask(TaskLoad(core, request, decisions, sink: sink, holdsSession: holdsSession), self)
+        LoadTask(TaskDriver(core, request, decisions, sink: sink, holdsSession: holdsSession), self)
     }
 
     /// The same for an upload that may be resumed.
     package nonisolated func uploadTask(_ upload: UploadWork, decisions: Decisions?, sink: any LoadSink) -> LoadTask<
         Data
     > {
-        LoadTask(TaskLoad(core, upload.request, decisions, sink: sink, upload: upload, holdsSession: true), self)
+        LoadTask(TaskDriver(core, upload.request, decisions, sink: sink, upload: upload, holdsSession: true), self)
     }
 }

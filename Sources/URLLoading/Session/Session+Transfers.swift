@@ -34,7 +34,7 @@ extension Session {
     ) -> LoadTask<Data> {
         var request = request
         request.body = body
-        let load = TaskLoad(core, request, decisions)
+        let load = TaskDriver(core, request, decisions)
         if case .demanded = body.content, (decisions?.newBody ?? core.decisions?.newBody) == nil {
             load.refuse(.noBody(request.url))
         }
@@ -116,7 +116,7 @@ extension Session {
         _ request: Request, options: DownloadOptions = DownloadOptions(), decisions: Decisions? = nil
     ) -> LoadTask<DownloadedFile> {
         let work = DownloadWork(options, nil, core.configuration)
-        return LoadTask(TaskLoad(core, DownloadWork.request(request), decisions, download: work), self)
+        return LoadTask(TaskDriver(core, DownloadWork.request(request), decisions, download: work), self)
     }
 
     /// Makes a task that goes on with a download that was interrupted. Its events have
@@ -130,7 +130,7 @@ extension Session {
     ) -> LoadTask<DownloadedFile> {
         let work = DownloadWork(options, token, core.configuration)
         let asked = DownloadWork.request(request ?? token.request)
-        let load = TaskLoad(core, asked, decisions, download: work)
+        let load = TaskDriver(core, asked, decisions, download: work)
         let isSame = token.isFor(asked.url) && asked.method == .get && asked.body == nil
         if !isSame { load.refuse(ResumeToken.refused("it is for another request").at(asked.url)) }
         return LoadTask(load, self)
@@ -142,7 +142,7 @@ extension Session {
     ) -> LoadTask<DownloadedFile> {
         let work = DownloadWork(DownloadOptions(), nil, core.configuration)
         return LoadTask(
-            TaskLoad(core, DownloadWork.request(request), decisions, sink: sink, download: work, holdsSession: true),
+            TaskDriver(core, DownloadWork.request(request), decisions, sink: sink, download: work, holdsSession: true),
             self)
     }
 
@@ -151,7 +151,7 @@ extension Session {
     ) -> LoadTask<DownloadedFile> {
         let work = DownloadWork(DownloadOptions(), token, core.configuration, page: .delivered)
         let request = DownloadWork.request(request ?? token.request)
-        return LoadTask(TaskLoad(core, request, decisions, sink: sink, download: work, holdsSession: true), self)
+        return LoadTask(TaskDriver(core, request, decisions, sink: sink, download: work, holdsSession: true), self)
     }
 
     /// Runs a task as its caller: cancelling one ends the other.

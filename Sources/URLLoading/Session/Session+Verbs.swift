@@ -21,11 +21,11 @@ extension Session {
     public nonisolated func data(
         for request: Request, decisions: Decisions? = nil
     ) async throws(LoadError) -> (Data, Response) {
-        let load = try Load.begin(core, request, decisions)
+        let load = try Load.begin(core, request, decisions, consumer: .collector)
         let result = await withTaskCancellationHandler {
-            await load.collect()
+            await load.collect(request)
         } onCancel: {
-            load.stop(.cancelled)
+            load.context.stop(.cancelled)
         }
         return try result.get()
     }
@@ -57,11 +57,11 @@ extension Session {
         _ request: Request, decisions: Decisions? = nil,
         _ use: nonisolated(nonsending) (Response, ResponseBody) async throws -> R
     ) async throws -> R {
-        let load = try Load.begin(core, request, decisions)
+        let load = try Load.begin(core, request, decisions, consumer: .scope)
         return try await withTaskCancellationHandler {
             var body: ScopedBody?
             do {
-                let source = try await load.head()
+                let source = try await load.head(request)
                 body = source
                 let result = try await use(source.response, ResponseBody(source))
                 load.finish(source, nil)
@@ -71,7 +71,7 @@ extension Session {
                 throw error
             }
         } onCancel: {
-            load.stop(.cancelled)
+            load.context.stop(.cancelled)
         }
     }
 }

@@ -52,7 +52,7 @@ public actor Session {
 
     /// How many of the caller's closures (decisions, body sequences, handlers) still run although their
     /// load has ended without them. More than a passing few: a closure ignores its cancellation.
-    public nonisolated var abandonedClosures: Int { core.abandoned.value }
+    public nonisolated var abandonedClosures: Int { core.leaked.value }
 
     /// One line about the connections, such as `https://example.org 0 connecting 1 leased 2 idle 0 waiting`,
     /// or `empty`.

@@ -184,7 +184,7 @@ private final class MemoryWriting: CacheWriting, @unchecked Sendable {
     }
 
     var isBehind: Bool { false }
-    func ready(_ load: Load) async {}
+    func ready(_ load: LoadContext) async {}
 
     func finish() { end { .whole($0) } }
 

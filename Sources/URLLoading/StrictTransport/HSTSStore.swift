@@ -134,7 +134,7 @@ public final class HSTSStore: Sendable, CustomStringConvertible {
     var isLoaded: Bool { disk?.isLoaded ?? true }
 
     /// Reads the file, where a load can wait for it.
-    func load(for load: LoadControl) async {
+    func load(for load: LoadHandle) async {
         guard let disk else { return }
         _ = await BlockingThreads.files.call(load) { disk.refresh() }
     }

@@ -63,7 +63,7 @@ struct StrictTransportRules: Sendable {
 
     /// The same request by https, if its server wants to be asked by nothing else (RFC 6797 §8.3); `nil` if it stays.
     @inline(never)
-    func upgrade(_ request: Request, _ load: Load) async -> Request? {
+    func upgrade(_ request: Request, _ load: LoadHandle) async -> Request? {
         guard case .success(let destination) = request.destination else { return nil }
         if !store.isReady { await store.load(for: load) }
         guard store.requiresTLS(destination.target.origin.host), let url = Self.secure(request.url) else { return nil }
@@ -88,7 +88,7 @@ struct StrictTransportRules: Sendable {
     }
 
     /// Whether nobody may be made to trust a server by another way than the checks; so it is while nobody knows.
-    func forbidsTrust(in name: String, _ load: LoadControl) async -> Bool {
+    func forbidsTrust(in name: String, _ load: LoadHandle) async -> Bool {
         guard !settings.unsafelyAllowsUntrusted, let host = try? Origin.Host(name) else { return false }
         if !store.isReady { await store.load(for: load) }
         return !store.isLoaded || store.requiresTLS(host)

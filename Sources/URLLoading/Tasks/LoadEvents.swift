@@ -20,7 +20,7 @@ public struct LoadEvents: AsyncSequence, Sendable {
 
     private let listening: EventListening
 
-    init(_ queue: EventQueue, _ load: TaskLoad) { listening = EventListening(queue, load) }
+    init(_ queue: EventQueue, _ load: TaskDriver) { listening = EventListening(queue, load) }
 
     public func makeAsyncIterator() -> Iterator { Iterator(listening: listening) }
 
@@ -39,9 +39,9 @@ public struct LoadEvents: AsyncSequence, Sendable {
 /// A place among the readers of a load's events, given up with the last reference to it.
 private final class EventListening: Sendable {
     let queue: EventQueue
-    private weak let load: TaskLoad?
+    private weak let load: TaskDriver?
 
-    init(_ queue: EventQueue, _ load: TaskLoad) {
+    init(_ queue: EventQueue, _ load: TaskDriver) {
         self.queue = queue
         self.load = load
     }

@@ -15,7 +15,7 @@ extension LoadTask {
     }
 }
 
-extension TaskLoad {
+extension TaskDriver {
     fileprivate func finalMetrics() async throws(LoadError) -> LoadMetrics {
         let metrics = await wait { state, slot -> LoadMetrics? in
             if state.outcome != nil { return state.metrics }

@@ -29,11 +29,11 @@ import URLLoadingWire
 /// with a ``DownloadOptions/destination`` to its end, other downloads not at all, a data task or an upload until more
 /// of the answer has come than ``Configuration/readAhead`` allows.
 public final class LoadTask<Output: Sendable>: Sendable, Identifiable, CustomStringConvertible {
-    let load: TaskLoad
+    let load: TaskDriver
     /// Who holds a task that was not resumed yet holds its session.
     private let session: Session?
 
-    init(_ load: TaskLoad, _ session: Session?) {
+    init(_ load: TaskDriver, _ session: Session?) {
         self.load = load
         self.session = session
         load.addHandle()
@@ -45,7 +45,7 @@ public final class LoadTask<Output: Sendable>: Sendable, Identifiable, CustomStr
     private var isOver: Bool { Output.self != DownloadedFile.self && load.state.withLock { $0.hasBecomeDownload } }
 
     /// Unique in this process.
-    public var id: UInt64 { load.emission?.identity.id ?? 0 }
+    public var id: UInt64 { load.context.events?.identity.id ?? 0 }
     /// What was asked for.
     public var request: Request { load.original }
 
@@ -55,7 +55,7 @@ public final class LoadTask<Output: Sendable>: Sendable, Identifiable, CustomStr
     public func resume() { if !isOver { load.resume() } }
 
     /// Others decide than those it was made with. Before it begins, by whoever is about to begin it.
-    package func decide(by decisions: Decisions) { load.decide(by: decisions) }
+    package func decide(by decisions: Decisions) { load.context.decide(by: decisions) }
 
     /// The same; if the load begins with this, it does so with that priority.
     package func resume(priority: TaskPriority?) { load.resume(priority) }
@@ -133,7 +133,7 @@ private final class TaskBody: BodySource {
 
     func claim() -> Bool {
         let (isOurs, isSending) = task.load.state.withLock { ($0.claim(), $0.isSending) }
-        if isSending { task.load.wake() }
+        if isSending { task.load.context.handle.wake() }
         return isOurs
     }
     func next() async throws(LoadError) -> Chunk? { try await task.load.next() }
@@ -165,7 +165,7 @@ public struct LoadSnapshot: Sendable, CustomStringConvertible {
     /// The priority of the task that resumed it, or what ``LoadTask/prioritize(_:)`` made of it; `nil` before.
     public let priority: TaskPriority?
 
-    init(_ load: TaskLoad, isOver: Bool) {
+    init(_ load: TaskDriver, isOver: Bool) {
         let isStopped = load.stopReason != nil
         self = load.state.withLock { LoadSnapshot($0, isOver: isOver, isStopped: isStopped) }
     }

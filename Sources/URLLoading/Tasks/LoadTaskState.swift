@@ -1,5 +1,5 @@
 // What a handle is at a moment, as a value: who owns its exchange, what was read ahead, how it ended.
-// Every transition is one method, called under the lock of `TaskLoad`; what follows from it is done
+// Every transition is one method, called under the lock of `TaskDriver`; what follows from it is done
 // after the lock, by whoever the returned value says.
 //
 // Rule 1: an exchange has one owner. Only the owner reads, and only the owner emits events.
@@ -42,8 +42,6 @@ struct LoadTaskState: Sendable {
     private var handles = 0
     /// A download goes on with what a data task began: whoever held that has nothing to say any more.
     private(set) var hasBecomeDownload = false
-    /// Its connection belongs to a stream.
-    private(set) var hasBecomeStream = false
     private(set) var trailers = Headers()
     private var waiting = Waiting()
     var counts = Counts()
@@ -310,7 +308,7 @@ struct LoadTaskState: Sendable {
     /// Returns false if somebody has asked for the body.
     mutating func becomeStream() -> Bool {
         guard !isClaimed, !isWhole else { return false }
-        (hasBecomeStream, isClaimed) = (true, true)
+        isClaimed = true
         return true
     }
 

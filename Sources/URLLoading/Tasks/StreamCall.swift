@@ -11,7 +11,7 @@ final class StreamCall: StopToken, @unchecked Sendable {
 
     init(_ side: StreamState.Side, within limit: Duration?, _ clock: LoopClock) {
         self.side = side
-        deadline = limit.map { clock.now() &+ LoadControl.nanoseconds($0) } ?? .max
+        deadline = limit.map { clock.now() &+ LoadHandle.nanoseconds($0) } ?? .max
         super.init(clock: clock)
     }
 }
@@ -24,7 +24,7 @@ enum StreamStep {
     case notReady
 }
 
-extension StreamLoad {
+extension StreamDriver {
     /// Attempts until it is done. Most are at once.
     func run(
         _ side: StreamState.Side, within limit: Duration?, _ attempt: () throws(LoadError) -> StreamStep
@@ -71,12 +71,12 @@ extension StreamLoad {
     private func ready(_ call: StreamCall) async throws(LoadError) -> (any Transport)? {
         if let transport = state.withLock({ $0.readyTransport }) { return transport }
         let slot = Poller.shared.borrowSlot()
-        attach(slot)
+        handle.attach(slot)
         call.attach(slot)
         defer {
             state.withLock { $0.forget(slot) }
             call.detach(slot)
-            detach(slot)
+            handle.detach(slot)
             Poller.shared.returnSlot(slot)
         }
         clock.schedule(slot, at: call.deadline)

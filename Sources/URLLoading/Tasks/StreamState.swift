@@ -1,4 +1,4 @@
-// The state of a stream as a value. Each transition is one method, called under the lock of `StreamLoad`; its
+// The state of a stream as a value. Each transition is one method, called under the lock of `StreamDriver`; its
 // consequences (wake, close) are returned and carried out after the lock is released.
 //
 // Rule 1: only the opener, the reader and the writer touch the transport. There is at most one of each.

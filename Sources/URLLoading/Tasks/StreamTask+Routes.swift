@@ -14,7 +14,7 @@ extension StreamTask {
     }
 }
 
-extension StreamLoad {
+extension StreamDriver {
     fileprivate func watchRoutes(_ found: @Sendable () -> Void) async {
         let source = core.configuration.networkMonitor.source
         let token = StopToken()

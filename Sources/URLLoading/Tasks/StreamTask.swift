@@ -28,11 +28,11 @@ package import URLLoadingWire
 /// The idle timeout runs while a read or a write waits, and starts anew whenever bytes move in either
 /// direction.
 public final class StreamTask: Sendable, CustomStringConvertible {
-    let load: StreamLoad
+    let load: StreamDriver
     /// Who holds a stream that was not resumed yet holds its session.
     private let session: Session?
 
-    init(_ load: StreamLoad, _ session: Session?) {
+    init(_ load: StreamDriver, _ session: Session?) {
         self.load = load
         self.session = session
     }
@@ -48,17 +48,15 @@ public final class StreamTask: Sendable, CustomStringConvertible {
         adopting transport: any Transport, buffered received: Chunk?, isSecure: Bool, origin: Origin, session: Session
     ) {
         self.init(
-            StreamLoad(session.core, origin, isSecure: isSecure, adopting: transport, buffered: received), session)
+            StreamDriver(session.core, origin, isSecure: isSecure, adopting: transport, buffered: received), session)
     }
 
-    /// The same for the connection of a load that ends with this.
-    convenience init(
-        adopting transport: any Transport, buffered received: Chunk?, isSecure: Bool, origin: Origin,
-        inPlaceOf load: Load
-    ) {
-        self.init(
-            StreamLoad(load.core, origin, isSecure: isSecure, adopting: transport, buffered: received, inPlaceOf: load),
-            nil)
+    /// A stream over the connection of a load that ends with this.
+    convenience init(adopting connection: SurrenderedConnection, inPlaceOf load: LoadContext) {
+        let driver = StreamDriver(
+            load.core, connection.origin, isSecure: connection.origin.isSecure, adopting: connection.transport,
+            buffered: connection.received, inPlaceOf: load)
+        self.init(driver, nil)
     }
 
     deinit { load.stop(.cancelled) }
@@ -196,7 +194,7 @@ public final class StreamTask: Sendable, CustomStringConvertible {
 }
 
 extension LoadSnapshot {
-    fileprivate init(_ stream: StreamLoad) {
+    fileprivate init(_ stream: StreamDriver) {
         let isStopped = stream.stopReason != nil
         let (state, priority) = stream.state.withLock { ($0.shown(isStopped: isStopped), $0.priority) }
         self.state = state

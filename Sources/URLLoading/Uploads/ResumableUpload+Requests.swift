@@ -141,7 +141,7 @@ enum UploadCancellation {
         var decisions = decisions ?? Decisions()
         decisions.response = nil
         decisions.redirect = .ofUpload(within: request)
-        let load = UploadLoad(core, request.toUpload(at: token.url, .delete), decisions)
+        let load = try UploadLoad(core, request.toUpload(at: token.url, .delete), decisions)
         let (_, response) = try await load.run { _ throws(LoadError) in }
         guard let head = response.http else { return }
         // What is not there any more needs no end.

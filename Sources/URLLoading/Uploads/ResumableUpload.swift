@@ -134,8 +134,8 @@ final class ResumableUpload {
     private func exchanged(
         _ exchange: UploadExchange, _ decide: (UploadAnswer, UploadPlan.Situation) -> UploadPlan
     ) async throws(LoadError) -> (UploadPlan, (Data, Response)?) {
-        let load = UploadLoad(core, exchange.request, decisions(for: exchange))
         do throws(LoadError) {
+            let load = try UploadLoad(core, exchange.request, decisions(for: exchange))
             let answer = try await load.run { event throws(LoadError) in try await self.hear(event, exchange, load) }
             guard let head = answer.1.http else { return (.finish, answer) }
             let said = UploadAnswer(head)
@@ -202,7 +202,7 @@ final class ResumableUpload {
         } else {
             return
         }
-        load.stop(.cancelled)
+        load.stop()
     }
 
     /// The upload is given up here: the server need not keep it.
@@ -244,7 +244,7 @@ final class ResumableUpload {
 
     private func pause(_ wish: Int64?) async throws(LoadError) {
         let nanoseconds = options.delay(attempts, wish: wish, share: .random(in: 0.5...1))
-        if nanoseconds > 0 { try await UploadPause(core).wait(nanoseconds, at: request.url) }
+        if nanoseconds > 0 { try await UploadPause(core: core).wait(nanoseconds, at: request.url) }
     }
 
     private func report(_ event: UploadEvent) async throws(LoadError) {

@@ -1,39 +1,45 @@
-// One request of a resumable upload: a load in its caller's task, whose events are heard beside it, so
-// that what the server says while it reads can be acted upon before it has answered.
+// One request of a resumable upload: a load in its caller's task, whose events are heard beside it, so that what the
+// server says while it reads can be acted upon before its response.
 
 import FoundationEssentials
 import URLLoadingIO
 
-final class UploadLoad: Load, @unchecked Sendable {
-    private let events = EventQueue()
+struct UploadLoad: Sendable {
+    private let load: Load
+    private let request: Request
+    private let events = Events()
 
-    init(_ core: Core, _ request: Request, _ decisions: Decisions?) {
-        super.init(core, request, decisions, isHandle: true)
+    private final class Events: LoadListener {
+        let queue = EventQueue()
+        func hear(_ event: LoadEvent) { queue.append(event) }
     }
 
-    override func hear(_ event: LoadEvent) { events.append(event) }
+    init(_ core: Core, _ request: Request, _ decisions: Decisions?) throws(LoadError) {
+        self.request = request
+        load = try Load.begin(core, request, decisions, consumer: .collector, telling: events)
+    }
 
-    /// Runs it to its end. The load goes on while `hear` waits; what `hear` throws ends it.
+    func stop() { load.context.stop(.cancelled) }
+
+    /// Runs it to its end. The load goes on while `hear` waits; an error that `hear` throws ends it.
     func run(
         _ hear: nonisolated(nonsending) (LoadEvent) async throws(LoadError) -> Void
     ) async throws(LoadError) -> (Data, Response) {
-        startClock()
-        guard core.registry.enter(self) else { throw .sessionInvalidated(original.url) }
         let outcome: Result<(Data, Response), LoadError> = await withTaskCancellationHandler {
-            async let outcome = collect()
+            async let outcome = load.collect(request)
             let failure = await listen(hear)
-            if failure != nil { stop(.cancelled) }
+            if failure != nil { stop() }
             let ended = await outcome
             return failure.map { .failure($0) } ?? ended
         } onCancel: {
-            stop(.cancelled)
+            stop()
         }
         return try outcome.get()
     }
 
     private func listen(_ hear: nonisolated(nonsending) (LoadEvent) async throws(LoadError) -> Void) async -> LoadError?
     {
-        while let event = await events.next() {
+        while let event = await events.queue.next() {
             do throws(LoadError) { try await hear(event) } catch { return error }
         }
         return nil
@@ -41,26 +47,23 @@ final class UploadLoad: Load, @unchecked Sendable {
 }
 
 /// A wait that ends with its session.
-final class UploadPause: LoadControl, @unchecked Sendable {
-    private let core: Core
-
-    init(_ core: Core) {
-        self.core = core
-        super.init(idle: nil, resource: nil, clock: core.configuration.clock)
-    }
+struct UploadPause {
+    let core: Core
 
     /// - Parameter nanoseconds: at least 0.
     func wait(_ nanoseconds: Int64, at url: URL?) async throws(LoadError) {
-        guard core.registry.enter(self) else {
+        let clock = core.configuration.clock
+        let handle = LoadHandle(idle: nil, resource: nil, clock: clock)
+        guard core.registry.enter(handle) else {
             throw LoadError(.sessionInvalidated, phase: .preparing, party: .local, url: url)
         }
-        defer { core.registry.leave(self) }
+        defer { core.registry.leave(handle) }
         let moment = clock.now().addingReportingOverflow(nanoseconds)
         await withTaskCancellationHandler {
-            _ = try? await clock.sleep(until: moment.overflow ? .max : moment.partialValue, self)
+            _ = try? await clock.sleep(until: moment.overflow ? .max : moment.partialValue, handle)
         } onCancel: {
-            stop(.cancelled)
+            handle.stop(.cancelled)
         }
-        if let stopReason { throw LoadError(stopReason, phase: .waiting).at(url) }
+        if let reason = handle.stopReason { throw LoadError(reason, phase: .waiting).at(url) }
     }
 }

@@ -76,7 +76,7 @@ package struct UploadTicket: Sendable {
         var constrained: Bool?
 
         init(_ request: Request) {
-            idle = request.idleTimeout.map { LoadControl.nanoseconds($0) / 1_000_000 }
+            idle = request.idleTimeout.map { LoadHandle.nanoseconds($0) / 1_000_000 }
             (cookies, traffic) = (request.handlesCookies, request.trafficClass?.codePoint)
             (cellular, expensive) = (request.allowsCellularAccess, request.allowsExpensiveNetworkAccess)
             constrained = request.allowsConstrainedNetworkAccess

@@ -7,7 +7,7 @@ import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-package final class UploadWork: Sendable {
+package final class UploadWork: UploadSteps, Sendable {
     private enum Step: Sendable {
         /// The caller's request, with the whole or its first part (draft §4.2).
         case create(Range<Int64>)

@@ -23,7 +23,7 @@ extension Session {
         _ request: Request, protocols: [String] = [], options: WebSocketOptions = WebSocketOptions(),
         decisions: Decisions? = nil
     ) -> WebSocketTask {
-        WebSocketTask(WebSocketLoad(core, request, protocols, options, decisions), self)
+        WebSocketTask(WebSocketDriver(core, request, protocols, options, decisions), self)
     }
 
     /// For the classic shape, which holds its session and hears of everything.
@@ -31,7 +31,7 @@ extension Session {
         _ request: Request, protocols: [String], options: WebSocketOptions, decisions: Decisions?,
         sink: any WebSocketSink
     ) -> WebSocketTask {
-        WebSocketTask(WebSocketLoad(core, request, protocols, options, decisions, sink: sink), self)
+        WebSocketTask(WebSocketDriver(core, request, protocols, options, decisions, sink: sink), self)
     }
 
     /// Makes a WebSocket to a URL; see ``webSocketTask(_:protocols:options:decisions:)-(Request,_,_,_)``.

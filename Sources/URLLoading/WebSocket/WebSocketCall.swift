@@ -10,7 +10,7 @@ final class WebSocketCall: StopToken, @unchecked Sendable {
 
     init(within limit: Duration?, _ clock: LoopClock) {
         slot = Poller.shared.borrowSlot()
-        deadline = limit.map { clock.now() &+ LoadControl.nanoseconds($0) } ?? .max
+        deadline = limit.map { clock.now() &+ LoadHandle.nanoseconds($0) } ?? .max
         super.init(clock: clock)
         attach(slot)
     }

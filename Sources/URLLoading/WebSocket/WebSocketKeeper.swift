@@ -6,12 +6,12 @@ import Synchronization
 import URLLoadingIO
 
 final class WebSocketKeeper: TimerTarget {
-    private let load: WebSocketLoad
-    init(_ load: WebSocketLoad) { self.load = load }
+    private let load: WebSocketDriver
+    init(_ load: WebSocketDriver) { self.load = load }
     func timerFired(now: Int64) { load.keep() }
 }
 
-extension WebSocketLoad {
+extension WebSocketDriver {
     static let rest: Int64 = 1_000_000_000
     /// While something is on its way out, or the peer is about to close.
     static let soon: Int64 = 20_000_000

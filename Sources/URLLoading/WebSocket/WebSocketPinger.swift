@@ -4,19 +4,19 @@ import Synchronization
 import URLLoadingIO
 
 final class WebSocketPinger: TimerTarget {
-    private let load: WebSocketLoad
+    private let load: WebSocketDriver
     /// The ping that has to be answered by now.
     private let last: UInt64?
-    init(_ load: WebSocketLoad, _ last: UInt64?) { (self.load, self.last) = (load, last) }
+    init(_ load: WebSocketDriver, _ last: UInt64?) { (self.load, self.last) = (load, last) }
     func timerFired(now: Int64) { load.pingAgain(last) }
 }
 
-extension WebSocketLoad {
+extension WebSocketDriver {
     func beginPinging() { schedulePing(nil) }
 
     private func schedulePing(_ last: UInt64?) {
         guard let interval = options.pingInterval, state.withLock({ $0.outcome == nil }) else { return }
-        clock.schedule(WebSocketPinger(self, last), at: clock.now() &+ LoadControl.nanoseconds(interval))
+        clock.schedule(WebSocketPinger(self, last), at: clock.now() &+ LoadHandle.nanoseconds(interval))
     }
 
     fileprivate func pingAgain(_ last: UInt64?) {

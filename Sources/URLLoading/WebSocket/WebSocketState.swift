@@ -1,4 +1,4 @@
-// The state of a WebSocket as a value. Each transition is one method, called under the lock of `WebSocketLoad`; its
+// The state of a WebSocket as a value. Each transition is one method, called under the lock of `WebSocketDriver`; its
 // consequences (wake, close) are returned and carried out after the lock is released.
 //
 // Rule 1: only the opener, the reader, the writer and the call whose turn it is to send touch the transport. There is

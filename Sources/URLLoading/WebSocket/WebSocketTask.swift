@@ -25,11 +25,11 @@ public import URLLoadingWire
 /// ``cancel()``, with its session, and when nobody holds the handle or its ``messages`` any more. Cancelling a task that
 /// waits for it ends that call with ``LoadError/Reason/cancelled``, and not the socket.
 public final class WebSocketTask: Sendable, CustomStringConvertible {
-    let load: WebSocketLoad
+    let load: WebSocketDriver
     /// Who holds a socket that was not resumed yet holds its session.
     private let session: Session?
 
-    init(_ load: WebSocketLoad, _ session: Session?) {
+    init(_ load: WebSocketDriver, _ session: Session?) {
         self.load = load
         self.session = session
     }
@@ -45,7 +45,7 @@ public final class WebSocketTask: Sendable, CustomStringConvertible {
     public func resume() { load.resume() }
 
     /// Others decide than those it was made with. Before it begins, by whoever is about to begin it.
-    package func decide(by decisions: Decisions) { load.decide(by: decisions) }
+    package func decide(by decisions: Decisions) { load.context.decide(by: decisions) }
 
     /// Ends the socket with ``LoadError/Reason/cancelled``, resumed or not. The server hears 1001 if that goes out at
     /// once. Returns at once; ``ended()`` waits.
@@ -142,7 +142,7 @@ public final class WebSocketTask: Sendable, CustomStringConvertible {
     public var description: String { "websocket \(snapshot) \(load.url.withoutSecrets)" }
 }
 
-extension WebSocketLoad {
+extension WebSocketDriver {
     var ending: WebSocketEnding {
         switch state.withLock({ $0.outcome }) {
         case .closed(let close, let byPeer)?:
@@ -154,7 +154,7 @@ extension WebSocketLoad {
 }
 
 extension LoadSnapshot {
-    fileprivate init(_ load: WebSocketLoad) {
+    fileprivate init(_ load: WebSocketDriver) {
         let isStopped = load.stopReason != nil
         (state, priority) = load.state.withLock { state in
             let shown: State =

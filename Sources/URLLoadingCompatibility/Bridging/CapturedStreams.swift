@@ -1,11 +1,12 @@
-// The streams of Foundation over a connection: whoever reads or writes blocks, as that interface wants it. The work runs
-// on the poller's thread, so that nobody's threads are missing for it.
+// The streams of Foundation over a connection: reading and writing block the calling thread, as that interface wants it.
+// The work runs on the poller's thread, so it needs no other thread of the pool.
 
 import Foundation
 import Synchronization
 import URLLoading
 import URLLoadingIO
 
+// Unchecked: Foundation's streams are not `Sendable`. Both are made here, and given to the delegate alone.
 /// What a delegate gets of a stream task.
 struct CapturedStreams: @unchecked Sendable {
     let input: InputStream, output: OutputStream

@@ -156,7 +156,7 @@ extension Duration {
 }
 
 extension TaskPriority {
-    /// `nil` for the priority of whoever resumes the task.
+    /// `nil` for the priority of the task that resumes the load.
     init?(_ priority: Float) {
         if priority == URLSessionTask.defaultPriority { return nil }
         self = priority < URLSessionTask.defaultPriority ? .utility : .high
@@ -165,6 +165,7 @@ extension TaskPriority {
 
 /// What protocols have attached to a request, on its way through the core.
 enum AttachedProperties: PropertyKey {
+    // Unchecked: the values are any that the program has attached; the library passes them on and reads none.
     struct Value: @unchecked Sendable {
         let values: [String: Any]
         init(_ values: [String: Any]) { self.values = values }

@@ -87,7 +87,8 @@ final class DelegateLane: TaskExecutor {
         queue.addOperation(Turn(self))
     }
 
-    /// Whoever cancels all operations of the queue does not mean ours: a call that is promised is made.
+    // Unchecked, as any subclass of `Operation` must be; its one property never changes.
+    /// Cannot be cancelled: a program that cancels all operations of the queue still gets the calls that are due.
     private final class Turn: Operation, @unchecked Sendable {
         private let lane: DelegateLane
         init(_ lane: DelegateLane) { self.lane = lane }

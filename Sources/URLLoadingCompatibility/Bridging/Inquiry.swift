@@ -1,4 +1,4 @@
-// What a load asks its delegate, and waits for. The question is put on the lane, in its place among the calls.
+// A question of a load to its delegate, whose answer the load waits for. It is put on the lane, in order among the calls.
 
 import Synchronization
 import URLLoading
@@ -8,15 +8,13 @@ import URLLoadingIO
 protocol Question: AnyObject, Sendable {
     /// On the lane.
     func put(to session: URLSession, _ task: URLSessionTask)
-    /// The load has ended, and nobody waits for an answer.
+    /// The load has ended and does not wait for an answer.
     func withdraw()
-    /// Asked when all of the body was heard.
+    /// Asked when all of the body was delivered.
     var comesLast: Bool { get }
 }
 
-final class Inquiry<Reply: Sendable>: Question, @unchecked Sendable {
-    // Unchecked: `continuation` is set before the mailbox has it.
-
+final class Inquiry<Reply: Sendable>: Question {
     enum Outcome: Sendable {
         case reply(Reply)
         /// The handler was dropped.
@@ -28,8 +26,12 @@ final class Inquiry<Reply: Sendable>: Question, @unchecked Sendable {
     private let method: String
     private let ask: Ask
     let comesLast: Bool
-    private let isAnswered = Atomic<Bool>(false)
-    private var continuation: UnsafeContinuation<Outcome, Never>?
+    private enum Stage: Sendable {
+        case unasked
+        case waiting(UnsafeContinuation<Outcome, Never>)
+        case answered
+    }
+    private let stage = Lock(Stage.unasked)
 
     init(_ method: String, comesLast: Bool, _ ask: @escaping Ask) {
         self.method = method
@@ -37,14 +39,14 @@ final class Inquiry<Reply: Sendable>: Question, @unchecked Sendable {
         self.ask = ask
     }
 
-    /// - Parameter put: gives it to the mailbox; `false` if nobody will answer.
+    /// - Parameter put: gives it to the mailbox; `false` if there will be no answer.
     func outcome(_ put: (Inquiry) -> Bool) async -> Outcome {
-        let outcome = await withUnsafeContinuation {
-            continuation = $0
+        let outcome = await withUnsafeContinuation { continuation in
+            stage.withLock { $0 = .waiting(continuation) }
             if !put(self) { withdraw() }
         }
         // The sanitizer does not see what a continuation orders that was resumed before it was waited for.
-        _ = isAnswered.load(ordering: .acquiring)
+        stage.withLock { _ in }
         return outcome
     }
 
@@ -66,9 +68,13 @@ final class Inquiry<Reply: Sendable>: Question, @unchecked Sendable {
     /// Returns whether the load has waited for it.
     @discardableResult
     private func settle(_ outcome: Outcome) -> Bool {
-        guard !isAnswered.exchange(true, ordering: .acquiringAndReleasing) else { return false }
+        let continuation = stage.withLock { stage -> UnsafeContinuation<Outcome, Never>? in
+            guard case .waiting(let continuation) = stage else { return nil }
+            stage = .answered
+            return continuation
+        }
         continuation?.resume(returning: outcome)
-        return true
+        return continuation != nil
     }
 }
 
@@ -79,7 +85,7 @@ extension URLSessionTask {
 }
 
 extension TaskBridge {
-    /// Asks on the lane, and waits for the answer.
+    /// Asks on the lane and waits for the answer.
     func inquire<Reply: Sendable>(
         _ method: String, comesLast: Bool = false, _ ask: @escaping Inquiry<Reply>.Ask
     ) async -> Inquiry<Reply>.Outcome {

@@ -1,4 +1,4 @@
-// Resume data in the `userInfo` of an error. Most programs never look at it, so it is made when somebody does: what a
+// Resume data in the `userInfo` of an error. Most programs never look at it, so it is made when it is read: what a
 // download has loaded stays on the disk only then, and what an upload was sending is copied only then.
 
 import Foundation
@@ -8,8 +8,10 @@ import URLLoadingIO
 /// Bytes that are made when they are first asked for. `as? Data` asks.
 final class LazyData: NSData {
     private let make: @Sendable () -> Data
-    /// Never changed, so it may be given to anybody.
-    private struct Made: @unchecked Sendable { let data: NSData }
+    private struct Made: Sendable {
+        // `NSData` is not `Sendable`; this one is never changed.
+        nonisolated(unsafe) let data: NSData
+    }
     private let made = Lock<Made?>(nil)
 
     init(_ make: @escaping @Sendable () -> Data) {
@@ -37,7 +39,7 @@ final class LazyData: NSData {
     override func mutableCopy(with zone: NSZone? = nil) -> Any { content.mutableCopy(with: zone) }
     override func encode(with coder: NSCoder) { content.encode(with: coder) }
     override var classForCoder: AnyClass { NSData.self }
-    /// Whoever prints an error does not mean to go on with the load.
+    /// A printed error does not resume the load, so no bytes are made for it.
     override var description: String { "resume data" }
     override var debugDescription: String { description }
 }

@@ -1,112 +1,117 @@
-// What a task's delegate is to hear next, as a value. The order of events is fixed (checklist 45), so
-// each kind has one place, and what comes while another waits is put together with it. Every
-// transition is one method, called under the lock of `TaskBridge`.
+// The calls that a task's delegate or completion handler is due, as a value. The order of the calls is fixed (checklist
+// 45), so each kind has one place, and what arrives while another call is due is merged into it. Every transition is one
+// method, called under the lock of `TaskBridge`.
 //
-// Rule 1: the answer to `response` comes before any piece of the body; see `isHeld`.
+// Rule 1: the answer to `response` comes before any piece of the body; see `Gate`.
 // Rule 2: `finished` is the last call, and made once.
 
 import Foundation
 import URLLoading
 
 struct Mailbox: Sendable {
-    enum Call: Sendable {
-        case waiting
-        case informational(HTTPURLResponse)
-        case sent(ByteCount)
-        case question(any Question)
-        case response(URLResponse)
-        /// A data task is a download from here on.
-        case becameDownload(URLSessionDataTask, URLSessionDownloadTask)
-        /// The last call of a data task whose connection is a stream now.
-        case becameStream(URLSessionStreamTask)
-        case resumed(offset: Int64, expected: Int64?)
-        case data(Data)
-        case written(ByteCount)
-        /// The file is whole.
-        case saved
-        case opened(String?)
-        case closed(URLSessionWebSocketTask.CloseCode, Data?)
-        case readClosed
-        case writeClosed
-        case betterRoute
-        /// The last call of a stream whose connection was given away.
-        case captured(CapturedStreams)
-        case metrics(LoadMetrics)
-        case finished(LoadError?)
-    }
-
     /// Whether the lane makes the calls, or will.
     private enum Turn: Sendable {
         case none
-        /// An operation is in the queue for what was to be heard when it was put there.
+        /// An operation is in the queue for the calls that were due when it was put there.
         case queued
-        /// The same, but the program has changed since what is to be heard: the new calls are not for that operation, which may
-        /// be before work that the program put into the queue before it made the change.
+        /// The same, but the program has changed since which calls are due: the new calls are not for that operation, which
+        /// may stand before work that the program put into the queue before it made the change.
         case overtaken
         case running
+    }
+
+    /// Whether pieces of the body may be delivered.
+    private enum Gate: Sendable {
+        case open
+        /// The delegate is to be asked about this response.
+        case due(URLResponse)
+        /// The delegate has been asked, and has not answered yet. A load that was stopped may have brought another response
+        /// meanwhile.
+        case held(next: URLResponse?)
+    }
+
+    /// Where the body goes.
+    private enum BodyUse: Sendable {
+        /// To a completion handler, whole, at the end; no other call is made before.
+        case collected
+        /// To the delegate, piece by piece.
+        case pieces
+        /// To a file, which the delegate is still to be shown.
+        case file
+        /// Nowhere: the delegate has no method for it, or has been shown the file.
+        case discarded
     }
 
     /// Bytes of the body that may wait for the delegate.
     static let capacity = 1 << 20
 
-    /// A completion handler takes the whole body at the end, and hears of nothing before.
-    private let collects: Bool
-    private var isWaiting = false
-    private var informational: [HTTPURLResponse] = []
-    private var sent: ByteCount?
-    private var turned: Call?
-    /// Mostly one: a protocol of the program's may ask while its load does.
-    private var questions: [any Question] = []
-    /// The delegate has been asked.
-    private var asked: [any Question] = []
-    private var response: URLResponse?
-    private var resumed: (offset: Int64, expected: Int64?)?
-    private var written: ByteCount?
-    /// Of conversations, in the order in which it was.
-    private var said: [Call] = []
-    private var metrics: LoadMetrics?
-    private var body = Data()
-    private var outcome: LoadError??
-    /// Outweighs how the load ended.
-    private var failure: LoadError?
-    /// The delegate hears of response and body.
-    private var isHeard = true
-    /// The delegate has not answered yet.
-    private(set) var isHeld = false
-    /// Body bytes to come, if that is known.
-    private var missing: Int64?
-    private var isStopped = false
+    private var course = Course.running
     private var turn = Turn.none
+    private var gate = Gate.open
+    private var due = Due()
+    private var use: BodyUse
+    private var body = Data()
+    /// Bytes of the body that have not arrived; `nil` if the length is unknown.
+    private var missing: Int64?
+    /// Questions that the delegate has not been asked. Mostly one: a class of ``URLProtocol`` may ask while its load does.
+    private var questions: [any Question] = []
+    /// Questions that the delegate has been asked.
+    private var asked: [any Question] = []
+    private var metrics: LoadMetrics?
     /// Handlers that must have been called before the last call is made.
     private var handlersToCome = 0
-    /// The last call is made.
-    private(set) var isOver = false
-    /// Why it was over; `nil` before, and if nothing went wrong.
-    var error: LoadError? { isOver ? outcome.flatMap { $0 } : nil }
     private var waiter: UnsafeContinuation<Void, Never>?
 
-    /// The delegate is still to be shown the file.
-    private var isToBeSaved: Bool
-
-    /// - Parameter saves: it is a download, and the delegate gets its file.
-    init(collects: Bool, saves: Bool = false) {
-        self.collects = collects
-        isToBeSaved = saves
+    /// What the task gives its load to.
+    enum Receiver: Sendable {
+        /// A completion handler.
+        case handler
+        /// A delegate, which gets the pieces of the body.
+        case delegate
+        /// The delegate of a download, which is shown the file.
+        case downloadDelegate
     }
 
-    // MARK: What comes in
+    init(_ receiver: Receiver) {
+        use =
+            switch receiver {
+            case .handler: .collected
+            case .delegate: .pieces
+            case .downloadDelegate: .file
+            }
+    }
 
-    mutating func putWaiting() { isWaiting = failure == nil }
+    // MARK: State
 
-    /// Peers may send only so many.
+    /// The delegate was asked about the response and has not answered yet.
+    var isHeld: Bool { if case .held = gate { true } else { false } }
+
+    /// The load has ended.
+    var hasEnded: Bool { course.hasEnded }
+
+    /// The last call is made.
+    var isOver: Bool { course.isOver }
+
+    /// The error that ended the task; `nil` before its end, and if it succeeded.
+    var error: LoadError? { if case .over(let error) = course { error } else { nil } }
+
+    var collectedCount: Int { use == .collected ? body.count : 0 }
+
+    // MARK: From the load
+
+    mutating func putWaiting() { due.isWaiting = course.isOpen }
+
+    /// The connection limits how many informational responses a server may send.
     mutating func put(informational response: HTTPURLResponse) {
-        if failure == nil { informational.append(response) }
+        if course.isOpen { due.informational.append(response) }
     }
 
-    mutating func put(sent bytes: ByteCount) { sent = Self.together(sent, bytes) }
+    mutating func put(sent bytes: ByteCount) {
+        if course.isOpen { due.sent = Self.together(due.sent, bytes) }
+    }
 
     mutating func put(written bytes: ByteCount) {
-        if failure == nil { written = Self.together(written, bytes) }
+        if course.isOpen { due.written = Self.together(due.written, bytes) }
     }
 
     private static func together(_ before: ByteCount?, _ bytes: ByteCount) -> ByteCount {
@@ -116,85 +121,79 @@ struct Mailbox: Sendable {
     }
 
     mutating func put(resumedAt offset: Int64, expected: Int64?) {
-        if failure == nil { resumed = (offset, expected) }
+        if course.isOpen { due.resumed = (offset, expected) }
     }
 
-    mutating func put(said call: Call) { if failure == nil, !isOver { said.append(call) } }
+    mutating func put(said call: Call) { if course.isOpen { due.said.append(call) } }
 
     mutating func put(_ metrics: LoadMetrics) { self.metrics = metrics }
 
-    /// Returns false if nobody will answer any more.
+    /// Returns false if the question will not be answered: the load has ended, was stopped, or has failed.
     mutating func put(_ question: any Question) -> Bool {
-        guard failure == nil, outcome == nil, !isStopped else { return false }
+        guard case .running = course else { return false }
         questions.append(question)
         return true
     }
 
-    /// - Parameter isHeard: there is a delegate for it, or it is kept for the handler.
-    /// - Parameter isAsked: the delegate has not been asked about it yet.
+    /// Takes a response; what follows of the body belongs to it.
+    /// - Parameter isHeard: the delegate has a method for it, or the body is kept for the handler.
+    /// - Parameter isAsked: the delegate is still to be asked about it.
     mutating func put(_ response: URLResponse, isHeard: Bool, isAsked: Bool = true) {
         asked = []
-        guard failure == nil else { return }
-        self.isHeard = isHeard
+        guard course.isOpen else { return }
+        if use != .collected, use != .file { use = isHeard ? .pieces : .discarded }
         missing = response.expectedContentLength >= 0 ? response.expectedContentLength : nil
-        if isHeard, !collects, isAsked { self.response = response }
+        guard use == .pieces, isAsked else { return }
+        if isHeld { gate = .held(next: response) } else { gate = .due(response) }
     }
 
-    /// Takes a piece of the body. Returns false if the next should wait until this one was heard.
+    /// Takes a piece of the body. Returns false if the load should wait until the piece was delivered.
     mutating func put(_ chunk: Chunk) -> Bool {
-        guard isHeard, failure == nil else { return true }
+        guard use != .discarded, course.isOpen else { return true }
         missing? -= Int64(chunk.count)
-        if collects, body.isEmpty, let missing, missing > 0 {
+        if use == .collected, body.isEmpty, let missing, missing > 0 {
             body.reserveCapacity(chunk.count + Int(min(missing, 4 << 20)))
         }
         if body.isEmpty, missing ?? 0 <= 0 { body = Data(chunk) } else { body.append(chunk) }
-        if collects || missing == 0 { return true }
-        // Before the answer one piece: it may be all there is.
-        if isHeld || response != nil { return body.count == chunk.count }
+        if use == .collected || missing == 0 { return true }
+        // One piece is taken before the answer: it may be the whole body.
+        guard case .open = gate else { return body.count == chunk.count }
         return body.count + chunk.count <= Self.capacity
     }
 
-    /// The same of a part of the body, which is heard before the next.
+    /// The same for a piece of a part of the body, which is delivered before the next part.
     mutating func put(_ data: Data) -> Bool {
-        guard isHeard, failure == nil else { return true }
+        guard use != .discarded, course.isOpen else { return true }
         body.append(data)
-        return !isHeld && response == nil && body.count <= Self.capacity
+        guard case .open = gate else { return false }
+        return body.count <= Self.capacity
     }
 
-    /// The load has.
-    var hasEnded: Bool { outcome != nil }
+    /// The load has ended. The error of a task that has failed already outweighs this one.
+    mutating func finish(_ error: LoadError?) { course.finish(error) }
 
-    var collectedCount: Int { collects ? body.count : 0 }
-
-    mutating func finish(_ error: LoadError?) {
-        guard outcome == nil else { return }
-        outcome = .some(failure ?? error)
-    }
-
-    /// The task is over for its caller: what has not been heard is not heard any more.
+    /// Ends the task for its caller: calls that are due are dropped, but for the last ones. The first failure counts.
     mutating func fail(_ error: LoadError) -> Released {
         guard !isOver else { return Released() }
+        course.fail(error)
         overtake()
-        failure = failure ?? error
-        if outcome != nil { outcome = .some(failure) }
-        (isWaiting, informational, sent, response, resumed, written, said) = (false, [], nil, nil, nil, nil, [])
-        turned = nil
-        (body, isHeld) = (Data(), false)
+        (due, gate, body) = (Due(), .open, Data())
         return release()
     }
 
-    // MARK: Those who wait
+    // MARK: Waiters
 
     /// Returns false if there is no reason to wait.
     mutating func wait(_ continuation: UnsafeContinuation<Void, Never>) -> Bool {
-        guard failure == nil, !isStopped, isHeld || response != nil || !body.isEmpty else { return false }
+        guard case .running = course else { return false }
+        if case .open = gate, body.isEmpty { return false }
         waiter = continuation
         return true
     }
 
-    /// The load is stopped, and waits for the delegate no more. What has come of it is heard all the same.
+    /// The load is stopped, and waits for the delegate no more. What has arrived is delivered all the same.
     mutating func stop() -> Released {
-        isStopped = true
+        course.stop()
         return release()
     }
 
@@ -203,20 +202,49 @@ struct Mailbox: Sendable {
         return Released(waiter: waiter, questions: questions + asked)
     }
 
-    struct Released: Sendable {
-        var waiter: UnsafeContinuation<Void, Never>?
-        var questions: [any Question] = []
+    // MARK: Answers and handlers
 
-        /// Outside of the lock.
-        func settle() {
-            waiter?.resume()
-            for question in questions { question.withdraw() }
-        }
+    /// The delegate has answered what it was asked about the response.
+    mutating func answered() {
+        guard case .held(let next) = gate else { return }
+        overtake()
+        gate = next.map { .due($0) } ?? .open
     }
 
-    // MARK: What goes out
+    /// The last call waits for one more handler.
+    mutating func awaitHandler() { handlersToCome += 1 }
+    /// A handler that the last call waits for has returned.
+    mutating func handlerReturned() { handlersToCome -= 1 }
 
-    /// Returns whether the lane must be told.
+    /// Holds the body back, as if the delegate had been asked and had not answered yet.
+    mutating func hold() {
+        guard course.isOpen else { return }
+        if case .due(let response) = gate { gate = .held(next: response) } else { gate = .held(next: nil) }
+    }
+
+    /// The task is a download from here on, and the body goes into its file. Held until it is answered again.
+    mutating func turn(_ call: Call) {
+        due.turned = call
+        use = .file
+    }
+
+    /// The part of the body that has arrived, and the waiter to resume when it is written.
+    mutating func takeBody() -> (Data, UnsafeContinuation<Void, Never>?) {
+        defer { (body, waiter) = (Data(), nil) }
+        return (body, waiter)
+    }
+
+    /// The whole body, for the handler.
+    mutating func takeCollected() -> Data {
+        defer { body = Data() }
+        return body
+    }
+}
+
+// MARK: - Calls
+
+extension Mailbox {
+    /// Returns whether the lane must be told that calls are due.
     mutating func schedule() -> Bool {
         guard case .none = turn, !isOver else { return false }
         turn = .queued
@@ -233,7 +261,7 @@ struct Mailbox: Sendable {
         return true
     }
 
-    /// Returns whether there are calls for another turn.
+    /// Returns whether calls are due for another turn.
     mutating func endTurn() -> Bool {
         var rest = self
         let hasMore = rest.nextCall() != nil
@@ -243,32 +271,7 @@ struct Mailbox: Sendable {
 
     private mutating func overtake() { if case .queued = turn { turn = .overtaken } }
 
-    mutating func answered() {
-        if isHeld { overtake() }
-        isHeld = false
-    }
-
-    /// The last call waits for one more handler.
-    mutating func awaitHandler() { handlersToCome += 1 }
-    /// A handler that the last call waits for has returned.
-    mutating func handlerReturned() { handlersToCome -= 1 }
-
-    /// As if the delegate had been asked, and not answered yet.
-    mutating func hold() { isHeld = failure == nil }
-
-    /// What has come of the body goes into a file, and what will come past this. Held until it is answered again.
-    mutating func turn(_ call: Call) {
-        turned = call
-        isToBeSaved = true
-    }
-
-    /// What has come of the body, and whom to wake when it is written.
-    mutating func takeBody() -> (Data, UnsafeContinuation<Void, Never>?) {
-        defer { (body, waiter) = (Data(), nil) }
-        return (body, waiter)
-    }
-
-    /// The next call and whom to wake when it is made; `nil` if there is none now.
+    /// The next call, and the waiter to resume when it is made; `nil` if no call is due now.
     mutating func next() -> (call: Call, waiter: UnsafeContinuation<Void, Never>?)? {
         guard let call = nextCall() else {
             turn = .none
@@ -279,53 +282,48 @@ struct Mailbox: Sendable {
         return (call, waiter)
     }
 
-    /// Whom to wake when there is nothing to hear: he waited for an answer, and no data behind it.
+    /// The waiter to resume when no call is due: the load waited for an answer with no data behind it.
     mutating func takeIdle() -> UnsafeContinuation<Void, Never>? {
-        guard !isHeld, response == nil, body.isEmpty else { return nil }
+        guard case .open = gate, body.isEmpty else { return nil }
         defer { waiter = nil }
         return waiter
     }
 
     private mutating func nextCall() -> Call? {
         guard !isOver else { return nil }
-        if isWaiting {
-            isWaiting = false
+        if due.isWaiting {
+            due.isWaiting = false
             return .waiting
         }
-        if !informational.isEmpty { return .informational(informational.removeFirst()) }
-        if let sent = sent.take() { return .sent(sent) }
+        if !due.informational.isEmpty { return .informational(due.informational.removeFirst()) }
+        if let sent = due.sent.take() { return .sent(sent) }
         if let place = questions.firstIndex(where: { !$0.comesLast }) { return nextQuestion(place) }
-        if let turned = turned.take() { return turned }
-        guard !isHeld else { return nil }
-        if let response = response.take() {
-            isHeld = true
+        if let turned = due.turned.take() { return turned }
+        switch gate {
+        case .held: return nil
+        case .due(let response):
+            gate = .held(next: nil)
             return .response(response)
+        case .open: return nextUnheld()
         }
-        if let (offset, expected) = resumed.take() { return .resumed(offset: offset, expected: expected) }
-        if let written = written.take() { return .written(written) }
-        if !collects, !body.isEmpty {
+    }
+
+    /// The next call that waits for the answer to the response.
+    private mutating func nextUnheld() -> Call? {
+        if let (offset, expected) = due.resumed.take() { return .resumed(offset: offset, expected: expected) }
+        if let written = due.written.take() { return .written(written) }
+        if use == .pieces, !body.isEmpty {
             defer { body = Data() }
             return .data(body)
         }
         if !questions.isEmpty { return nextQuestion(0) }
-        if !said.isEmpty {
-            let call = said.removeFirst()
-            switch call {
-            case .captured, .becameStream: (isOver, asked) = (true, [])
-            default: break
-            }
-            return call
+        if !due.said.isEmpty { return nextSaid() }
+        guard handlersToCome == 0 else { return nil }
+        switch course {
+        case .ended(let error): return last(error)
+        case .endedFailed(let error): return last(error)
+        case .running, .stopped, .failed, .over, .handedOver: return nil
         }
-        guard let outcome, handlersToCome == 0 else { return nil }
-        if isToBeSaved, case .some(nil) = self.outcome {
-            isToBeSaved = false
-            return .saved
-        }
-        if let metrics = metrics.take() { return .metrics(metrics) }
-        isOver = true
-        // They refer to their task.
-        asked = []
-        return .finished(outcome)
     }
 
     private mutating func nextQuestion(_ place: Int) -> Call {
@@ -334,9 +332,27 @@ struct Mailbox: Sendable {
         return .question(question)
     }
 
-    /// The whole body, for the handler.
-    mutating func takeCollected() -> Data {
-        defer { body = Data() }
-        return body
+    private mutating func nextSaid() -> Call {
+        let call = due.said.removeFirst()
+        switch call {
+        case .captured, .becameStream:
+            course.handOver()
+            asked = []
+        default: break
+        }
+        return call
+    }
+
+    /// The calls of a load that has ended: the file, the metrics, the end.
+    private mutating func last(_ error: LoadError?) -> Call {
+        if use == .file, error == nil {
+            use = .discarded
+            return .saved
+        }
+        if let metrics = metrics.take() { return .metrics(metrics) }
+        course = .over(error)
+        // They refer to their task.
+        asked = []
+        return .finished(error)
     }
 }

@@ -7,20 +7,23 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingWire
 
-/// The parts, taken out of a body as it comes. An object, so that tasks without parts are no larger for it.
-final class MixedParts: @unchecked Sendable {
+/// The parts, taken out of a body as it arrives. An object, so that tasks without parts are no larger for it.
+final class MixedParts: Sendable {
     enum Event: Sendable {
         case part(Response)
         case data(Data)
     }
-    // Unchecked: what follows is touched under the lock of `TaskBridge` alone.
+    fileprivate struct State: Sendable {
+        var reader: MultipartReader
+        /// Bytes that were not taken yet: at most the fields of a part, or what may be the beginning of a delimiter.
+        var rest: [UInt8] = []
+        var hasBegun = false
+    }
     private let whole: Response
-    private var reader: MultipartReader
-    /// What was not taken yet: at most the fields of a part, or what may be the beginning of a delimiter.
-    private var rest: [UInt8] = []
-    private(set) var hasBegun = false
+    private let state: Lock<State>
 
-    /// `nil` for any other response, and for one that does not say how its parts are told apart: its body comes as it is.
+    /// `nil` for any other response, and for one that does not say how its parts are told apart: its body is delivered
+    /// unchanged.
     init?(_ response: Response) {
         guard response.mediaType?.essence == "multipart/x-mixed-replace",
             let type = response.http?.headers[.contentType],
@@ -29,28 +32,39 @@ final class MixedParts: @unchecked Sendable {
         whole = response
         var limits = MultipartLimits()
         limits.partCount = .max
-        reader = MultipartReader(boundary: boundary, limits: limits)
+        state = Lock(State(reader: MultipartReader(boundary: boundary, limits: limits)))
     }
+
+    /// A part was found.
+    var hasBegun: Bool { state.withLock { $0.hasBegun } }
 
     func receive(_ chunk: Chunk) -> Result<[Event], LoadError> {
-        rest.append(contentsOf: [UInt8](chunk))
-        let violation = take()
-        if let violation { return .failure(LoadError(violation, .receiving)) }
-        defer { events = [] }
-        return .success(events)
+        state.withLock { state in
+            state.rest.append(contentsOf: [UInt8](chunk))
+            do throws(WireViolation) { return .success(try state.take(of: whole)) } catch {
+                return .failure(LoadError(error, .receiving))
+            }
+        }
     }
+}
 
-    private var events: [Event] = []
-
-    private func take() -> WireViolation? {
+extension MixedParts.State {
+    /// Takes as many parts and pieces of parts as have arrived.
+    fileprivate mutating func take(of whole: Response) throws(WireViolation) -> [MixedParts.Event] {
+        var events: [MixedParts.Event] = []
         var start = 0
-        defer { rest.removeFirst(start) }
-        return rest.withUnsafeBytes { all -> WireViolation? in
+        // Taken out, so that the reader can be changed while its input is looked at.
+        var all: [UInt8] = []
+        swap(&all, &rest)
+        defer {
+            all.removeFirst(start)
+            swap(&all, &rest)
+        }
+        try all.withUnsafeBufferPointer { (all) throws(WireViolation) in
             while true {
                 var consumed = 0
-                let found: MultipartEvent?
-                let input = UnsafeRawBufferPointer(rebasing: all[start...])
-                do throws(WireViolation) { found = try reader.next(input, consumed: &consumed) } catch { return error }
+                let input = UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: all[start...]))
+                let found = try reader.next(input, consumed: &consumed)
                 start += consumed
                 switch found {
                 case .part(let headers)?:
@@ -58,17 +72,20 @@ final class MixedParts: @unchecked Sendable {
                     events.append(.part(ResponsePart.response(with: headers, of: whole)))
                 case .data(let range)?: events.append(.data(Data(input[range])))
                 case .partEnd?, .end?: continue
-                case nil: return nil
+                case nil: return
                 }
             }
         }
+        return events
     }
 }
 
 extension TaskBridge {
-    /// One part after the other: the next is told of when all of the one before was heard.
+    /// One part after the other: the delegate is told of the next when all of the one before was delivered.
     func receiveParts(_ chunk: Chunk) async {
-        switch state.withLock({ $0.parts?.receive(chunk) }) {
+        switch state.withLock({ state -> Result<[MixedParts.Event], LoadError>? in
+            if case .parts(let parts)? = state.active?.body { parts.receive(chunk) } else { nil }
+        }) {
         case .success(let events)?:
             for event in events { await receive(event) }
         case .failure(let error)?: cancel(error)
@@ -88,13 +105,6 @@ extension TaskBridge {
             schedule()
         case .data(let data):
             if !state.withLock({ $0.mailbox.put(data) }) { await untilHeard() }
-        }
-    }
-
-    private func untilHeard() async {
-        schedule()
-        await withUnsafeContinuation { continuation in
-            if !state.withLock({ $0.mailbox.wait(continuation) }) { continuation.resume() }
         }
     }
 }

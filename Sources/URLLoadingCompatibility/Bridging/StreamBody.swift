@@ -21,7 +21,7 @@ struct StreamPieces: AsyncSequence, Sendable {
         }
     }
 
-    /// Used by one task, one read after the other.
+    // Unchecked: used by one task, one read after the other.
     fileprivate final class Reader: @unchecked Sendable {
         private let stream: InputStream
         private var isOpen = false

@@ -1,4 +1,4 @@
-// What is kept of a response: the delegate is asked, and a cache of the program's own is given it.
+// What is stored of a response: the delegate is asked, and a cache of the program's own class is given it.
 
 import Foundation
 import Synchronization
@@ -11,7 +11,7 @@ extension TaskBridge {
         try await TaskBridge.current?.decide(entry) ?? .store
     }
 
-    /// Collecting a body for a question is not free: nobody is asked who is known to have no answer.
+    /// Collecting a body for a question is not free: delegates that are known to have no method for it are not asked.
     var decidesWhatIsKept: Bool {
         let session = state.withLock { $0.session }
         return session?.ownCache != nil || asksWhatIsKept
@@ -115,7 +115,7 @@ final class AskedCache: ForeignCache {
     }
 }
 
-/// Whose task a request of the core is, for those who must ask the program about it.
+/// The task that a request of the core belongs to, for code that must ask the program about it.
 enum ClassicTask: PropertyKey {
     struct Value: Sendable {
         weak var bridge: TaskBridge?

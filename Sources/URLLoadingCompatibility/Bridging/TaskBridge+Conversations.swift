@@ -1,4 +1,4 @@
-// WebSockets and streams: what their delegates hear of them.
+// WebSockets and streams: what their delegates are told.
 
 import Foundation
 import Synchronization
@@ -16,7 +16,7 @@ extension TaskBridge: WebSocketSink {
         return stream
     }
 
-    /// Something is to be told in its order.
+    /// Tells the delegate of something, in order.
     func hear(_ call: Mailbox.Call) {
         state.withLock { $0.mailbox.put(said: call) }
         schedule()
@@ -53,7 +53,8 @@ extension TaskBridge: WebSocketSink {
 
     /// What the server has said in leaving.
     var closing: (code: URLSessionWebSocketTask.CloseCode, reason: Data?)? {
-        state.withLock { $0.closing }
+        guard case .closing(let code, let reason) = state.withLock({ $0.remainder }) else { return nil }
+        return (code, reason)
     }
 
     /// Before the end is told.
@@ -61,7 +62,7 @@ extension TaskBridge: WebSocketSink {
         guard let close = socket?.endingSoFar?.close else { return }
         let code = URLSessionWebSocketTask.CloseCode(rawValue: Int(close.code.rawValue)) ?? .invalid
         let reason = close.reason.isEmpty ? nil : Data(close.reason.utf8)
-        state.withLock { $0.closing = (code, reason) }
+        state.withLock { $0.remainder = .closing(code, reason: reason) }
         hear(.closed(code, reason))
     }
 
@@ -79,7 +80,7 @@ extension TaskBridge: WebSocketSink {
         }
     }
 
-    /// Costs a socket of the kernel's, so only where somebody could hear of it.
+    /// Costs a socket of the kernel's, so only where there is a delegate for it.
     func watchRoutes(of stream: StreamTask) {
         guard streamDelegate != nil else { return }
         Task { await stream.watchRoutes { self.hear(.betterRoute) } }

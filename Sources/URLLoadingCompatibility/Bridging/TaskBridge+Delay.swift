@@ -6,17 +6,7 @@ import URLLoading
 import URLLoadingIO
 
 extension TaskBridge {
-    /// How far a task is on its way to its beginning.
-    enum Beginning: Sendable {
-        case resting
-        /// Until its date, and its delegate's answer.
-        case waiting(Task<Void, Never>, Float)
-        /// It may begin, but was suspended meanwhile.
-        case due
-        case begun
-    }
-
-    /// Until the delegate has said what to send.
+    /// The task was resumed; its date, or the delegate's answer what to send, is still to come.
     var isWaitingToBegin: Bool {
         state.withLock { if case .waiting = $0.beginning { !$0.isHeldUp } else { false } }
     }
@@ -27,24 +17,24 @@ extension TaskBridge {
             state.isHeldUp = state.task?.isHeldUp ?? false
             guard !state.isHeldUp else { return false }
             switch state.beginning {
-            case .begun, .due: break
+            case .begun, .due: return true
             case .waiting: return false
-            case .resting where date == nil || state.isCanceled: break
+            case .resting where date == nil || state.isCanceled:
+                state.beginning = .due
+                return true
             case .resting:
                 state.beginning = .waiting(waiting(max(0, delay)), priority)
                 return false
             }
-            state.beginning = .begun
-            return true
         }
         if begins { begin(priority) }
     }
 
-    /// Nobody waits for what is over.
+    /// The task is over: it does not wait for its date any more.
     func stopWaiting() {
         let waiting = state.withLock { state -> Task<Void, Never>? in
             guard case .waiting(let task, _) = state.beginning else { return nil }
-            state.beginning = .begun
+            state.beginning = .due
             return task
         }
         waiting?.cancel()
@@ -78,7 +68,7 @@ extension TaskBridge {
         }
         let priority = state.withLock { state -> Float? in
             guard case .waiting(_, let priority) = state.beginning else { return nil }
-            state.beginning = state.isHeldUp ? .due : .begun
+            state.beginning = .due
             return state.isHeldUp ? nil : priority
         }
         if let priority { begin(priority) }
@@ -89,7 +79,7 @@ extension TaskBridge {
         let request: URLRequest?
     }
 
-    /// Another request in the place of the one that was not sent yet. The body of an upload stays.
+    /// Puts another request in the place of the one that was not sent yet. The body of an upload stays.
     func replace(_ request: URLRequest) {
         let (session, task, old) = state.withLock { ($0.session, $0.task, $0.load) }
         guard let session, let task, let old else { return }
@@ -100,19 +90,16 @@ extension TaskBridge {
         }
         let made = session.makeLoad(request, self, like: task, old)
         state.withLock { state in
-            state.isReplacing = true
+            state.active?.work = .replaced(old)
+            state.active?.stream = request.httpBodyStream
             state.current = request
-            state.stream = request.httpBodyStream
         }
-        // It never began, so its end is told at once, and to nobody.
+        // It never began, so it ends at once, and the task is not told.
         old.cancel()
         let stopped = state.withLock { state -> BridgedLoad? in
-            state.isReplacing = false
-            switch made {
-            case .success(let load): state.load = load
-            case .failure(let error): state.fate = error
-            }
-            return state.isCanceled ? state.load : nil
+            let work = Work(made)
+            state.active?.work = work
+            return state.isCanceled ? work.load : nil
         }
         stopped?.cancel()
     }

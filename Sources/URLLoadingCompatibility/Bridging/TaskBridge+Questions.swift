@@ -7,7 +7,7 @@ import URLLoading
 import URLLoadingIO
 
 extension TaskBridge {
-    /// Who resumes the load that a decision of the session is about.
+    /// The task whose load a decision of the session is about.
     @TaskLocal static var current: TaskBridge?
 
     /// The decisions of this load.
@@ -31,7 +31,8 @@ extension TaskBridge {
         return decisions
     }
 
-    /// The same for all, who find their task as those of the session do; but for whom to trust, which some have of their own.
+    /// Shared by all data tasks: these decisions find their task in `current`. Some tasks have a challenge decision of their
+    /// own.
     private static let ofDataTasks: Decisions = {
         var decisions = Decisions()
         decisions.redirect = Decision { redirect in try await TaskBridge.current?.decide(redirect) ?? .follow }
@@ -49,7 +50,7 @@ extension TaskBridge {
         guard taskDelegate != nil, let head = redirect.response.http else { return .follow }
         let own = redirect.response.properties[OwnResponse.self]?.response as? HTTPURLResponse
         let response = own ?? HTTPURLResponse(redirect.response, head)
-        let proposed = state.withLock { $0.proposed ?? URLRequest(redirect.request, like: $0.current) }
+        let proposed = state.withLock { $0.next ?? URLRequest(redirect.request, like: $0.current) }
         let outcome: Inquiry<URLRequest?>.Outcome = await inquire("willPerformHTTPRedirection") {
             [self] session, task, answer in
             guard let delegate = taskDelegate else { return answer.give(proposed) }
@@ -67,7 +68,7 @@ extension TaskBridge {
             // That of an upload is not in the classic request.
             if other.hasBody(of: proposed), let body = redirect.request.body { request.setBody(body) }
             if redirect.request.properties[ClassicTask.self] != nil { mark(&request) }
-            state.withLock { $0.chosen = other }
+            state.withLock { $0.next = other }
             return .instead(request)
         }
     }
@@ -83,29 +84,29 @@ extension TaskBridge {
     }
 
     func nextStream() async throws -> sending InputStream {
-        nonisolated(unsafe) let first = state.withLock { StreamBox(stream: $0.stream.take()) }.stream
+        nonisolated(unsafe) let first = state.withLock { GivenStream(stream: $0.active?.stream.take()) }.stream
         if let first { return first }
-        let outcome: Inquiry<StreamBox>.Outcome = await inquire("needNewBodyStream") { [self] session, task, answer in
-            guard let delegate = taskDelegate else { return answer.give(StreamBox(stream: nil)) }
-            delegate.urlSession(session, task: task, needNewBodyStream: { answer.give(StreamBox(stream: $0)) })
+        let outcome: Inquiry<GivenStream>.Outcome = await inquire("needNewBodyStream") { [self] session, task, answer in
+            guard let delegate = taskDelegate else { return answer.give(GivenStream(stream: nil)) }
+            delegate.urlSession(session, task: task, needNewBodyStream: { answer.give(GivenStream(stream: $0)) })
         }
         return try Self.stream(of: outcome)
     }
 
     /// What follows of an upload that is gone on with.
     private func makeBody(_ demand: BodyDemand, from offset: Int64) async throws -> RequestBody {
-        let outcome: Inquiry<StreamBox>.Outcome = await inquire("needNewBodyStreamFrom") {
+        let outcome: Inquiry<GivenStream>.Outcome = await inquire("needNewBodyStreamFrom") {
             [self] session, task, answer in
-            guard let delegate = taskDelegate else { return answer.give(StreamBox(stream: nil)) }
+            guard let delegate = taskDelegate else { return answer.give(GivenStream(stream: nil)) }
             delegate.urlSession(session, task: task, needNewBodyStreamFrom: offset) {
-                answer.give(StreamBox(stream: $0))
+                answer.give(GivenStream(stream: $0))
             }
         }
         let length = demand.request.headers[.contentLength].flatMap { Int64($0) }
         return .stream(try Self.stream(of: outcome), length: length)
     }
 
-    private static func stream(of outcome: Inquiry<StreamBox>.Outcome) throws -> sending InputStream {
+    private static func stream(of outcome: Inquiry<GivenStream>.Outcome) throws -> sending InputStream {
         switch outcome {
         case .reply(let box):
             nonisolated(unsafe) let given = box.stream
@@ -132,7 +133,7 @@ extension TaskBridge {
         }
     }
 
-    /// What the delegate makes of a challenge of a protocol's; `nil` if nobody answers any more.
+    /// The delegate's answer to a challenge of a protocol's; `nil` if there will be none.
     func verdict(_ challenge: URLAuthenticationChallenge) async -> Verdict? {
         let unasked = Verdict(disposition: .performDefaultHandling, credential: nil)
         guard sessionDelegate != nil || taskDelegate != nil else { return unasked }
@@ -172,7 +173,8 @@ extension TaskBridge {
             case .given(.allow): allow()
             case .given(.cancel): if isHeld { cancel() }
             case .given(.becomeDownload):
-                if state.withLock({ $0.parts?.hasBegun == true }) { refusePart(response) } else { becomeDownload() }
+                let isPart = state.withLock { $0.active?.body.hasParts == true }
+                if isPart { refusePart(response) } else { becomeDownload() }
             case .given(.becomeStream): refuseStream(response)
             case .givenAgain: task.report(.completionHandlerCalledAgain, "didReceive response")
             case .dropped:
@@ -203,7 +205,7 @@ extension TaskBridge {
     }
 }
 
-/// What a delegate makes of a challenge.
+/// A delegate's answer to a challenge.
 struct Verdict: Sendable {
     let disposition: URLSession.AuthChallengeDisposition
     let credential: URLCredential?
@@ -217,11 +219,6 @@ struct Verdict: Sendable {
         case .rejectProtectionSpace: .rejectProtectionSpace
         }
     }
-}
-
-/// Given away by the delegate: nobody else reads it.
-private struct StreamBox: @unchecked Sendable {
-    let stream: InputStream?
 }
 
 extension Challenge.Method {
@@ -244,7 +241,7 @@ struct DroppedAnswer: Error, CustomStringConvertible {
     var description: String { "the delegate dropped the completion handler without calling it" }
 }
 
-/// A body must be sent again, and nobody has one.
+/// A body must be sent again, and the delegate gave none.
 struct NoStream: Error, CustomStringConvertible {
     var description: String { "the delegate gave no new body stream" }
 }

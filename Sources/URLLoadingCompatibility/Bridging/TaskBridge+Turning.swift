@@ -28,11 +28,11 @@ final class Spool: Sendable {
 }
 
 extension TaskBridge {
-    var spool: Spool? { state.withLock { $0.spool } }
+    var spool: Spool? { state.withLock { $0.active?.body.spool } }
 
     /// What a download has loaded.
     var savedFile: DownloadedFile? {
-        let (load, spool) = state.withLock { ($0.load, $0.spool) }
+        let (load, spool) = state.withLock { ($0.load, $0.active?.body.spool) }
         if let spool { return spool.file.result }
         if case .download(let load)? = load { return load.result }
         return nil
@@ -41,13 +41,14 @@ extension TaskBridge {
     // MARK: Downloads
 
     func becomeDownload() {
-        let (session, task, head, load) = state.withLock { ($0.session, $0.task, $0.head, $0.load) }
+        let (session, task, head, load) = state.withLock { ($0.session, $0.task, $0.active?.head, $0.load) }
         guard let session, let old = task as? URLSessionDataTask, let head, case .data(let load)? = load else { return }
         let new = URLSessionDownloadTask(inPlaceOf: old, self)
         let spool = Spool(BodyFile(head, to: load.request, session.core), expected: head.expectedLength)
         let isTurned = state.withLock { state in
-            guard state.mailbox.isHeld, state.spool == nil else { return false }
-            (state.task, state.spool) = (new, spool)
+            guard state.mailbox.isHeld, state.active?.body.spool == nil else { return false }
+            state.active?.task = new
+            state.active?.body = .opening(spool)
             state.mailbox.turn(.becameDownload(old, new))
             return true
         }
@@ -63,7 +64,7 @@ extension TaskBridge {
         await spool.calls.append(.output) { [self] in
             do throws(LoadError) { try await spool.file.open() } catch { return cancel(error) }
             let (body, waiter) = state.withLock { state in
-                state.isSpooling = true
+                state.active?.body = .spooling(spool)
                 return state.mailbox.takeBody()
             }
             if !body.isEmpty { await append(body, spool) }
@@ -77,7 +78,13 @@ extension TaskBridge {
 
     /// The load is over. What it has loaded is still to be made a file.
     func complete(_ error: LoadError?) {
-        guard let spool = state.withLock({ $0.isSpooling ? $0.spool : nil }) else { return finishUpload(error) }
+        let spool = state.withLock { state -> Spool? in
+            if case .spooling(let spool)? = state.active?.body { return spool }
+            // In one step with the look at the file: the one that is opened later is then completed as it is opened.
+            if error == nil { state.mailbox.finish(nil) }
+            return nil
+        }
+        guard let spool else { return finishUpload(error) }
         spool.calls.append(.output) { [self] in
             if let error { return finish(error.with(spool.file.resumeToken)) }
             do throws(LoadError) {
@@ -106,14 +113,17 @@ extension TaskBridge {
 
     // MARK: Streams
 
-    /// Whoever asks for another protocol may get a stream.
+    /// A request for another protocol may get a stream.
     var mayBecomeStream: Bool { original.value(forHTTPHeaderField: "Upgrade") != nil }
 
     /// Asks the delegate before anything of the body is read.
     func judge(_ response: Response) async throws -> URLLoading.ResponseDisposition {
         guard dataDelegate != nil, !hasHandler else { return .allow }
         let known = URLResponse.make(response, to: state.withLock { $0.current.httpMethod })
-        state.withLock { ($0.response, $0.isJudged) = (known, true) }
+        state.withLock { state in
+            state.response = known
+            state.active?.judgement = .allowed(known)
+        }
         let outcome: Inquiry<URLSession.ResponseDisposition>.Outcome = await inquire("didReceive response") {
             [self] session, task, answer in
             guard let delegate = dataDelegate, let task = task as? URLSessionDataTask else {
@@ -125,7 +135,7 @@ extension TaskBridge {
         case .reply(.allow): return .allow
         case .reply(.becomeStream): return .becomeStream
         case .reply(.becomeDownload):
-            state.withLock { $0.isToBecomeDownload = true }
+            state.withLock { $0.active?.judgement = .becomesDownload(known) }
             return .allow
         case .reply(.cancel), .withdrawn: return .cancel
         case .dropped: throw DroppedAnswer()
@@ -148,7 +158,9 @@ extension TaskBridge {
             bridge.follow(stream)
             return .success(.stream(stream))
         }
-        state.withLock { $0.isReplacing = true }
+        state.withLock { state in
+            if let load = state.load { state.active?.work = .replaced(load) }
+        }
         hear(.becameStream(task))
     }
 }

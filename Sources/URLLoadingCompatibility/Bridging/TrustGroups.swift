@@ -1,5 +1,5 @@
-// Whom a task's own delegate trusts, in a session that has no delegate: nobody else's affair. Connections are shared by
-// whoever has the same decision (checklist 67), so each such delegate has one of its own.
+// Servers that a task's own delegate trusts, in a session that has no delegate: other tasks may not use the connections.
+// Loads with the same decision share connections (checklist 67), so each such delegate has a decision of its own.
 
 import Foundation
 import Synchronization
@@ -37,7 +37,7 @@ enum TrustGroups {
 }
 
 extension TaskBridge {
-    /// The delegate that alone is asked whom to trust; `nil` if the session's is asked, or nobody.
+    /// The delegate that alone is asked about servers; `nil` if the session's is asked, or none.
     private var trustee: (any URLSessionTaskDelegate)? {
         let (session, task) = state.withLock { ($0.session, $0.task) }
         guard session?.delegates.session == nil, let own = task?.ownDelegate ?? URLSession.awaitedDelegate else {
@@ -51,7 +51,7 @@ extension TaskBridge {
         let trustee = trustee
         state.withLock { $0.trustee = trustee.map { ObjectIdentifier($0) } }
         if let trustee { return TrustGroups.decision(of: trustee) }
-        // Nobody to ask is as if there were no decision: nothing waits for one.
+        // Without a delegate to ask there is no decision, so no load waits for one.
         return sessionDelegate == nil && taskDelegate == nil ? nil : URLSession.decisions.challenge
     }
 
@@ -65,6 +65,6 @@ extension TaskBridge {
     /// Before its load begins: whether that was made when the task had another delegate.
     var hasOtherTrustee: Bool {
         let trustee = trustee.map { ObjectIdentifier($0) }
-        return state.withLock { $0.load != nil && !$0.isCanceled && $0.trustee != trustee }
+        return state.withLock { $0.active?.work.load != nil && !$0.isCanceled && $0.trustee != trustee }
     }
 }

@@ -1,20 +1,13 @@
-// The delegate of a connection's session: what it hears, the connection's delegate hears in the old words.
+// The delegate of a connection's session: it passes each call on to the connection's delegate, in the older form.
 
 import Foundation
 import Synchronization
 import URLLoading
 import URLLoadingIO
 
-final class ConnectionAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, @unchecked Sendable {
+final class ConnectionAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, Sendable {
     private let connection: NSURLConnection
-    // Of a download, on the delegate's queue. How much is in its file, and how much was when it went on last; how often it
-    // did, and why.
-    private var written: Int64 = 0
-    private var resumedAt: Int64 = 0
-    private var resumptions = 0
-    private var loss: URLError?
-    /// The rest was refused: what came is an error's page.
-    private var isRefused = false
+    private let download = Lock(DownloadProgress())
     private static let mostResumptions = 100
 
     init(_ connection: NSURLConnection) { self.connection = connection }
@@ -104,7 +97,7 @@ final class ConnectionAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownl
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64,
         totalBytesWritten: Int64, totalBytesExpectedToWrite: Int64
     ) {
-        written = totalBytesWritten
+        download.withLock { $0.written = totalBytesWritten }
         downloadDelegate?.connection(
             connection, didWriteData: bytesWritten, totalBytesWritten: totalBytesWritten,
             expectedTotalBytes: totalBytesExpectedToWrite)
@@ -121,10 +114,9 @@ final class ConnectionAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownl
     }
 
     func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {
-        if loss != nil, let response = downloadTask.response as? HTTPURLResponse,
-            !(200..<300).contains(response.statusCode)
+        if let response = downloadTask.response as? HTTPURLResponse, !(200..<300).contains(response.statusCode),
+            download.withLock({ $0.refuse() })
         {
-            isRefused = true
             return
         }
         connection.end { delegate in
@@ -133,25 +125,60 @@ final class ConnectionAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownl
         }
     }
 
-    /// With what a download whose connection was lost goes on: as long as each time brings bytes, and somebody hears it. The
+    /// With what a download whose connection was lost goes on: as long as each time brings bytes, and there is a delegate. The
     /// token itself, for its data would keep the file on the disk.
     private func rest(after error: URLError) -> ResumeToken? {
-        guard downloadDelegate != nil, error.code == .networkConnectionLost, written > resumedAt,
-            resumptions < Self.mostResumptions,
+        guard downloadDelegate != nil, error.code == .networkConnectionLost,
             let token = (error.userInfo[NSUnderlyingErrorKey] as? LoadError)?.resumeToken
         else { return nil }
-        (resumedAt, resumptions, loss) = (written, resumptions + 1, error)
-        return token
+        return download.withLock { $0.resume(after: error, atMost: Self.mostResumptions) } ? token : nil
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         if let error = error as? URLError, let request = task.originalRequest, let token = rest(after: error) {
             return connection.follow(session.makeDownload(request, goingOnWith: token))
         }
-        let error = isRefused ? loss : error
+        let error = download.withLock { $0.refusal } ?? error
         connection.end { delegate in
             if let error { return delegate.connection(connection, didFailWithError: error) }
             (delegate as? any NSURLConnectionDataDelegate)?.connectionDidFinishLoading(connection)
+        }
+    }
+}
+
+/// How far the download of a connection is.
+private struct DownloadProgress: Sendable {
+    private enum Loss: Sendable {
+        case none
+        /// The connection was lost, and the download goes on.
+        case lost(URLError)
+        /// The server refused the rest: what it sent is an error's page.
+        case refused(URLError)
+    }
+    /// Bytes in the file.
+    var written: Int64 = 0
+    /// Bytes in the file when the download was resumed last.
+    private var resumedAt: Int64 = 0
+    private var resumptions = 0
+    private var loss = Loss.none
+
+    /// The error of a download whose rest was refused.
+    var refusal: URLError? { if case .refused(let error) = loss { error } else { nil } }
+
+    /// Returns whether the download goes on after the loss of its connection.
+    mutating func resume(after error: URLError, atMost limit: Int) -> Bool {
+        guard written > resumedAt, resumptions < limit else { return false }
+        (resumedAt, resumptions, loss) = (written, resumptions + 1, .lost(error))
+        return true
+    }
+
+    /// The response is an error. Returns whether it is the answer to a resumption.
+    mutating func refuse() -> Bool {
+        switch loss {
+        case .none: return false
+        case .lost(let error), .refused(let error):
+            loss = .refused(error)
+            return true
         }
     }
 }
@@ -170,15 +197,16 @@ extension URLRequest {
 }
 
 /// Takes answers as the older classes give them, and tells the delegate when one was `cancel`.
-final class OldSender<Delegate>: NSObject, URLAuthenticationChallengeSender, @unchecked Sendable {
+final class OldSender<Delegate>: NSObject, URLAuthenticationChallengeSender, Sendable {
     private let reply: ChallengeSender.Reply
     private let lane: DelegateLane
-    private let tell: (Delegate, URLAuthenticationChallenge) -> Void
-    private let delegate: () -> Delegate?
+    private let tell: @Sendable (Delegate, URLAuthenticationChallenge) -> Void
+    private let delegate: @Sendable () -> Delegate?
 
     init(
         _ reply: @escaping ChallengeSender.Reply, on session: URLSession,
-        _ tell: @escaping (Delegate, URLAuthenticationChallenge) -> Void, of delegate: @escaping () -> Delegate?
+        _ tell: @escaping @Sendable (Delegate, URLAuthenticationChallenge) -> Void,
+        of delegate: @escaping @Sendable () -> Delegate?
     ) {
         (self.reply, lane, self.tell, self.delegate) = (reply, session.lane, tell, delegate)
     }

@@ -5,11 +5,12 @@ import Foundation
 import Synchronization
 import URLLoadingIO
 
-final class DownloadAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, @unchecked Sendable {
+final class DownloadAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, Sendable {
     private let download: NSURLDownload
     private let failure = Lock<(any Error)?>(nil)
-    // On the delegate's queue.
-    private var decompresses = false
+    /// The delegate wants the file decompressed. Written and read on the delegate's queue.
+    private let isToBeDecompressed = Atomic<Bool>(false)
+    private var decompresses: Bool { isToBeDecompressed.load(ordering: .relaxed) }
 
     init(_ download: NSURLDownload) { self.download = download }
 
@@ -50,7 +51,8 @@ final class DownloadAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownloa
 
     private func ask(_ response: URLResponse) {
         guard let type = response.mimeType, CompressedFile.isKnown(type) else { return }
-        decompresses = download.delegate?.download(download, shouldDecodeSourceDataOfMIMEType: type) == true
+        let decompresses = download.delegate?.download(download, shouldDecodeSourceDataOfMIMEType: type) == true
+        isToBeDecompressed.store(decompresses, ordering: .relaxed)
     }
 
     private func name(_ response: URLResponse?) -> String {
@@ -94,7 +96,7 @@ final class DownloadAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownloa
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         let error = error ?? failure.withLock { $0 }
-        // Who asks for it keeps the file.
+        // Reading the data keeps the file.
         if !download.deletesFileUponFailure, let data = (error as? URLError)?.downloadTaskResumeData {
             download.keep(data)
         }

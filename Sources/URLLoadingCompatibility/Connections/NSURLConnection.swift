@@ -11,8 +11,9 @@ import URLLoadingIO
 /// ``schedule(in:forMode:)`` or ``setDelegateQueue(_:)`` say otherwise. It is held until its last call. Each connection with
 /// a delegate has a session of its own, so what one delegate trusts serves nobody else.
 open class NSURLConnection: NSObject, @unchecked Sendable {
-    private struct State: @unchecked Sendable {
-        var delegate: (any NSURLConnectionDelegate)?
+    private struct State: Sendable {
+        // The program's; called on its queue or run loop alone.
+        nonisolated(unsafe) var delegate: (any NSURLConnectionDelegate)?
         var queue: OperationQueue?
         var isStarted = false
         /// Over, or cancelled: nothing more is told.
@@ -73,7 +74,7 @@ open class NSURLConnection: NSObject, @unchecked Sendable {
 
     // MARK: Without a delegate
 
-    /// Whether there is somebody for the scheme of a request: the library, or a registered ``URLProtocol``.
+    /// Whether the library or a registered ``URLProtocol`` can load the scheme of a request.
     open class func canHandle(_ request: URLRequest) -> Bool { canLoad(request) }
 
     private static func canLoad(_ request: URLRequest) -> Bool {

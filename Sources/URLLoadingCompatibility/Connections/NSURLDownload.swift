@@ -14,14 +14,14 @@ import URLLoadingIO
 /// It begins at once. The delegate is called on the run loop of the thread that made it, in its default mode, and is held
 /// until its last call. While it is loaded, the file has another name, in the folder for temporary files.
 open class NSURLDownload: NSObject, @unchecked Sendable {
-    private struct State: @unchecked Sendable {
-        var delegate: (any NSURLDownloadDelegate)?
+    private struct State: Sendable {
+        // The program's; called on its run loop alone.
+        nonisolated(unsafe) var delegate: (any NSURLDownloadDelegate)?
         var isOver = false
         var task: URLSessionTask?
         var destination: (path: String, overwrites: Bool)?
         var resumeData: Data?
         var deletesUponFailure = true
-        var isCancelled = false
     }
     private let state: Lock<State>
     private let runLoops = RunLoopQueue()
@@ -60,7 +60,7 @@ open class NSURLDownload: NSObject, @unchecked Sendable {
     /// ``deletesFileUponFailure`` is off.
     open func cancel() {
         let (task, delegate) = state.withLock { state in
-            (state.isOver, state.isCancelled) = (true, true)
+            state.isOver = true
             return (state.task, state.delegate.take())
         }
         withExtendedLifetime(delegate) {}
@@ -146,7 +146,7 @@ open class NSURLDownload: NSObject, @unchecked Sendable {
         return place.path
     }
 
-    /// A name that nobody has: with a number behind it, if need be.
+    /// A name that no file has: with a number behind it, if need be.
     private static func free(_ path: String) -> URL {
         let wanted = URL(fileURLWithPath: path)
         let stem = wanted.deletingPathExtension().lastPathComponent

@@ -4,38 +4,42 @@ import Foundation
 import Synchronization
 import URLLoadingIO
 
+// Unchecked, as any subclass of `OperationQueue` must be; its one property is a lock.
 final class RunLoopQueue: OperationQueue, @unchecked Sendable {
-    private struct State {
-        var places: [(loop: RunLoop, mode: RunLoop.Mode)] = []
+    private struct Place: Sendable {
+        // Run loops are safe among threads for adding timers, which is all that is done with them from elsewhere.
+        nonisolated(unsafe) let loop: RunLoop
+        let mode: RunLoop.Mode
+    }
+    private struct State: Sendable {
+        var places: [Place] = []
         var waiting: [Operation] = []
     }
-    // Run loops are thread safe for adding timers, which is all that is done with them from elsewhere.
-    private let state: Lock<Held>
-    private struct Held: @unchecked Sendable { var state = State() }
+    private let state: Lock<State>
 
     override init() {
-        state = Lock(Held())
+        state = Lock(State())
         super.init()
         maxConcurrentOperationCount = 1
     }
 
-    var isScheduled: Bool { state.withLock { !$0.state.places.isEmpty } }
+    var isScheduled: Bool { state.withLock { !$0.places.isEmpty } }
 
     func schedule(in loop: RunLoop, _ mode: RunLoop.Mode) {
-        let isKnown = state.withLock { held in
-            let isKnown = held.state.places.contains { $0.loop === loop && $0.mode == mode }
-            if !isKnown { held.state.places.append((loop, mode)) }
+        let isKnown = state.withLock { state in
+            let isKnown = state.places.contains { $0.loop === loop && $0.mode == mode }
+            if !isKnown { state.places.append(Place(loop: loop, mode: mode)) }
             return isKnown
         }
         if !isKnown { wake() }
     }
 
     func unschedule(from loop: RunLoop, _ mode: RunLoop.Mode) {
-        state.withLock { $0.state.places.removeAll { $0.loop === loop && $0.mode == mode } }
+        state.withLock { $0.places.removeAll { $0.loop === loop && $0.mode == mode } }
     }
 
     override func addOperation(_ operation: Operation) {
-        state.withLock { $0.state.waiting.append(operation) }
+        state.withLock { $0.waiting.append(operation) }
         wake()
     }
 
@@ -43,18 +47,18 @@ final class RunLoopQueue: OperationQueue, @unchecked Sendable {
 
     /// A timer that is due wakes a run loop, whichever thread adds it.
     private func wake() {
-        let places = state.withLock { $0.state.waiting.isEmpty ? [] : $0.state.places }
-        for (loop, mode) in places {
+        let places = state.withLock { $0.waiting.isEmpty ? [] : $0.places }
+        for place in places {
             let timer = Timer(fire: Date(), interval: 0, repeats: false) { [weak self] _ in self?.run() }
-            loop.add(timer, forMode: mode)
+            place.loop.add(timer, forMode: place.mode)
         }
     }
 
     /// On one of the run loops. Operations that are added meanwhile have timers of their own.
     private func run() {
-        let due = state.withLock { held in
-            defer { held.state.waiting = [] }
-            return held.state.waiting
+        let due = state.withLock { state in
+            defer { state.waiting = [] }
+            return state.waiting
         }
         for operation in due { operation.main() }
     }

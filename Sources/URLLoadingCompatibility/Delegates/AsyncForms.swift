@@ -1,7 +1,7 @@
 // Questions have two forms: with a completion handler, and async. A delegate implements one. The library calls the first
-// alone; its default tries the second, and the default of the second says that it is one, to whoever tries: so exactly
-// one of the program's own is called, and who has neither is known, too. Swift has no other way to ask whether a witness
-// is a default.
+// alone; its default tries the second, and the default of the second says that it is one to the form that tries: so exactly
+// one of the program's own is called, and delegates that have neither are known, too. Swift has no other way to ask
+// whether a witness is a default.
 
 import Foundation
 import Synchronization
@@ -50,8 +50,8 @@ final class AsyncForm: Sendable {
         without.withLock { $0.contains(Key(type: ObjectIdentifier(type(of: delegate)), method: method)) }
     }
 
-    /// For the default of an async form: whether it is tried, and there is none. Otherwise somebody else calls it, and it
-    /// calls the other form.
+    /// For the default of an async form: whether the library tries it, so that there is none. Otherwise the program calls it,
+    /// and it calls the other form.
     static func isTried(_ delegate: any URLSessionDelegate, _ method: Method) -> Bool {
         guard let current, current.method == method, current.delegate == ObjectIdentifier(delegate) else {
             return false
@@ -62,11 +62,12 @@ final class AsyncForm: Sendable {
 }
 
 extension URLSessionTask {
-    /// Where the delegate hears of this task.
+    /// Where the delegate of this task is called.
     final var lane: DelegateLane? { bridge?.lane }
 }
 
-/// What goes from an async form to its caller and to nobody else.
-struct Given<Value>: @unchecked Sendable {
-    let value: Value
+// Unchecked: `InputStream` is not `Sendable`. The delegate gives the stream away, and the load alone reads it.
+/// A stream on its way from the delegate to the load.
+struct GivenStream: @unchecked Sendable {
+    let stream: InputStream?
 }

@@ -192,9 +192,9 @@ extension URLSessionTaskDelegate {
         needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
     ) {
         AsyncForm.answer(self, .bodyStream, task.lane) {
-            Given(value: await self.urlSession(session, needNewBodyStreamForTask: task))
+            GivenStream(stream: await self.urlSession(session, needNewBodyStreamForTask: task))
         } then: {
-            completionHandler($0.value)
+            completionHandler($0.stream)
         } otherwise: {
             guard let next = self.nextTaskDelegate(session, task) else { return completionHandler(nil) }
             next.urlSession(session, task: task, needNewBodyStream: completionHandler)
@@ -203,10 +203,11 @@ extension URLSessionTaskDelegate {
 
     public func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask) async -> InputStream? {
         if AsyncForm.isTried(self, .bodyStream) { return nil }
-        let given: Given<InputStream?> = await withCheckedContinuation { continuation in
-            urlSession(session, task: task, needNewBodyStream: { continuation.resume(returning: Given(value: $0)) })
+        let given: GivenStream = await withCheckedContinuation { continuation in
+            urlSession(
+                session, task: task, needNewBodyStream: { continuation.resume(returning: GivenStream(stream: $0)) })
         }
-        return given.value
+        return given.stream
     }
 
     public func urlSession(
@@ -214,9 +215,9 @@ extension URLSessionTaskDelegate {
         completionHandler: @escaping @Sendable (InputStream?) -> Void
     ) {
         AsyncForm.answer(self, .bodyStreamFrom, task.lane) {
-            Given(value: await self.urlSession(session, needNewBodyStreamForTask: task, from: offset))
+            GivenStream(stream: await self.urlSession(session, needNewBodyStreamForTask: task, from: offset))
         } then: {
-            completionHandler($0.value)
+            completionHandler($0.stream)
         } otherwise: {
             guard let next = self.nextTaskDelegate(session, task) else { return completionHandler(nil) }
             next.urlSession(session, task: task, needNewBodyStreamFrom: offset, completionHandler: completionHandler)
@@ -227,12 +228,12 @@ extension URLSessionTaskDelegate {
         async -> InputStream?
     {
         if AsyncForm.isTried(self, .bodyStreamFrom) { return nil }
-        let given: Given<InputStream?> = await withCheckedContinuation { continuation in
+        let given: GivenStream = await withCheckedContinuation { continuation in
             urlSession(session, task: task, needNewBodyStreamFrom: offset) {
-                continuation.resume(returning: Given(value: $0))
+                continuation.resume(returning: GivenStream(stream: $0))
             }
         }
-        return given.value
+        return given.stream
     }
 
     public func urlSession(

@@ -20,12 +20,15 @@ struct ProtocolBody: AsyncSequence, Sendable {
         mutating func next() async throws -> Data? { try await reader.next() }
     }
 
-    /// Used by one task at a time. Whoever lets go of it wants no more.
-    fileprivate final class Reader: @unchecked Sendable {
+    /// Used by one task at a time. Its end stops the load.
+    fileprivate final class Reader: Sendable {
         private let run: ProtocolRun
-        private var collected: CollectedAnswer?
+        private let collected: Lock<CollectedAnswer?>
 
-        init(_ run: ProtocolRun, _ collected: CollectedAnswer?) { (self.run, self.collected) = (run, collected) }
+        init(_ run: ProtocolRun, _ collected: CollectedAnswer?) {
+            self.run = run
+            self.collected = Lock(collected)
+        }
 
         deinit { run.stop() }
 
@@ -33,11 +36,11 @@ struct ProtocolBody: AsyncSequence, Sendable {
             while true {
                 switch await run.next() {
                 case .data(let data)?:
-                    if collected?.append(data) == false { collected = nil }
+                    collected.withLock { if $0?.append(data) == false { $0 = nil } }
                     return data
                 case .end?:
                     run.stop()
-                    try await collected?.keep()
+                    try await collected.withLock { $0 }?.keep()
                     return nil
                 case .failure(let error)?:
                     run.stop()
@@ -51,7 +54,7 @@ struct ProtocolBody: AsyncSequence, Sendable {
 }
 
 /// An answer on its way into the session's cache.
-struct CollectedAnswer {
+struct CollectedAnswer: Sendable {
     private let bridge: TaskBridge
     private let cache: URLCache
     private let task: URLSessionDataTask

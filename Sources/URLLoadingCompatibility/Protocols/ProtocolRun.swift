@@ -1,12 +1,12 @@
-// One object of a protocol class at work. What it tells, from whatever thread, is put into a row; the load takes it from
-// there, no faster than the program reads. The object itself is touched on one serial queue alone.
+// One object of a protocol class at work. What it tells, from whatever thread, is queued; the load takes it from there, no
+// faster than the program reads. The object itself is touched on one serial queue alone.
 
 import Foundation
 import Synchronization
 import URLLoading
 import URLLoadingIO
 
-final class ProtocolRun: NSObject, URLProtocolClient, @unchecked Sendable {
+final class ProtocolRun: NSObject, URLProtocolClient, Sendable {
     /// The request that classes are asked about, and objects made for.
     @TaskLocal static var asked: URLRequest?
 
@@ -48,8 +48,8 @@ final class ProtocolRun: NSObject, URLProtocolClient, @unchecked Sendable {
     private let queue = DispatchQueue(label: "URLProtocol")
     private static let place = DispatchSpecificKey<ObjectIdentifier>()
     private let room = DispatchSemaphore(value: 0)
-    /// On the queue.
-    private var loader: URLProtocol?
+    // Touched on `queue` alone.
+    nonisolated(unsafe) private var loader: URLProtocol?
     private let kind: URLProtocol.Type
     private let request: URLRequest
     private let task: URLSessionTask
@@ -114,7 +114,7 @@ final class ProtocolRun: NSObject, URLProtocolClient, @unchecked Sendable {
     private func redirect(to other: URLRequest, _ response: URLResponse) throws -> ProtocolAnswer {
         var made = try Request.make(other).get()
         bridge.mark(&made)
-        bridge.state.withLock { $0.proposed = other }
+        bridge.state.withLock { $0.next = other }
         return .redirect(response.core(answering: request, isRedirect: true), to: made)
     }
 

@@ -218,7 +218,8 @@ public struct URLRequest: Equatable, Hashable, Sendable {
         let request: Request
     }
 
-    /// Written by a request that holds the one reference to it.
+    // Unchecked: written by a request that holds the one reference to it. Streams and properties are the program's, and
+    // `URLRequest` is `Sendable` in Foundation, too.
     private final class Storage: @unchecked Sendable {
         static let usualTimeout: TimeInterval = 60
 

@@ -55,7 +55,7 @@ extension URLSession {
         }
         let bridge = TaskBridge(self, identifier, request, handler, kind)
         let task = make(bridge)
-        bridge.state.withLock { $0.task = task }
+        bridge.state.withLock { $0.active?.task = task }
         let isLate = members.withLock { members in
             let isLate = members.isInvalid && !isSuccessor
             if !isLate { members.tasks[identifier] = task }
@@ -69,7 +69,7 @@ extension URLSession {
     /// The delegate of the task that is being made by a verb.
     @TaskLocal static var awaitedDelegate: (any URLSessionTaskDelegate)?
 
-    /// The first that a delegate hears of a task: here and now, before anybody can resume it.
+    /// The first call about a task: here and now, before the program can resume it.
     private final func announce(_ task: URLSessionTask) {
         guard let own = Self.awaitedDelegate else {
             (task.ownDelegate ?? delegates.task)?.urlSession(self, didCreateTask: task)

@@ -5,12 +5,6 @@ import Synchronization
 import URLLoading
 import URLLoadingIO
 
-/// What a task goes on with.
-enum Resumption: Sendable {
-    case download(ResumeToken)
-    case upload(UploadTicket)
-}
-
 extension URLSession {
     final func makeUpload(_ request: URLRequest, _ source: UploadTicket.Source, _ handler: TaskBridge.Handler?)
         -> URLSessionUploadTask
@@ -26,11 +20,13 @@ extension URLSession {
         var request = request
         request.setBody(source.body)
         guard let upload = UploadWork(request, source) else { return pushed(request, bridge) }
-        return uploading(upload, bridge)
+        return uploading(upload, .upload(upload), bridge)
     }
 
-    private final func uploading(_ upload: UploadWork, _ bridge: TaskBridge) -> Result<BridgedLoad, LoadError> {
-        bridge.state.withLock { $0.upload = upload }
+    private final func uploading(_ upload: UploadWork, _ origin: TaskBridge.Origin, _ bridge: TaskBridge) -> Result<
+        BridgedLoad, LoadError
+    > {
+        bridge.state.withLock { $0.active?.origin = origin }
         return .success(.data(core.uploadTask(upload, decisions: bridge.decisions, sink: bridge)))
     }
 
@@ -47,7 +43,7 @@ extension URLSession {
         var request = URLRequest()
         if case .success(let token) = token { request = URLRequest(url: token.url) }
         return makeTask(request, .download, handler, { URLSessionDownloadTask($0) }) { bridge in
-            token.flatMap { resumed(.download($0), bridge) }
+            token.flatMap { resumed($0, bridge) }
         }
     }
 
@@ -67,31 +63,36 @@ extension URLSession {
         var request = URLRequest()
         if case .success(let ticket) = ticket { request = URLRequest(ticket.request, like: request) }
         return makeTask(request, .data, handler, { URLSessionUploadTask($0) }) { bridge in
-            ticket.flatMap { resumed(.upload($0), bridge) }
+            ticket.flatMap { resumed($0, bridge) }
         }
     }
 
-    private final func resumed(_ resumption: Resumption, _ bridge: TaskBridge) -> Result<BridgedLoad, LoadError> {
-        bridge.state.withLock { $0.resumption = resumption }
-        switch resumption {
-        case .download(let token):
-            return .success(.download(core.downloadTask(resuming: token, decisions: bridge.decisions, sink: bridge)))
-        case .upload(let ticket): return uploading(UploadWork(ticket), bridge)
-        }
+    private final func resumed(_ token: ResumeToken, _ bridge: TaskBridge) -> Result<BridgedLoad, LoadError> {
+        bridge.state.withLock { $0.active?.origin = .resumedDownload(token) }
+        return .success(.download(core.downloadTask(resuming: token, decisions: bridge.decisions, sink: bridge)))
+    }
+
+    private final func resumed(_ ticket: UploadTicket, _ bridge: TaskBridge) -> Result<BridgedLoad, LoadError> {
+        let upload = UploadWork(ticket)
+        return uploading(upload, .resumedUpload(ticket, upload), bridge)
     }
 
     /// Another load for a task whose own has not begun.
     final func makeLoad(
         _ request: URLRequest, _ bridge: TaskBridge, like task: URLSessionTask, _ old: BridgedLoad
     ) -> Result<BridgedLoad, LoadError> {
-        let (resumption, upload) = bridge.state.withLock { ($0.resumption, $0.upload) }
-        if let resumption, request == bridge.original { return resumed(resumption, bridge) }
+        let origin = bridge.state.withLock { $0.active?.origin } ?? .request
+        switch origin {
+        case .resumedDownload(let token) where request == bridge.original: return resumed(token, bridge)
+        case .resumedUpload(let ticket, _) where request == bridge.original: return resumed(ticket, bridge)
+        case .request, .upload, .resumedUpload, .resumedDownload: break
+        }
         return requested(request, for: bridge).flatMap { made in
             switch old {
             case .download:
                 return .success(.download(core.downloadTask(made, decisions: bridge.decisions, sink: bridge)))
             case .data(let load):
-                if let upload { return uploading(made, upload.source, bridge) }
+                if let upload = origin.upload { return uploading(made, upload.source, bridge) }
                 var made = made
                 if task is URLSessionUploadTask, let body = load.request.body { made.setBody(body) }
                 return pushed(made, bridge)
@@ -163,7 +164,9 @@ extension TaskBridge {
     /// Ends an upload; `handler` is given what is needed to go on with it.
     func cancelUpload(_ handler: @escaping @Sendable (Data?) -> Void) {
         let then = beforeTheEnd(handler)
-        let (upload, load) = state.withLock { ($0.isCanceled || $0.mailbox.hasEnded ? nil : $0.upload, $0.load) }
+        let (upload, load) = state.withLock { state in
+            (state.isCanceled || state.mailbox.hasEnded ? nil : state.active?.origin.upload, state.load)
+        }
         guard let upload else {
             // Over, unable to begin, or none that can be resumed.
             cancel()
@@ -174,7 +177,7 @@ extension TaskBridge {
         Task {
             let ticket = await upload.ticket()
             let isOver = state.withLock { state in
-                if !state.mailbox.hasEnded { state.ticket = ticket }
+                if !state.mailbox.hasEnded, let ticket { state.remainder = .ticket(ticket) }
                 return state.mailbox.hasEnded
             }
             cancel()
@@ -184,10 +187,13 @@ extension TaskBridge {
 
     /// The load is over; an upload that failed says with what it goes on.
     func finishUpload(_ error: LoadError?) {
-        guard let error, let upload = state.withLock({ $0.isCanceled ? nil : $0.upload }) else { return finish(error) }
+        let upload = state.withLock { $0.isCanceled ? nil : $0.active?.origin.upload }
+        guard let error, let upload else { return finish(error) }
         Task {
             let ticket = await upload.ticket()
-            state.withLock { if !$0.isCanceled { $0.ticket = ticket } }
+            state.withLock { state in
+                if !state.isCanceled, let ticket { state.remainder = .ticket(ticket) }
+            }
             finish(error)
         }
     }

@@ -252,7 +252,7 @@ public let NSURLSessionTransferSizeUnknown: Int64 = -1
 extension URLSessionTask: ProgressReporting {}
 
 extension TaskBridge {
-    var snapshot: LoadSnapshot? { state.withLock { $0.last ?? $0.load?.snapshot } }
+    var snapshot: LoadSnapshot? { state.withLock { $0.snapshot } }
 
     var taskState: URLSessionTask.State {
         let (isOver, isCanceled) = state.withLock { ($0.mailbox.isOver, $0.isCanceled) }

@@ -13,7 +13,7 @@ package enum StopReason: UInt8, Sendable {
     case deadline
 }
 
-/// Open, so that `LoadControl` in URLLoading can add the session's state of a load.
+/// Open, so that `LoadHandle` in URLLoading can add the session's state of a load.
 open class StopToken: @unchecked Sendable {
     private let reason = Atomic<UInt8>(0)
     /// The reason of a stop that came after an idle stop; it takes effect if the idle stop is forgiven.
@@ -33,9 +33,8 @@ open class StopToken: @unchecked Sendable {
         var others: [PollSlot] = []
     }
 
-    /// The moment at which the current attempt times out: `.max` without an attempt or a limit, `.min` once it has
-    /// timed out. While the limit is paused, the negated remaining time in nanoseconds.
-    private let attemptDeadline = Atomic<Int64>(.max)
+    /// The number of attempts with a time limit under way. `check` looks up its task's attempt only if there are any.
+    private let attempts = Atomic<Int>(0)
 
     /// The clock that the limits refer to.
     package let clock: LoopClock
@@ -54,7 +53,9 @@ open class StopToken: @unchecked Sendable {
 
     package final func check(_ operation: IOFailure.Operation) throws(IOFailure) {
         if let reason = stopReason { throw IOFailure(.stopped(reason), operation) }
-        if attemptDeadline.load(ordering: .relaxed) == .min { throw IOFailure(.attemptTimedOut, operation) }
+        if attempts.load(ordering: .relaxed) > 0, attempt?.isOver == true {
+            throw IOFailure(.attemptTimedOut, operation)
+        }
     }
 
     /// Stops the work. The first reason wins; returns whether it was this one.
@@ -121,66 +122,30 @@ open class StopToken: @unchecked Sendable {
 
     // MARK: Attempts
 
-    /// Begins an attempt with a time limit in nanoseconds. When the limit is over the waits of this token are woken and
-    /// `check` throws. A token has one attempt at a time.
-    package final func beginAttempt(within limit: Int64) {
-        let (moment, overflows) = clock.now().addingReportingOverflow(limit)
-        guard limit != .max, !overflows else { return }
-        attemptDeadline.store(moment, ordering: .releasing)
-        clock.schedule(AttemptTimer(self, moment), at: moment)
+    /// The calling task's attempt for this token; `nil` outside an attempt.
+    package final var attempt: TimedAttempt? {
+        guard attempts.load(ordering: .relaxed) > 0, let attempt = TimedAttempt.current, attempt.token === self
+        else { return nil }
+        return attempt
     }
 
-    /// Ends the attempt.
-    /// - Returns: the rest of its time limit in nanoseconds: 0 if it timed out, `.max` without a limit.
-    @discardableResult
-    package final func endAttempt() -> Int64 {
-        timeLeft(attemptDeadline.exchange(.max, ordering: .acquiringAndReleasing))
-    }
-
-    private func timeLeft(_ deadline: Int64) -> Int64 {
-        switch deadline {
-        case .max: .max
-        case .min: 0
-        case ..<0: -deadline
-        default: max(0, deadline - clock.now())
+    /// Runs `body` as an attempt: when its time limit expires, the waits of the calling task for this token end, and
+    /// `check` throws ``IOFailure/Code/attemptTimedOut``. Attempts of other tasks for the same token have separate
+    /// limits.
+    package final func attempting<Value, Failure: Error>(
+        _ attempt: TimedAttempt, _ body: () async throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
+        attempts.add(1, ordering: .relaxed)
+        attempt.begin()
+        defer {
+            attempt.end()
+            attempts.subtract(1, ordering: .relaxed)
         }
-    }
-
-    /// Pauses the time limit of the attempt.
-    /// - Returns: the value to pass to ``continueAttempt(_:)``; `nil` if no limit runs.
-    package final func pauseAttempt() -> Int64? {
-        let moment = attemptDeadline.load(ordering: .acquiring)
-        guard moment > 0, moment != .max else { return nil }
-        let paused = -max(1, moment - clock.now())
-        return replaceDeadline(moment, by: paused) ? paused : nil
-    }
-
-    private func replaceDeadline(_ expected: Int64, by desired: Int64) -> Bool {
-        attemptDeadline.compareExchange(expected: expected, desired: desired, ordering: .acquiringAndReleasing)
-            .exchanged
-    }
-
-    /// Continues the paused time limit, unless the attempt has ended meanwhile.
-    package final func continueAttempt(_ paused: Int64?) {
-        guard let paused else { return }
-        let moment = clock.now() - paused
-        guard replaceDeadline(paused, by: moment) else { return }
-        clock.schedule(AttemptTimer(self, moment), at: moment)
-    }
-
-    /// Whether an attempt with a time limit is under way.
-    package final var isInAttempt: Bool { attemptDeadline.load(ordering: .relaxed) != .max }
-
-    /// The rest of the attempt's time limit in nanoseconds; `nil` without one.
-    package final var attemptTimeLeft: Int64? {
-        let left = timeLeft(attemptDeadline.load(ordering: .relaxed))
-        return left == .max ? nil : left
-    }
-
-    /// Handles the attempt's timer. A timer stays in its queue until its moment: the attempt may have ended, or another
-    /// may have begun.
-    fileprivate final func attemptTimerFired(_ moment: Int64) {
-        if replaceDeadline(moment, by: .min) { wake() }
+        // `withValue` rethrows without a type.
+        let result: Result<Value, Failure> = await TimedAttempt.$current.withValue(attempt) {
+            do throws(Failure) { return .success(try await body()) } catch { return .failure(error) }
+        }
+        return try result.get()
     }
 
     // MARK: Idle time
@@ -196,8 +161,12 @@ open class StopToken: @unchecked Sendable {
     // one: after its store, the ending wait checks whether another has begun.
 
     private func startIdle(since start: Int64) {
-        idleWaits.add(1, ordering: .sequentiallyConsistent)
-        idleDeadline.store(start &+ idleLimit, ordering: .sequentiallyConsistent)
+        let isOnly = idleWaits.add(1, ordering: .sequentiallyConsistent).newValue == 1
+        let desired = start &+ idleLimit
+        let seen = idleDeadline.load(ordering: .sequentiallyConsistent)
+        // While other waits are under way, a wait that began earlier does not move their deadline to an earlier moment.
+        guard isOnly || seen == .max || seen < desired else { return }
+        idleDeadline.store(desired, ordering: .sequentiallyConsistent)
     }
 
     /// Continues a wait for the peer that began at an earlier moment.
@@ -216,18 +185,11 @@ open class StopToken: @unchecked Sendable {
         }
         // Another wait for a peer goes on, and data has just been received.
         idleDeadline.store(clock.coarseNow() &+ idleLimit, ordering: .sequentiallyConsistent)
+        // If the last wait has ended meanwhile, no deadline may remain: the registry would check it in vain.
+        guard idleWaits.load(ordering: .sequentiallyConsistent) == 0 else { return }
+        idleDeadline.store(.max, ordering: .sequentiallyConsistent)
+        // And if a wait has begun meanwhile, its deadline must remain.
+        guard idleWaits.load(ordering: .sequentiallyConsistent) > 0 else { return }
+        idleDeadline.store(clock.coarseNow() &+ idleLimit, ordering: .sequentiallyConsistent)
     }
-}
-
-/// Times out an attempt at a given moment. Holds its token weakly.
-private final class AttemptTimer: TimerTarget {
-    private weak let token: StopToken?
-    private let moment: Int64
-
-    init(_ token: StopToken, _ moment: Int64) {
-        self.token = token
-        self.moment = moment
-    }
-
-    func timerFired(now: Int64) { token?.attemptTimerFired(moment) }
 }

@@ -9,7 +9,7 @@ package struct IOFailure: Error, Sendable {
     package enum Code: Sendable {
         /// Stopped from outside, by the owner of the work.
         case stopped(StopReason)
-        /// The attempt under way exceeded its time limit (`StopToken.beginAttempt`).
+        /// The attempt under way exceeded its time limit (`TimedAttempt`).
         case attemptTimedOut
         /// The system refused, with this errno.
         case system(Int32)

@@ -60,49 +60,51 @@ extension [UInt8] {
         guard contains(UInt8(ascii: "=")) else { return self }
         var result: [UInt8] = []
         result.reserveCapacity(count)
-        var rest = self[...]
-        var isInQuery = false
-        while let end = rest.firstIndex(where: { Self.endsParameter($0) }) {
-            if isInQuery {
-                let shown = Self.shownParameter(rest[..<end], depth)
-                result += shown
-                // `?` and `;` may be part of a value (RFC 3986 §3.4): pieces after them that have no name are hidden
-                // with it.
-                if !shown.elementsEqual(rest[..<end]) {
-                    rest = Self.behindTail(of: rest[end...])
-                    if rest.isEmpty { return result }
-                    result.append(rest[rest.startIndex])
-                    Self.separate(rest[rest.startIndex], &isInQuery)
-                    rest = rest.dropFirst()
-                    continue
+        var place = TextPlace.outside
+        var start = startIndex
+        while true {
+            let end = self[start...].firstIndex(where: Self.endsParameter) ?? endIndex
+            let piece = self[start..<end]
+            let separator = start > startIndex ? self[start - 1] : nil
+            if !place.isValue(piece, behind: separator) {
+                if let separator { result.append(separator) }
+                place.pass(separator)
+                if place == .parameters, Self.isSecretParameter(piece, depth) {
+                    result += piece.prefix { $0 != UInt8(ascii: "=") } + Array("=\(Secrets.mark)".utf8)
+                    place = .hiddenValue
+                } else {
+                    result += piece
                 }
-            } else {
-                result += rest[..<end]
             }
-            result.append(rest[end])
-            Self.separate(rest[end], &isInQuery)
-            rest = rest[(end + 1)...]
-        }
-        return result + (isInQuery ? Self.shownParameter(rest, depth) : rest)
-    }
-
-    private static func separate(_ byte: UInt8, _ isInQuery: inout Bool) {
-        switch byte {
-        case UInt8(ascii: "?"), UInt8(ascii: "#"): isInQuery = true
-        case UInt8(ascii: "&"), UInt8(ascii: ";"): break
-        default: isInQuery = false
+            guard end < endIndex else { return result }
+            start = end + 1
         }
     }
 
-    /// Skips the rest of a hidden value: pieces after `?` and `;` that name no parameter of their own belong to it.
-    private static func behindTail(of text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-        var rest = text
-        while let separator = rest.first, separator == UInt8(ascii: "?") || separator == UInt8(ascii: ";") {
-            let piece = rest.dropFirst().prefix { !endsParameter($0) }
-            guard !piece.contains(UInt8(ascii: "=")) else { return rest }
-            rest = rest[piece.endIndex...]
+    /// The position of a piece between two separators in a text with URLs.
+    private enum TextPlace {
+        case outside
+        /// In a query or a fragment.
+        case parameters
+        /// In a query or a fragment, directly behind a parameter with a hidden value.
+        case hiddenValue
+
+        /// Whether a piece belongs to the hidden value before it. `?` and `;` may be part of a value (RFC 3986 §3.4):
+        /// a piece that follows one of them without a parameter name belongs to the value.
+        func isValue(_ piece: ArraySlice<UInt8>, behind separator: UInt8?) -> Bool {
+            guard self == .hiddenValue, separator == UInt8(ascii: "?") || separator == UInt8(ascii: ";") else {
+                return false
+            }
+            return !piece.contains(UInt8(ascii: "="))
         }
-        return rest
+
+        mutating func pass(_ separator: UInt8?) {
+            switch separator {
+            case UInt8(ascii: "?"), UInt8(ascii: "#"): self = .parameters
+            case UInt8(ascii: "&"), UInt8(ascii: ";"): if self == .hiddenValue { self = .parameters }
+            default: self = .outside
+            }
+        }
     }
 
     private static func endsParameter(_ byte: UInt8) -> Bool {
@@ -115,11 +117,11 @@ extension [UInt8] {
         }
     }
 
-    private static func shownParameter(_ text: ArraySlice<UInt8>, _ depth: Int) -> ArraySlice<UInt8> {
-        guard let equals = text.firstIndex(of: UInt8(ascii: "=")), equals + 1 < text.endIndex else { return text }
+    /// Whether the value of `name=value` must be hidden.
+    private static func isSecretParameter(_ text: ArraySlice<UInt8>, _ depth: Int) -> Bool {
+        guard let equals = text.firstIndex(of: UInt8(ascii: "=")), equals + 1 < text.endIndex else { return false }
         let name = String(decoding: text[..<equals], as: UTF8.self)
-        guard Secrets.hidesParameter(name) || hasSecretURL(text[(equals + 1)...], depth) else { return text }
-        return text[...equals] + Array(Secrets.mark.utf8)
+        return Secrets.hidesParameter(name) || hasSecretURL(text[(equals + 1)...], depth)
     }
 
     /// Returns whether a percent-encoded value contains a URL, or another value, with a secret.

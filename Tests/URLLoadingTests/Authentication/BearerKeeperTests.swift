@@ -38,8 +38,8 @@ import URLLoadingIO
         }
     }
 
-    private func load(_ session: Session) throws -> Load {
-        Load(session.core, Request(url: try url("http://a.test/")), nil, isHandle: false)
+    private func load(_ session: Session) -> LoadHandle {
+        LoadHandle(idle: nil, resource: nil, leaked: session.core.leaked)
     }
 
     /// While the last one leaves, the closure's cancellation is told: whoever comes in that very moment gets a closure of
@@ -61,7 +61,7 @@ import URLLoadingIO
                 throw Refused()
             })
         let session = Session(.ephemeral)
-        let (first, second) = (try load(session), try load(session))
+        let (first, second) = (load(session), load(session))
         let leaving = Task.detached { try? await keeper.token(for: first)?.token }
         while keeper.waitingCount != 1 { try await Task.sleep(for: .microseconds(200)) }
         let coming = Task.detached { () async throws -> String? in
@@ -112,7 +112,7 @@ import URLLoadingIO
                 return "t\(call)"
             })
         let session = Session(.ephemeral)
-        let (late, quick) = (try load(session), try load(session))
+        let (late, quick) = (load(session), load(session))
         let held = Held()
         let hearing = Task(executorPreference: held) { try await keeper.token(for: late) }
         while keeper.waitingCount != 1 { try await Task.sleep(for: .microseconds(200)) }
@@ -137,7 +137,7 @@ import URLLoadingIO
         let calls = Count()
         let keeper = BearerKeeper(try BearerTokens(for: ["http://a.test"], token: "t0") { _ in "t\(calls.next())" })
         let session = Session(.ephemeral)
-        let one = try load(session)
+        let one = load(session)
         for refused in [0, 0, 1, 0, 1] {
             let issue = try await keeper.token(after: refused, refusal: nil, for: one)
             #expect(issue?.generation == (calls.now == 1 ? 1 : 2) && issue?.token == "t\(calls.now)")

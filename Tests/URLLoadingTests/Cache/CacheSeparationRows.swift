@@ -73,11 +73,11 @@ struct CacheSeparationRows {
     @Test("security 72: a Cookie field separates users, in a request and in a configuration")
     func cookies() async throws {
         try await withCacheRig { rig in
-            rig.origin.route("/") { .ok($0.headers[.cookie] ?? "nobody", headers: [.cacheControl: "max-age=60"]) }
+            rig.origin.route("/") { .ok($0.headers[.cookie] ?? "no cookie", headers: [.cacheControl: "max-age=60"]) }
             for age in ["-", "0"] {
                 for cookie in ["sid=1", "sid=2", nil] {
                     let text = try await rig.get { $0.headers[.cookie] = cookie }
-                    #expect(text == "200 \(cookie ?? "nobody") \(age)")
+                    #expect(text == "200 \(cookie ?? "no cookie") \(age)")
                 }
             }
             #expect(rig.requests == 3)
@@ -87,10 +87,10 @@ struct CacheSeparationRows {
                 }
             }
             #expect(rig.requests == 5)
-            try await withSession(beside(rig)) { try await $0.expect(rig.origin.url(), "nobody") }
+            try await withSession(beside(rig)) { try await $0.expect(rig.origin.url(), "no cookie") }
             #expect(rig.requests == 5)
             let plain = rig.cache.cachedResponse(for: Request(url: rig.origin.url()))
-            #expect(plain?.data == Data("nobody".utf8))
+            #expect(plain?.data == Data("no cookie".utf8))
         }
     }
 
@@ -98,7 +98,7 @@ struct CacheSeparationRows {
     func varyingCookie() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") {
-                .ok($0.headers[.cookie] ?? "nobody", headers: [.cacheControl: "max-age=60", .vary: "Cookie"])
+                .ok($0.headers[.cookie] ?? "no cookie", headers: [.cacheControl: "max-age=60", .vary: "Cookie"])
             }
             try await withSession(beside(rig, [.cookie: "sid=3"])) { session in
                 for _ in 0..<2 { try await session.expect(rig.origin.url(), "sid=3") }
@@ -108,10 +108,10 @@ struct CacheSeparationRows {
     }
 
     @Test("a 304 that came with cookies or a login does not change what is stored for everyone")
-    func confirmedBySomebody() async throws {
+    func confirmedForOneUser() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") { request in
-                let user = request.headers[.cookie] ?? "nobody"
+                let user = request.headers[.cookie] ?? "no cookie"
                 guard request.headers[.ifNoneMatch] == nil else {
                     return .status(
                         .notModified, headers: [.etag: "\"1\"", "X-User": user, .cacheControl: "max-age=600"])
@@ -127,11 +127,11 @@ struct CacheSeparationRows {
             try await withSession(own) { try await $0.expect(rig.origin.url(), "page") }
             #expect(rig.origin.requests.last?.headers[.ifNoneMatch] == "\"1\"")
             let stored = rig.cache.cachedResponse(for: Request(url: rig.origin.url()))
-            #expect(stored?.response.http?.headers["X-User"] == "nobody")
+            #expect(stored?.response.http?.headers["X-User"] == "no cookie")
         }
     }
 
-    @Test("what a URL's user was given by another credential than the URL's is kept for nobody")
+    @Test("a response that a credential other than the URL's opened is not served to other sessions")
     func otherCredential() async throws {
         let netrc = FileManager.default.temporaryDirectory.appending(
             path: "separation-rows-\(UInt64.random(in: 0 ... .max))")
@@ -189,20 +189,20 @@ struct CacheSeparationRows {
         defer { try? FileManager.default.removeItem(at: folder) }
         try await withTestOrigin { origin in
             origin.route("/*") {
-                .ok($0.headers[.cookie] ?? "nobody", headers: [.cacheControl: "max-age=60", .setCookie: "sid=1"])
+                .ok($0.headers[.cookie] ?? "no cookie", headers: [.cacheControl: "max-age=60", .setCookie: "sid=1"])
             }
             let cache = ResponseCache(memoryCapacity: 0, directory: folder)
             let events = Events()
             var configuration = with(cache)
             configuration.observers = [events]
             try await withSession(configuration) { session in
-                try await session.expect(origin.url("/first"), "nobody")
+                try await session.expect(origin.url("/first"), "no cookie")
                 #expect(cache.problem == nil)
                 try await session.expect(origin.url("/second"), "sid=1")
                 #expect(cache.problem != nil && events.words.contains { $0.hasPrefix("notStored") })
                 var request = Request(url: origin.url("/third"))
                 request.handlesCookies = false
-                try await session.expect(request, "nobody")
+                try await session.expect(request, "no cookie")
             }
             cache.flush()
             let kept = ["/first", "/second", "/third"].map {

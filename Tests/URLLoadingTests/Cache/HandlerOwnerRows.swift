@@ -33,7 +33,7 @@ struct HandlerOwnerRows {
         }
     }
 
-    /// An origin with `/private/…` for whoever logs in, or has a cookie, and `/public` for everyone.
+    /// An origin with `/private/…` for requests with a login or a cookie, and `/public` for every request.
     private func withPages(_ use: (TestOrigin) async throws -> Void) async throws {
         try await withTestOrigin { origin in
             let control: Headers = [.cacheControl: "max-age=60"]

@@ -457,16 +457,55 @@ struct ConnectTimeoutRows {
         await expectEmpty(session)
     }
 
+    /// Asks a host that never answers and a server that does, at once.
+    private struct Both: ProtocolHandler {
+        let server: URL
+        let answered: @Sendable () -> Void
+        func canHandle(_ request: Request) -> Bool { true }
+        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+            async let silent = client.next.load(request)
+            let quick = try await client.next.load(Request(url: server)).body.collect(upTo: 100)
+            answered()
+            do {
+                return try await silent
+            } catch let error as LoadError where error.reason == .connectTimeout {
+                return .response(Response(url: request.url), data: quick)
+            }
+        }
+    }
+
+    @Test("of two requests that a handler has under way at once each has its own connect timeout")
+    func twoAtOnce() async throws {
+        let clock = ManualClock()
+        let host = try SilentHost()
+        defer { host.close() }
+        try await withTestOrigin { origin in
+            origin.route("/") { _ in .ok("quick") }
+            let (answers, answered) = AsyncStream<Void>.makeStream()
+            let both = Both(server: origin.url()) { answered.yield() }
+            let session = Session(Self.configuration(clock) { $0.handlers = [both] })
+            let address = try url("https://127.0.0.1:\(host.port)/")
+            let loading = Task { try await session.text(address) }
+            try await host.hears()
+            for await _ in answers { break }
+            // The quick server's connection was made, and the other attempt goes on within its own limit.
+            clock.advance(by: Self.limit)
+            let text = try await loading.value
+            #expect(text == "quick")
+            await expectEmpty(session)
+        }
+    }
+
     @Test("a cancelled load does not wait for its connect timeout, and the timer keeps no load alive")
     func cancelling() async throws {
         let clock = ManualClock()
         let host = try SilentHost()
         defer { host.close() }
-        weak var load: LoadControl?
+        weak var load: LoadHandle?
         do {
             let session = Session(Self.configuration(clock))
             let task = session.dataTask(from: try url("https://127.0.0.1:\(host.port)/"))
-            load = task.load
+            load = task.load.context.handle
             task.resume()
             try await host.hears()
             task.cancel()

@@ -35,7 +35,7 @@ import URLLoadingWire
         }
     }
 
-    private func with(_ count: Int, _ use: ([TestOrigin]) async throws -> Void) async throws {
+    private func withOrigins(_ count: Int, _ use: ([TestOrigin]) async throws -> Void) async throws {
         let origins = try (0..<count).map { _ in try TestOrigin() }
         for origin in origins {
             origin.route("/") { _ in .ok("here") }
@@ -47,43 +47,49 @@ import URLLoadingWire
         try result.get()
     }
 
+    /// A session that has so many descriptors for its connections.
+    private func withSession(
+        _ count: Int, _ base: Configuration = .ephemeral, _ use: (Session, Descriptors) async throws -> Void
+    ) async throws {
+        let descriptors = Descriptors(count)
+        var configuration = base
+        descriptors.give(to: &configuration)
+        let session = Session(configuration)
+        try await use(session, descriptors)
+        await expectEmpty(session)
+    }
+
     @Test("the connection that has been idle for longest goes, and the newer stay")
     func oldest() async throws {
-        try await with(4) { origins in
-            let descriptors = Descriptors(2)
-            var configuration = Configuration.ephemeral
-            descriptors.give(to: &configuration)
-            let session = Session(configuration)
-            for origin in origins { try await session.expect(origin.url(), "here") }
-            #expect(descriptors.ports == origins.suffix(2).map { Int($0.port) })
-            // The last but one is the oldest now.
-            try await session.expect(origins[0].url(), "here")
-            #expect(descriptors.ports == [origins[3], origins[0]].map { Int($0.port) })
-            await expectEmpty(session)
+        try await withOrigins(4) { origins in
+            try await withSession(2) { session, descriptors in
+                for origin in origins { try await session.expect(origin.url(), "here") }
+                #expect(descriptors.ports == origins.suffix(2).map { Int($0.port) })
+                // The last but one is the oldest now.
+                try await session.expect(origins[0].url(), "here")
+                #expect(descriptors.ports == [origins[3], origins[0]].map { Int($0.port) })
+            }
         }
     }
 
     @Test("where no connection is idle the load fails, and those in use go on")
     func inUse() async throws {
-        try await with(2) { origins in
-            let descriptors = Descriptors(1)
-            var configuration = Configuration.ephemeral
-            descriptors.give(to: &configuration)
-            let session = Session(configuration)
-            let gate = Latch()
-            origins[0].route("/slow") { _ in
-                await gate.wait()
-                return .ok("slow")
+        try await withOrigins(2) { origins in
+            try await withSession(1) { session, _ in
+                let gate = Latch()
+                origins[0].route("/slow") { _ in
+                    await gate.wait()
+                    return .ok("slow")
+                }
+                async let slow = session.text(origins[0].url("/slow"))
+                try await origins[0].wait { $0.requests == 1 }
+                let error = await failure(.cannotConnect, .system, .connecting) {
+                    try await session.data(from: origins[1].url())
+                }
+                #expect(error?.detail?.contains("open files") == true)
+                gate.open()
+                #expect(try await slow == "slow")
             }
-            async let slow = session.text(origins[0].url("/slow"))
-            try await origins[0].wait { $0.requests == 1 }
-            let error = await failure(.cannotConnect, .system, .connecting) {
-                try await session.data(from: origins[1].url())
-            }
-            #expect(error?.detail?.contains("open files") == true)
-            gate.open()
-            #expect(try await slow == "slow")
-            await expectEmpty(session)
         }
     }
 
@@ -91,16 +97,13 @@ import URLLoadingWire
     func http2() async throws {
         try await withHTTP2TestServer { one in
             try await withHTTP2TestServer { two in
-                let descriptors = Descriptors(1)
-                var configuration = Configuration.http2
-                descriptors.give(to: &configuration)
-                let session = Session(configuration)
-                for server in [one, two, one] {
-                    server.route("/") { _ in .ok("here") }
-                    try await session.expect(server.url(), "here")
+                try await withSession(1, .http2) { session, descriptors in
+                    for server in [one, two, one] {
+                        server.route("/") { _ in .ok("here") }
+                        try await session.expect(server.url(), "here")
+                    }
+                    #expect(descriptors.ports == [one.url().port ?? 0])
                 }
-                #expect(descriptors.ports == [one.url().port ?? 0])
-                await expectEmpty(session)
             }
         }
     }
@@ -109,18 +112,15 @@ import URLLoadingWire
     func ftp() async throws {
         try await withFTPTestServer { server in
             server.put("a", Data("file".utf8))
-            try await with(2) { origins in
-                let descriptors = Descriptors(2)
-                var configuration = Configuration.ephemeral
-                descriptors.give(to: &configuration)
-                let session = Session(configuration)
-                for _ in 0..<2 {
-                    // One for the control connection, and one for the data.
-                    try await session.expect(server.url("/a"), "file")
-                    for origin in origins { try await session.expect(origin.url(), "here") }
-                    #expect(descriptors.ports == origins.map { Int($0.port) })
+            try await withOrigins(2) { origins in
+                try await withSession(2) { session, descriptors in
+                    for _ in 0..<2 {
+                        // One for the control connection, and one for the data.
+                        try await session.expect(server.url("/a"), "file")
+                        for origin in origins { try await session.expect(origin.url(), "here") }
+                        #expect(descriptors.ports == origins.map { Int($0.port) })
+                    }
                 }
-                await expectEmpty(session)
             }
         }
     }

@@ -376,7 +376,7 @@ struct ReconnectionPlanTests {
         change(&reconnection)
         var history = ReconnectionPlan.History()
         (history.wasConnected, history.failures, history.retry) = (true, failures, retry)
-        history.lostFor = LoadControl.nanoseconds(lostFor)
+        history.lostFor = LoadHandle.nanoseconds(lostFor)
         let failure = error.map { LoadError($0, phase: .receiving, party: .peer) }
         guard case .connect(let wait) = ReconnectionPlan.make(after: failure, history, reconnection, chance: chance)
         else { return nil }

@@ -61,6 +61,52 @@ import URLLoadingTesting
         }
     }
 
+    enum Removed: Sendable, CaseIterable { case otherServer, otherRealm, otherUser, same, everyRealm, all }
+
+    @Test(
+        "a load does not bring back a credential that is removed while it logs in, and keeps any other",
+        arguments: Removed.allCases)
+    func meanwhile(_ removed: Removed) async throws {
+        try await with { origin, session, store in
+            let decisions = Decisions.challenged(ChallengeLog()) { challenge in
+                let space = challenge.space
+                let realm: String? =
+                    switch removed {
+                    case .otherRealm: "y"
+                    case .everyRealm: nil
+                    default: space.realm
+                    }
+                let other = ProtectionSpace(
+                    host: removed == .otherServer ? "other.test" : space.host, port: space.port, scheme: space.scheme,
+                    realm: realm, method: space.method)
+                let ada = Credential(user: removed == .otherUser ? "ben" : "ada", password: "p")
+                if removed == .all { store.removeAll() } else { store.remove(ada, for: other) }
+                return .use(Credential(user: "ada", password: "p"))
+            }
+            let first = try await session.data(for: Request(url: origin.url()), decisions: decisions).0
+            #expect(String(decoding: first, as: UTF8.self) == basic("ada"))
+            let isKept = [.otherServer, .otherRealm, .otherUser].contains(removed)
+            #expect(store.all.isEmpty != isKept)
+            let again = try await load(session, origin.url(), nil)
+            #expect(again == (isKept ? basic("ada") : ""))
+        }
+    }
+
+    @Test("after more removals than are counted one by one, all credentials count as removed")
+    func many() throws {
+        var removals = CredentialRemovals()
+        func space(_ number: Int) -> ProtectionSpace {
+            ProtectionSpace(host: "\(number).test", port: 80, scheme: "http", realm: "x", method: .basic)
+        }
+        let ada = Credential(user: "ada", password: "p")
+        let login = try #require(Login(.basic(realm: "x"), space(-1), ada, isOfURL: false, path: "/"))
+        for number in 0..<CredentialRemovals.most { removals.note(ada, for: space(number)) }
+        #expect(!removals.contains(login, since: 0))
+        let before = removals.count
+        removals.note(ada, for: space(CredentialRemovals.most))
+        #expect(removals.contains(login, since: before) && !removals.contains(login, since: removals.count))
+    }
+
     @Test("a session that is gone is not told")
     func gone() async throws {
         let store = CredentialStore()

@@ -573,7 +573,7 @@ import URLLoadingWire
         let environment = ProxyEnvironment { $0 == "http_proxy" ? "env.test:1" : nil }
         let origin = try Target("http://a.test/").origin
         let intern = try Target("http://b.intern/").origin
-        let load = LoadControl(idle: nil, resource: nil)
+        let load = LoadHandle(idle: nil, resource: nil)
         func ways(_ policy: ProxyPolicy, _ origin: Origin) async throws -> String {
             try await ProxyPlan(policy, [], environment).chains(to: origin, nil, for: load).map(\.description).joined(
                 separator: " ")

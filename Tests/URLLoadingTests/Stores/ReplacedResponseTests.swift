@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Synchronization
 import Testing
 import URLLoadingIO
 import URLLoadingWire
@@ -58,6 +59,39 @@ import URLLoadingWire
         }
     }
 
+    enum Removing: Sendable, CaseIterable { case key, response, everything }
+
+    @Test("rows change in the order in which calls at the same time took effect", arguments: Removing.allCases)
+    func atTheSameTime(_ removing: Removing) throws {
+        try withStoreFolder { folder in
+            let storage = storage(folder)
+            storage.store("y", 10)
+            storage.flush()
+            let threads = BlockingThreads(limit: 1)
+            let arrived = Atomic<Int>(0)
+            for round in 1...500 {
+                storage.store("x", 10, at: 1_000)
+                let older = try #require(storage.variants(Self.key).first)
+                let hasStored = ThreadSignal()
+                threads.run {
+                    arrived.wait(until: 2 * round)
+                    storage.store("x", 20, at: 2_000)
+                    hasStored.raise()
+                }
+                arrived.wait(until: 2 * round)
+                switch removing {
+                case .key: storage.remove(Self.key)
+                case .response: storage.remove(older)
+                case .everything: storage.removeAll(since: nil)
+                }
+                while !hasStored.wait(nanoseconds: 1_000_000_000) {}
+                let found = storage.variants(Self.key).map(\.storedLength)
+                storage.settle()
+                #expect(storage.variants(Self.key).map(\.storedLength) == found, "round \(round)")
+            }
+        }
+    }
+
     @Test("another variant of the same URL stays")
     func variants() {
         withStoreFolder { folder in
@@ -71,6 +105,27 @@ import URLLoadingWire
             #expect(storage.variants(Self.key).map(\.varying) == [german.varying])
             storage.flush()
             #expect(storage.variants(Self.key).map(\.varying) == [german.varying])
+        }
+    }
+
+    @Test("what has replaced a removed response stays", arguments: [10, 100_000], Removal.allCases)
+    func replacing(_ count: Int, _ removal: Removal) throws {
+        try withStoreFolder { folder in
+            let storage = storage(folder)
+            storage.store("x", count, at: 1_000)
+            storage.flush()
+            for _ in 0..<20 {
+                storage.store("x", 10, at: 2_000)
+                let replaced = try #require(storage.variants(Self.key).first)
+                storage.store("x", count, at: 1_200)
+                switch removal {
+                case .since: storage.removeAll(since: 1_500)
+                case .one: storage.remove(replaced)
+                }
+                #expect(storage.isRight("x", count))
+                storage.flush()
+                #expect(storage.isRight("x", count) && storage.variants(Self.key).count == 1)
+            }
         }
     }
 
@@ -88,5 +143,13 @@ import URLLoadingWire
             storage.flush()
             #expect(storage.variants(Self.key).isEmpty)
         }
+    }
+}
+
+extension Atomic<Int> {
+    /// Adds one, and returns when all others that are to add one have done so: they go on at the same moment.
+    fileprivate func wait(until count: Int) {
+        add(1, ordering: .acquiringAndReleasing)
+        while load(ordering: .acquiring) < count {}
     }
 }

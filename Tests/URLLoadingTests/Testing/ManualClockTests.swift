@@ -159,7 +159,7 @@ struct ManualClockTests {
     func secondLook() async throws {
         let clock = ManualClock()
         let registry = LoadRegistry(LoopClock(clock.time)) {}
-        let load = LoadControl(idle: .seconds(1), resource: nil, clock: LoopClock(clock.time))
+        let load = LoadHandle(idle: .seconds(1), resource: nil, clock: LoopClock(clock.time))
         #expect(registry.enter(load))
         // Waiting by its own account, though parked nowhere: as after a wake-up.
         load.beginIdle()
@@ -174,7 +174,7 @@ struct ManualClockTests {
     func wokenWithinAHandler() async throws {
         let time = LoopClock(ManualClock().time)
         let registry = LoadRegistry(time) {}
-        let load = LoadControl(idle: .seconds(1), resource: nil, clock: time)
+        let load = LoadHandle(idle: .seconds(1), resource: nil, clock: time)
         #expect(registry.enter(load))
         let outer = Poller.shared.borrowSlot()
         let inner = Poller.shared.borrowSlot()

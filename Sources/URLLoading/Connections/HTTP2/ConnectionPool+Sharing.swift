@@ -42,15 +42,14 @@ extension ConnectionPool {
     ///     one was. `nil` for any.
     ///   - inHTTP1: it has no choice, unless it is HTTP/2 that was chosen by the configuration.
     func lease(
-        _ route: Route, _ control: LoadControl, since first: Int? = nil, over access: NetworkAccess = .open,
-        _ record: TransactionRecord? = nil, inHTTP1: Bool = false
+        _ route: Route, for request: ConnectionRequest, since first: Int? = nil, inHTTP1: Bool = false
     ) async throws(LoadError) -> LeasedConnection {
         var waiter: Sharing.Waiter?
         let fresh = first != nil
         let least = first ?? .min
         while true {
             guard mayShare(route), !inHTTP1 || versions == .http2PriorKnowledge else {
-                let own = try await leaseOwn(route, control, fresh: fresh, over: access, record, offersHTTP2: false)
+                let own = try await leaseOwn(route, for: request, fresh: fresh, offersHTTP2: false)
                 if let own { return own }
                 continue
             }
@@ -73,33 +72,33 @@ extension ConnectionPool {
                 }
                 leave(connection)
             case .alone:
-                if let own = try await leaseOwn(route, control, fresh: fresh, over: access, record) { return own }
+                if let own = try await leaseOwn(route, for: request, fresh: fresh) { return own }
             case .connect:
-                if let leased = try await leaseFirst(route, control, fresh: fresh, over: access, record) {
+                if let leased = try await leaseFirst(route, for: request, fresh: fresh) {
                     return leased
                 }
             case .wait(let new):
-                try await turn(of: new, route, control)
+                try await turn(of: new, route, request.handle)
                 waiter = new
             }
         }
     }
 
     private func leaseFirst(
-        _ route: Route, _ control: LoadControl, fresh: Bool, over access: NetworkAccess, _ record: TransactionRecord?
+        _ route: Route, for request: ConnectionRequest, fresh: Bool
     ) async throws(LoadError) -> LeasedConnection? {
         do throws(LoadError) {
             var addresses: FoundAddresses?
             if !fresh, mayCoalesce(route) {
-                var time = ConnectTime(control)
-                let found = try await control.connecting(&time) { () throws(LoadError) in
-                    try await connector.allowedAddresses(of: route.origin, control, access, record)
+                let time = ConnectTime(request.handle)
+                let found = try await request.handle.connecting(time) { () throws(LoadError) in
+                    try await connector.allowedAddresses(of: route.origin, request)
                 }
                 if let other = coalesce(route, found) { return .shared(other) }
                 addresses = FoundAddresses(addresses: found, time: time)
             }
             let leased = try await leaseOwn(
-                route, control, fresh: fresh, over: access, record, isFirst: true, at: addresses)
+                route, for: request, fresh: fresh, isFirst: true, at: addresses)
             switch leased {
             case .own: wake(withSharing { $0.connectedAlone(route) })
             case .shared: break
@@ -108,7 +107,7 @@ extension ConnectionPool {
             }
             return leased
         } catch {
-            let isOwnFault = control.stopReason == nil
+            let isOwnFault = request.handle.stopReason == nil
             wake(withSharing { $0.failedToConnect(route, isOwnFault: isOwnFault) })
             throw error
         }
@@ -212,19 +211,19 @@ extension ConnectionPool {
         Sharing.Waiter(slot: Poller.shared.borrowSlot(), priority: Task.currentPriority.rawValue)
     }
 
-    private func turn(of waiter: Sharing.Waiter, _ route: Route, _ control: LoadControl) async throws(LoadError) {
-        control.attach(waiter.slot)
+    private func turn(of waiter: Sharing.Waiter, _ route: Route, _ handle: LoadHandle) async throws(LoadError) {
+        handle.attach(waiter.slot)
         defer {
-            control.detach(waiter.slot)
+            handle.detach(waiter.slot)
             Poller.shared.returnSlot(waiter.slot)
         }
         while true {
-            if let reason = control.stopReason {
+            if let reason = handle.stopReason {
                 wake(withSharing { $0.abandon(waiter, route) })
                 throw LoadError(reason, phase: .connecting)
             }
             if withSharing({ _ in waiter.isCalled }) { return }
-            await Poller.shared.park(waiter.slot, until: control)
+            await Poller.shared.park(waiter.slot, until: handle)
         }
     }
 }

@@ -16,7 +16,7 @@ extension HTTP2Connection {
     ///   - countsIdle: the wait is for the peer, and bounded by the idle timeout.
     ///   - endsOnWake: the wait ends whenever the load's slot is woken.
     func wait(
-        for stream: HTTP2Stream, _ control: LoadControl, until deadline: Int64 = .max, countsIdle: Bool = true,
+        for stream: HTTP2Stream, _ control: LoadHandle, until deadline: Int64 = .max, countsIdle: Bool = true,
         endsOnWake: Bool = false
     ) async {
         let start = countsIdle ? clock.coarseNow() : nil
@@ -37,7 +37,7 @@ extension HTTP2Connection {
     }
 
     private func read(
-        for stream: HTTP2Stream, _ control: LoadControl, _ deadline: Int64, _ start: Int64?, _ endsOnWake: Bool
+        for stream: HTTP2Stream, _ control: LoadHandle, _ deadline: Int64, _ start: Int64?, _ endsOnWake: Bool
     ) async {
         control.attach(transport.slot)
         if state.withLock({ $0.reading.wokenCount > 0 }) { await Task.yield() }

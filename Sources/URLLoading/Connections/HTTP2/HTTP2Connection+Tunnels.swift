@@ -9,9 +9,9 @@ import URLLoadingWire
 /// Reads a connection for its tunnels. Its stream does not exist on the wire.
 final class HTTP2TunnelReader: Sendable {
     let stream = HTTP2Stream(slot: Poller.shared.borrowSlot(), urgency: 3, window: 0, hasBody: false)
-    let control: LoadControl
+    let control: LoadHandle
 
-    init(_ clock: LoopClock) { control = LoadControl(idle: nil, resource: nil, clock: clock) }
+    init(_ clock: LoopClock) { control = LoadHandle(idle: nil, resource: nil, clock: clock) }
 
     func run(_ connection: HTTP2Connection) async {
         control.attach(stream.slot)

@@ -42,8 +42,8 @@ final class HTTP2Connection: @unchecked Sendable {
         tap = configuration.wireTap
         clock = configuration.clock
         continueTimeout = configuration.continueTimeout
-        probeInterval = configuration.probeInterval.map(LoadControl.nanoseconds)
-        probeTimeout = LoadControl.nanoseconds(configuration.probeTimeout)
+        probeInterval = configuration.probeInterval.map(LoadHandle.nanoseconds)
+        probeTimeout = LoadHandle.nanoseconds(configuration.probeTimeout)
         let codec = try HTTP2Codec(limits: HTTP2Limits(configuration.limits))
         state = Lock(HTTP2State(codec, places, now: configuration.clock.coarseNow()))
     }

@@ -185,9 +185,11 @@ struct DiskState: Sendable {
     private mutating func takeAway(_ entries: [DiskEntry]) -> [DiskOperation.Removal] {
         var removals: [DiskOperation.Removal] = []
         for entry in entries {
+            let isNewest = pendingByKey[entry.response.key]?.contains { $0 === entry } == true
             settle(entry)
-            // The beginning of a newer one has not replaced the whole of an older one.
-            guard entry.response.isWhole else { continue }
+            // The beginning of a newer one has not replaced the whole of an older one. Where a newer response is on its way
+            // behind this one, its row replaces all that this one has replaced, and must not be removed.
+            guard entry.response.isWhole, isNewest else { continue }
             let replaced = DiskOperation.Removal.variant(hash: entry.hash, variant: entry.response.variantHash)
             removals.append(replaced)
             _ = hide(replaced)

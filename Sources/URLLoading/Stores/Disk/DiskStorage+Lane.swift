@@ -6,7 +6,23 @@ import Synchronization
 import URLLoadingIO
 
 extension DiskStorage {
-    func submit(_ operation: DiskOperation) {
+    func submit(_ operation: DiskOperation) { begin(enqueue(operation)) }
+
+    /// Changes the state and queues what brings the change to the rows, in one step: with two locks taken one after the
+    /// other, a removal could come behind the commit of a newer response, and remove that.
+    func submit(_ change: (inout DiskState) -> [DiskOperation]) {
+        let work = state.withLock { state in change(&state).map(enqueue) }
+        for work in work { begin(work) }
+    }
+
+    /// What an operation in the queue wants of the lane's thread.
+    private enum Work {
+        case starts
+        case isUrgent
+        case waits
+    }
+
+    private func enqueue(_ operation: DiskOperation) -> Work {
         let bytes = queued.add(operation.size, ordering: .relaxed).newValue
         let mustStart = lane.withLock { lane in
             lane.add(operation)
@@ -15,14 +31,16 @@ extension DiskStorage {
             defer { lane.isRunning = true }
             return !lane.isRunning
         }
-        if mustStart { thread.run { self.work() } } else if isUrgent(operation, bytes) { urgency.raise() }
+        if mustStart { return .starts }
+        if case .barrier = operation { return .isUrgent }
+        return bytes > Self.behind / 4 && bytes - operation.size <= Self.behind / 4 ? .isUrgent : .waits
     }
 
-    private func isUrgent(_ operation: DiskOperation, _ bytes: Int) -> Bool {
-        if case .barrier = operation {
-            true
-        } else {
-            bytes > Self.behind / 4 && bytes - operation.size <= Self.behind / 4
+    private func begin(_ work: Work) {
+        switch work {
+        case .starts: thread.run { self.work() }
+        case .isUrgent: urgency.raise()
+        case .waits: break
         }
     }
 

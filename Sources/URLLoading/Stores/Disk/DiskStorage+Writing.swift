@@ -58,27 +58,32 @@ extension DiskStorage {
     }
 
     private func commit(_ entry: DiskEntry) {
-        state.withLock { $0.add(entry) }
-        submit(.commit(entry))
+        submit { state in
+            state.add(entry)
+            return [.commit(entry)]
+        }
     }
 
     /// A write is whole, or as much of it as there will be.
     @discardableResult
     func end(_ entry: DiskEntry) -> Bool {
-        let isWanted = state.withLock { state in
-            guard state.open.end(entry.response.id) else { return false }
+        var isWanted = false
+        submit { state in
+            guard state.open.end(entry.response.id) else { return [] }
+            isWanted = true
             state.add(entry)
-            return true
+            return [.commit(entry)]
         }
-        if isWanted { submit(.commit(entry)) }
         return isWanted
     }
 
     func abandon(_ id: Int64) { state.withLock { _ = $0.open.end(id) } }
 
     func update(_ response: StoredResponse) {
-        state.withLock { $0.update(response) }
-        submit(.update(response))
+        submit { state in
+            state.update(response)
+            return [.update(response)]
+        }
     }
 
     // MARK: Removing
@@ -95,14 +100,15 @@ extension DiskStorage {
 
     /// Others may have stored it a moment ago: what the index does not know is looked for in the rows, on the lane.
     private func remove(_ removal: DiskOperation.Removal) {
-        let removals = state.withLock { state in
+        var isNeeded = true
+        submit { state in
             let removals = [removal] + state.hide(removal)
-            guard state.phase == .failed else { return removals }
+            guard state.phase == .failed else { return removals.map { .remove($0) } }
+            isNeeded = false
             for removal in removals { state.settle(removal) }
             return []
         }
-        guard !removals.isEmpty else { return }
-        for removal in removals { submit(.remove(removal)) }
+        guard isNeeded else { return }
         // What was to go must not be back at the next start.
         StateExit.add(ObjectIdentifier(self)) { [weak self] in self?.settle(atMost: 1_000_000_000) }
     }
@@ -112,7 +118,7 @@ extension DiskStorage {
     var isBehind: Bool { queued.load(ordering: .relaxed) > Self.behind }
 
     /// Returns when the disk has caught up, or the load is stopped.
-    func ready(_ load: LoadControl) async {
+    func ready(_ load: LoadHandle) async {
         let slot = Poller.shared.borrowSlot()
         load.attach(slot)
         defer {

@@ -77,7 +77,7 @@ final class DiskWriting: CacheWriting {
     }
 
     var isBehind: Bool { storage.isBehind }
-    func ready(_ load: Load) async { await storage.ready(load) }
+    func ready(_ load: LoadContext) async { await storage.ready(load.handle) }
 
     func finish() { end { .whole($0) } }
 

@@ -1,7 +1,7 @@
 // Transactions that no connection takes part in: files, data URLs, and what handlers answer themselves. What
 // a handler has others answer is theirs.
 
-extension Emission {
+extension EventEmitter {
     /// What is stored answers.
     func beginCached(_ request: Request) -> TransactionRecord { TransactionRecord(request, .cache) }
 

@@ -7,7 +7,7 @@ import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-extension WebSocketLoad {
+extension WebSocketDriver {
     /// Runs what has to wait; cancelling the calling task ends the call, and not the socket.
     func calling<Value: Sendable>(
         within limit: Duration? = nil, _ body: (WebSocketCall) async throws(LoadError) -> Value

@@ -1,93 +1,90 @@
-// The load behind a handle. `resume` makes the one task that drives it: to the head of the answer and
-// a little further, then whoever reads the body pulls it in his own task (`TaskLoad+Reading`). The classic shape
-// has the whole body pushed into its sink instead, and a download has it written to its file (`TaskLoad+Saving`).
+// The driver behind a task's handle: it has a load, and says what becomes of its body. `resume` makes the one task that
+// drives the load to the head of the response and a little further; then the reader of the body pulls it in a task of
+// its own (`TaskDriver+Reading`). The classic layer has the whole body pushed into its sink instead, and a download has
+// it written to its file (`TaskDriver+Saving`).
 
 import FoundationEssentials
 import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-final class TaskLoad: Load, @unchecked Sendable {
+final class TaskDriver: LoadListener, StopListener {
+    let context: LoadContext
     let state = Lock(LoadTaskState())
-    private let sink: (any LoadSink)?
-    override var asker: (any LoadSink)? { sink }
-    /// A session that finishes its tasks waits for this one although nobody has resumed it.
-    private let holdsSession: Bool
-    /// Where its body goes, if it is a download. Set before it begins, or by its driver.
+    let sink: (any LoadSink)?
+    /// The file of a download. Set before the load begins, or by the driver when a data task becomes a download.
     private let work: Lock<DownloadWork?>
     var download: DownloadWork? { work.withLock { $0 } }
-    /// What is sent, if it can be resumed.
+    /// The body of a resumable upload.
     private let upload: UploadWork?
-    private struct Urgency: Sendable {
-        /// What is told of another priority.
-        var stream: (connection: HTTP2Connection, stream: HTTP2Stream)?
-        /// The one it was given while it ran.
-        var priority: TaskPriority?
-    }
     private let urgency = Lock(Urgency())
-    /// What the response is the answer to. The driver's.
-    var lastHop: Hop?
-    /// It was suspended, and no connection was lost since: what had come by then is read first.
+    /// The fetch that other loads wait for; it fails for them when this task is suspended.
+    private let led = Lock<SharedFetch?>(nil)
+    /// True once the task was suspended, until a lost connection is replaced: bytes that came before are read first.
     let hasRested = Atomic<Bool>(false)
 
+    private struct Urgency: Sendable {
+        /// The stream whose peer is told of another priority.
+        var stream: (connection: HTTP2Connection, stream: HTTP2Stream)?
+        /// The priority that the task was given while it ran.
+        var priority: TaskPriority?
+    }
+
+    /// - Parameter holdsSession: whether a session that finishes its tasks waits for this one even if it was never
+    ///   resumed.
     init(
         _ core: Core, _ request: Request, _ decisions: Decisions?, sink: (any LoadSink)? = nil,
         download: DownloadWork? = nil, upload: UploadWork? = nil, holdsSession: Bool = false
     ) {
         self.sink = sink
         self.upload = upload
-        self.holdsSession = holdsSession
         work = Lock(download)
-        super.init(core, request, decisions, isHandle: true)
+        context = LoadContext(
+            core, request, decisions, consumer: download != nil ? .file : sink != nil ? .sink : .reader,
+            isHeard: true, asker: sink, holdsSession: holdsSession)
+        context.tell(self)
         state.withLock { $0.counts.expectedToSend = request.body.map(\.length) ?? 0 }
-        guard !core.registry.enter(self), state.withLock({ $0.seize() }) != nil else { return }
-        complete(.failed(.sessionInvalidated(request.url)))
+        if !core.registry.enter(context.handle) { refuse(.sessionInvalidated(request.url)) }
     }
 
-    /// It cannot be loaded, whatever happens: known before it begins.
+    /// Ends a task that cannot be loaded, whatever happens, before it begins.
     func refuse(_ error: LoadError) {
         if state.withLock({ $0.seize() }) != nil { complete(.failed(error)) }
     }
 
-    /// A decision about what is stored is for data and uploads (checklist 98).
-    override var cacheDecision: Decision<CachedResponse, CacheDecision>? {
-        download == nil && sink?.decidesWhatIsKept ?? true ? super.cacheDecision : nil
-    }
-
-    /// Nobody but the library reads it.
-    override var readsToEnd: Bool { download != nil || sink != nil }
-
-    override var judgesServers: Bool { sink?.judgesServers ?? true }
-
-    /// Who waits for it does not wait until somebody resumes it.
-    private let leading = Lock<SharedFetch?>(nil)
-    override func lead(_ fetch: SharedFetch) {
-        leading.withLock { $0 = fetch }
-        if isSuspended { leading.withLock { $0.take() }?.settle(.failed) }
-    }
-
-    override var mayTakeUpgrade: Bool { download == nil && (decisions?.response ?? core.decisions?.response) != nil }
-
-    override var isGoingOn: Bool { holdsSession || state.withLock { $0.isBegun } }
+    var original: Request { context.original }
+    var core: Core { context.core }
+    var stopReason: StopReason? { context.stopReason }
+    func stop(_ reason: StopReason) { context.stop(reason) }
 
     // MARK: The controls
 
-    /// - Parameter wanted: `nil` for the priority of whoever calls.
+    /// - Parameter wanted: nil for the priority of the calling task.
     func resume(_ wanted: TaskPriority? = nil) {
         let begins = state.withLock { state in
             let begins = state.resume(wanted ?? Task.currentPriority)
-            // Under the lock: the last call of several threads is what holds.
-            setSuspended(false)
+            // Under the lock: of calls by several threads the last one holds.
+            context.handle.setSuspended(false)
             return begins
         }
         guard begins else { return }
-        startClock()
-        core.registry.watch(self)
-        // Whoever prefers the loop has its loads driven there.
+        context.handle.holdsSession.store(true, ordering: .relaxed)
+        context.handle.startClock()
+        core.registry.watch(context.handle)
+        // A task that prefers the loop's executor has its loads driven there.
         let prefersLoop = withUnsafeCurrentTask { $0?.unownedTaskExecutor == Poller.shared.asUnownedTaskExecutor() }
-        // Immediate: what needs no waiting, such as sending on a connection that rests, is done when this
-        // returns. Closures of the caller's run in tasks of their own.
+        // Immediate: work without a wait, such as sending on an idle connection, is done when this returns. Closures of
+        // the caller's run in tasks of their own.
         Task.immediate(priority: wanted, executorPreference: prefersLoop ? Poller.shared : nil) { await self.drive() }
+    }
+
+    func suspend() {
+        state.withLock { state in
+            state.suspend()
+            context.handle.setSuspended(true)
+        }
+        led.withLock { $0.take() }?.settle(.failed)
+        hasRested.store(true, ordering: .relaxed)
     }
 
     func prioritize(_ priority: TaskPriority) {
@@ -103,27 +100,9 @@ final class TaskLoad: Load, @unchecked Sendable {
         told?.connection.prioritize(told?.stream, urgency: priority.urgency)
     }
 
-    override func hasStream(_ stream: HTTP2Stream?, on connection: HTTP2Connection) {
-        let priority = urgency.withLock { urgency in
-            urgency.stream = stream.map { (connection, $0) }
-            return urgency.priority
-        }
-        // It was given another before it had a stream.
-        if let priority { connection.prioritize(stream, urgency: priority.urgency) }
-    }
-
-    func suspend() {
-        state.withLock { state in
-            state.suspend()
-            setSuspended(true)
-        }
-        leading.withLock { $0.take() }?.settle(.failed)
-        hasRested.store(true, ordering: .relaxed)
-    }
-
-    override func didStop() {
+    func stopped() {
         guard let why = stopReason else { return }
-        // Silence before the response may be forgiven; nobody waits for the sink yet.
+        // An idle timeout before the response may be forgiven; the sink is not waited for yet.
         if why != .idle || state.withLock({ $0.response != nil }) { sink?.stopped() }
         guard let seized = state.withLock({ $0.seize() }) else { return }
         seized.exchange?.release()
@@ -135,7 +114,7 @@ final class TaskLoad: Load, @unchecked Sendable {
 
     /// A handle is gone. With the last one the load ends, wherever it is, unless its events are read.
     func removeHandle() {
-        // A file without a name goes with its last reference: no reader of events can have it.
+        // A file without a name is deleted with its last reference: no reader of events can have it.
         let needsHandle = download.map { $0.options.destination == nil } ?? false
         let isAbandoned = state.withLock { $0.removeHandle(needsHandle: needsHandle) }
         if isAbandoned, sink == nil { stop(.cancelled) }
@@ -149,78 +128,84 @@ final class TaskLoad: Load, @unchecked Sendable {
 
     // MARK: The driver
 
-    // Each handle has a task of its own, whose stack grows by about 1 KB at a time; a frame beyond that
-    // costs an allocation of its size. Hence what is not inlined here.
+    // Each handle has a task of its own, whose stack grows by about 1 KB at a time; a frame beyond that costs an
+    // allocation of its size. Hence the functions that are not inlined here.
 
     private func drive() async {
         do throws(LoadError) {
-            let exchange = try await begin()
-            // Whoever has the response can have a token.
+            let result = try await begin()
+            let exchange = result.exchange
+            try become(result)
+            context.emit(.responded(exchange.response))
+            // A caller that has the response can ask for a token.
             if let download { try await open(exchange, download) }
             state.withLock { $0.respond(exchange.response) }.wake()
-            if let download { return try await save(exchange, download) }
-            if state.withLock({ $0.hasBecomeStream }) { return handOver(exchange) }
+            if let download { return try await save(exchange, result.hop, download) }
+            if case .becomeStream = result.disposition { return handOver(exchange) }
             if let sink { try await push(exchange, into: sink) } else { try await read(exchange) }
         } catch {
             complete(.failed(error))
         }
     }
 
-    private func begin() async throws(LoadError) -> any Exchange {
+    private func begin() async throws(LoadError) -> Load.Result {
         if let upload { return try await send(upload) }
-        guard let download else { return try await run() }
+        guard let download else { return try await Load(context: context).run(original) }
         return try await resume(download)
     }
 
     @inline(never)
-    private func send(_ upload: UploadWork) async throws(LoadError) -> any Exchange {
+    private func send(_ upload: UploadWork) async throws(LoadError) -> Load.Result {
         let first: Request
-        do throws(LoadError) { first = try await upload.begin(self) } catch { throw error.at(original.url) }
-        return try await run(first)
+        do throws(LoadError) { first = try await upload.begin(context.handle) } catch { throw error.at(original.url) }
+        return try await Load(context: context, purpose: .resumableUpload(upload)).run(first)
     }
-
-    override func willSend(_ request: inout PreparedRequest) throws(LoadError) { try upload?.complete(&request) }
 
     @inline(never)
-    private func resume(_ download: DownloadWork) async throws(LoadError) -> any Exchange {
+    private func resume(_ download: DownloadWork) async throws(LoadError) -> Load.Result {
         var request = original
         do throws(LoadError) { try await download.prepare(&request) } catch { throw error.at(original.url) }
-        return try await run(request)
+        return try await Load(context: context).run(request)
     }
 
-    override func another(after exchange: any Exchange, _ hop: Hop) throws(LoadError) -> Request? {
-        if let upload { return try upload.next(after: exchange.head, to: hop.request) }
-        lastHop = hop
-        return nil
+    // MARK: Becoming another task
+
+    /// Makes a download or a stream of a data task, if the response decision says so.
+    private func become(_ result: Load.Result) throws(LoadError) {
+        do throws(LoadError) {
+            switch result.disposition {
+            case .allow, .cancel: break
+            case .becomeDownload(let options): try becomeDownload(options)
+            case .becomeStream: try becomeStream(result.exchange)
+            }
+        } catch {
+            throw result.exchange.failed(error)
+        }
     }
 
-    override func becomeDownload(_ options: DownloadOptions) throws(LoadError) {
+    private func becomeDownload(_ options: DownloadOptions) throws(LoadError) {
         guard sink == nil, download == nil, let waiting = state.withLock({ $0.becomeDownload() }) else {
-            return try super.becomeDownload(options)
+            throw .notADataTask
         }
         work.withLock { $0 = DownloadWork(options, nil, core.configuration) }
         waiting.wake()
     }
 
-    override func becomeStream(_ exchange: any Exchange) throws(LoadError) {
-        guard download == nil, exchange.network is HTTPExchange, !exchange.isSending,
-            state.withLock({ $0.becomeStream() })
-        else {
-            guard exchange.network is HTTP2Exchange else { return try super.becomeStream(exchange) }
+    private func becomeStream(_ exchange: any Exchange) throws(LoadError) {
+        guard let network = exchange.network else { throw .notAStream }
+        guard !network.isShared else {
             throw LoadError(
                 .badDecision, phase: .deciding, party: .local,
                 detail: "other loads share an HTTP/2 connection: HTTP/1.1 alone can become a stream")
         }
+        guard download == nil, !exchange.isSending, state.withLock({ $0.becomeStream() }) else { throw .notAStream }
     }
 
-    /// The connection is a stream's from now on.
+    /// Gives the connection to a stream.
     private func handOver(_ exchange: any Exchange) {
-        guard let http = exchange.network as? HTTPExchange, let (transport, received, origin) = http.surrender() else {
-            return
-        }
-        let task = StreamTask(
-            adopting: transport, buffered: received, isSecure: origin.isSecure, origin: origin, inPlaceOf: self)
-        emission?.emit(.becameStream(task), self)
+        guard let connection = exchange.network?.surrender() else { return }
+        let task = StreamTask(adopting: connection, inPlaceOf: context)
+        context.emit(.becameStream(task))
         complete(.finished)
     }
 
@@ -232,13 +217,13 @@ final class TaskLoad: Load, @unchecked Sendable {
             // An observer of the end may go on with the file at once.
             download.leave()
         }
-        end(outcome.error)
+        context.end(outcome.error)
         state.withLock { [outcome] in $0.end(outcome, trailers) }.wake()
     }
 
-    // MARK: What is heard of it
+    // MARK: Events
 
-    override func hear(_ event: LoadEvent) {
+    func hear(_ event: LoadEvent) {
         let event = upload.map { noted(event, $0) } ?? event
         let listeners = state.withLock { state in
             state.counts.note(event)
@@ -260,7 +245,21 @@ final class TaskLoad: Load, @unchecked Sendable {
         return event
     }
 
-    /// A sequence of the events from now on; of the last two, if those have been.
+    func hasStream(_ stream: HTTP2Stream?, on connection: HTTP2Connection) {
+        let priority = urgency.withLock { urgency in
+            urgency.stream = stream.map { (connection, $0) }
+            return urgency.priority
+        }
+        // The task was given another priority before it had a stream.
+        if let priority { connection.prioritize(stream, urgency: priority.urgency) }
+    }
+
+    func leads(_ fetch: SharedFetch) {
+        led.withLock { $0 = fetch }
+        if context.isSuspended { led.withLock { $0.take() }?.settle(.failed) }
+    }
+
+    /// A sequence of the events from now on; after the end, of the last two.
     func listen() -> EventQueue {
         let queue = EventQueue()
         let (outcome, metrics) = state.withLock { state in
@@ -275,7 +274,7 @@ final class TaskLoad: Load, @unchecked Sendable {
 }
 
 extension LoadEvent {
-    /// Who listened to a data task hears nothing more.
+    /// The events of a data task end when it becomes another task.
     fileprivate var isHandOver: Bool {
         switch self {
         case .becameDownload, .becameStream: true
@@ -292,8 +291,7 @@ extension LoadTaskState.Counts {
         case .received(let bytes): received = bytes.total
         case .resumed(let offset, let expected): (received, expectedToReceive) = (offset, expected)
         case .canonicalized, .informational, .challenged, .redirected, .retrying, .waitingForConnectivity, .stored,
-            .notStored, .becameDownload, .becameStream,
-            .metrics, .completed:
+            .notStored, .becameDownload, .becameStream, .metrics, .completed:
             break
         }
     }

@@ -3,14 +3,14 @@
 
 import URLLoadingIO
 
-extension Load {
+extension LoadContext {
     /// Waits before another try.
     /// - Parameter hearsPaths: another network ends the wait.
     func backOff(_ retry: Retry, hearsPaths: Bool) async throws(LoadError) {
-        emission?.emit(.retrying(retry), self)
-        let moment = retry.delay > .zero ? clock.now() &+ Self.nanoseconds(retry.delay) : 0
+        emit(.retrying(retry))
+        let moment = retry.delay > .zero ? clock.now() &+ LoadHandle.nanoseconds(retry.delay) : 0
         do throws(IOFailure) {
-            try await (hearsPaths ? sleepHearingPaths(until: moment) : clock.sleep(until: moment, self))
+            try await (hearsPaths ? sleepHearingPaths(until: moment) : clock.sleep(until: moment, handle))
         } catch {
             throw LoadError(error, retry.phase)
         }
@@ -18,15 +18,16 @@ extension Load {
     }
 
     private func sleepHearingPaths(until moment: Int64) async throws(IOFailure) {
-        guard clock.now() < moment, let watch = try? PathWatch(core.configuration.networkMonitor, for: self) else {
-            return try await clock.sleep(until: moment, self)
+        guard clock.now() < moment, let watch = try? PathWatch(core.configuration.networkMonitor, for: handle) else {
+            return try await clock.sleep(until: moment, handle)
         }
-        let alarm = Alarm(clock, at: moment, self)
+        // Read before the alarm is set: a test that moves its clock once the load waits changes the network after this.
+        var known = watch.path
+        let alarm = Alarm(clock, at: moment, handle)
         defer {
             alarm.off()
             watch.end()
         }
-        var known = watch.path
         while clock.now() < moment {
             let path = try await watch.next { clock.now() >= moment }
             if path != known, path.isSatisfied { return }
@@ -38,7 +39,7 @@ extension Load {
     /// why it could not connect.
     func waitForConnectivity(after error: LoadError, _ access: NetworkAccess) async throws(LoadError) -> Bool {
         guard ConnectivityPlan.mayLackNetwork(error),
-            let watch = try? PathWatch(core.configuration.networkMonitor, for: self)
+            let watch = try? PathWatch(core.configuration.networkMonitor, for: handle)
         else { return false }
         defer { watch.end() }
         switch ConnectivityPlan.make(error, now: watch.path, access) {
@@ -46,7 +47,7 @@ extension Load {
         case .tryAgain: return mayTryAgain()
         case .wait: guard mayTryAgain() else { return false }
         }
-        emission?.emit(.waitingForConnectivity, self)
+        emit(.waitingForConnectivity)
         do throws(IOFailure) {
             while !watch.path.isSatisfied || access.refusal(of: watch.path) != nil { _ = try await watch.next() }
         } catch {
@@ -60,14 +61,14 @@ extension Load {
     /// of the caller's waits for the answer, for he has heard of the stop.
     func mayTryAgain() -> Bool {
         guard stopReason != nil else { return true }
-        guard insiders == nil, forgiveIdle() else { return false }
+        guard handlerScope == nil, handle.forgiveIdle() else { return false }
         // Whoever stopped it looks after it no more.
-        core.registry.watch(self)
+        core.registry.watch(handle)
         return stopReason == nil
     }
 
     private func goOn(_ phase: LoadError.Phase) async throws(LoadError) {
-        if isSuspended { await untilResumed() }
+        if isSuspended { await handle.untilResumed() }
         if let reason = stopReason { throw LoadError(reason, phase: phase) }
     }
 }

@@ -4,7 +4,7 @@ import FoundationEssentials
 import Synchronization
 import URLLoadingIO
 
-extension StreamLoad {
+extension StreamDriver {
     // MARK: Reading
 
     func read(atLeast: Int, atMost: Int, within limit: Duration?) async throws(LoadError) -> (Data, isEnd: Bool) {

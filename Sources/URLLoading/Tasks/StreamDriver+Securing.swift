@@ -8,7 +8,7 @@ import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-extension StreamLoad {
+extension StreamDriver {
     func secure() async throws(LoadError) {
         try enter(.input)
         defer { leave(.input) }

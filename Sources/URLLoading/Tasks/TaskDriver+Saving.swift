@@ -3,14 +3,14 @@
 import Synchronization
 import URLLoadingIO
 
-extension TaskLoad {
+extension TaskDriver {
     /// The file that the body goes to.
     @inline(never)
     func open(_ exchange: any Exchange, _ download: DownloadWork) async throws(LoadError) {
         do throws(LoadError) {
             if state.withLock({ $0.hasBecomeDownload }) { handOver() }
             guard let (offset, expected) = try await download.begin(exchange.response, original) else { return }
-            emission?.emit(.resumed(offset: offset, expected: expected), self)
+            context.emit(.resumed(offset: offset, expected: expected))
         } catch {
             throw exchange.failed(error)
         }
@@ -18,7 +18,7 @@ extension TaskLoad {
 
     /// The whole body into the file.
     @inline(never)
-    func save(_ first: any Exchange, _ download: DownloadWork) async throws(LoadError) {
+    func save(_ first: any Exchange, _ hop: Hop, _ download: DownloadWork) async throws(LoadError) {
         var exchange = first
         while true {
             do throws(LoadError) {
@@ -28,7 +28,7 @@ extension TaskLoad {
                 return complete(.finished, exchange.trailers)
             } catch {
                 let error = exchange.failed(error)
-                guard let rest = await rest(after: error, download) else { throw error }
+                guard let rest = await rest(after: error, hop, download) else { throw error }
                 exchange = rest
             }
         }
@@ -36,8 +36,8 @@ extension TaskLoad {
 
     func write(_ exchange: any Exchange, _ download: DownloadWork) async throws(LoadError) {
         while true {
-            let saved = try await download.receive(exchange, self)
-            if saved.count > 0 { received(saved.count) }
+            let saved = try await download.receive(exchange, context.handle)
+            if saved.count > 0 { context.received(saved.count) }
             if let error = saved.error { throw error }
             if saved.isEnd { return }
             guard saved.count == 0 else { continue }
@@ -50,23 +50,24 @@ extension TaskLoad {
     /// A server need not wait for who has suspended his download: resumed, it goes on over another connection,
     /// by the rules of a token (checklist 51). `nil` if it cannot.
     @inline(never)
-    func rest(after error: LoadError, _ download: DownloadWork) async -> (any Exchange)? {
+    func rest(after error: LoadError, _ hop: Hop, _ download: DownloadWork) async -> (any Exchange)? {
+        var hop = hop
         guard hasRested.exchange(false, ordering: .relaxed),
             [.connectionLost, .truncated, .streamReset].contains(error.reason),
-            var hop = lastHop, let offset = download.goOn(with: &hop.request)
+            let offset = download.goOn(with: &hop.request)
         else { return nil }
-        guard let exchange = try? await ask(again: hop) else { return nil }
+        guard let exchange = try? await Load(context: context).answer(again: hop) else { return nil }
         guard download.isRest(exchange.response) else {
             exchange.release()
             return nil
         }
-        emission?.emit(.resumed(offset: offset, expected: download.expected), self)
+        context.emit(.resumed(offset: offset, expected: download.expected))
         return exchange
     }
 
     /// Whoever held the data task hears nothing more.
     func handOver() {
         let task = LoadTask<DownloadedFile>(self, nil)
-        emission?.emit(.becameDownload(task), self)
+        context.emit(.becameDownload(task))
     }
 }

@@ -1,4 +1,4 @@
-// The load behind a WebSocket: the request that opens it, and then its connection, the calls that use it, and its end.
+// The driver behind a WebSocket: it has the load that opens it, and then its connection, the calls that use it, and its end.
 // Reading, sending and the keeper are extensions in files of their own.
 
 import FoundationEssentials
@@ -14,7 +14,8 @@ package protocol WebSocketSink: AnyObject, Sendable {
     func opened(_ opening: WebSocketOpening)
 }
 
-final class WebSocketLoad: Load, @unchecked Sendable {
+final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
+    let context: LoadContext
     let options: WebSocketOptions
     /// Of messages received. May change.
     let maximumMessageSize: Atomic<Int>
@@ -22,9 +23,7 @@ final class WebSocketLoad: Load, @unchecked Sendable {
     let state: Lock<WebSocketState>
     /// What was asked for, with the scheme it was asked for with.
     let url: URL
-    private let protocols: [String]
-    /// Of the request that was sent last. The opener's.
-    private var handshake: WebSocketHandshake?
+    private let offer: WebSocketOffer
 
     // Each touched only by the call that has the role.
     var input: WebSocketInput?
@@ -45,71 +44,48 @@ final class WebSocketLoad: Load, @unchecked Sendable {
         self.sink = sink
         maximumMessageSize = Atomic(options.maximumMessageSize)
         state = Lock(WebSocketState(readAhead: options.readAhead))
-        self.protocols = protocols
+        offer = WebSocketOffer(protocols, options)
         url = request.url
         var request = request
         var refusal: LoadError?
         do throws(LoadError) {
-            let handshake = try Self.handshake(protocols, options, [])
-            request = try request.openingWebSocket(handshake.fields(isHTTP2: false))
+            request = try request.openingWebSocket(offer.handshake([]).fields(isHTTP2: false))
         } catch {
             refusal = error
         }
-        super.init(core, request, decisions, isHandle: true)
-        if !core.registry.enter(self) { refusal = .sessionInvalidated(url) }
+        // A session that finishes its tasks waits for a classic task even before it is resumed.
+        context = LoadContext(core, request, decisions, consumer: .reader, isHeard: true, holdsSession: sink != nil)
+        context.tell(self)
+        if !core.registry.enter(context.handle) { refusal = .sessionInvalidated(url) }
         if let refusal {
             state.withLock { $0.fail(refusal.at(url)) }
             settle()
         }
     }
 
-    private static func handshake(
-        _ protocols: [String], _ options: WebSocketOptions, _ random: [UInt8]
-    ) throws(LoadError) -> WebSocketHandshake {
-        do throws(WireViolation) {
-            return try WebSocketHandshake(
-                random: random, protocols: protocols, offersDeflate: options.compression.isOffered,
-                forgets: options.compression.forgets)
-        } catch {
-            throw LoadError(error, .preparing)
-        }
-    }
+    var core: Core { context.core }
+    var clock: LoopClock { context.clock }
+    var stopReason: StopReason? { context.stopReason }
+    func stop(_ reason: StopReason) { context.stop(reason) }
 
-    /// A session that finishes its tasks waits for a classic task even before it is resumed.
-    override var isGoingOn: Bool { sink != nil || state.withLock { $0.isResumed } }
+    func hear(_ event: LoadEvent) { sink?.emit(event) }
 
-    override func hear(_ event: LoadEvent) { sink?.emit(event) }
-
-    // MARK: The way there
+    // MARK: Opening
 
     func resume() {
         guard state.withLock({ $0.resume(Task.currentPriority) }) else { return }
-        startClock()
-        core.registry.watch(self)
+        context.handle.holdsSession.store(true, ordering: .relaxed)
+        context.handle.startClock()
+        core.registry.watch(context.handle)
         // A task that prefers the loop's executor has its connection made there.
         let prefersLoop = withUnsafeCurrentTask { $0?.unownedTaskExecutor == Poller.shared.asUnownedTaskExecutor() }
         Task.immediate(executorPreference: prefersLoop ? Poller.shared : nil) { await self.open() }
     }
 
-    override var takesUpgrade: Bool { true }
-
-    /// A key is used once (RFC 6455 4.1); over HTTP/2 there is none, and nothing to upgrade (RFC 8441 5).
-    override func complete(_ request: inout PreparedRequest, isHTTP2: Bool) throws(LoadError) {
-        if isHTTP2 {
-            handshake = try Self.handshake(protocols, options, [])
-            return request.remove([.secWebSocketKey, .upgrade, .connection])
-        }
-        guard let random = secureRandomBytes(16) else {
-            throw LoadError(.badRequest, phase: .preparing, party: .system, detail: "no randomness for a key")
-        }
-        let handshake = try Self.handshake(protocols, options, random)
-        self.handshake = handshake
-        request.set([.secWebSocketKey: handshake.key])
-    }
-
     private func open() async {
         do throws(LoadError) {
-            let exchange = try await run()
+            let load = Load(context: context, purpose: .webSocket(offer))
+            let exchange = try await load.run(context.original).body(for: context)
             do throws(LoadError) { try takeOver(exchange) } catch { throw exchange.failed(error) }
         } catch {
             state.withLock { $0.failedToOpen(LoadError(stopReason, or: error).at(url)) }
@@ -120,42 +96,41 @@ final class WebSocketLoad: Load, @unchecked Sendable {
     }
 
     private func takeOver(_ exchange: any Exchange) throws(LoadError) {
-        guard let head = exchange.head else { throw LoadError(.notHTTP, phase: .waiting, party: .local) }
-        let isHTTP2 = exchange is HTTP2Exchange
-        guard isHTTP2 ? head.status.kind == .successful : head.status == .switchingProtocols, let handshake else {
+        guard let head = exchange.head, let network = exchange.network else {
+            throw LoadError(.notHTTP, phase: .waiting, party: .local)
+        }
+        let isHTTP2 = network.isShared
+        guard isHTTP2 ? head.status.kind == .successful : head.status == .switchingProtocols else {
             throw LoadError(
                 .webSocketRefused, phase: .waiting, party: .peer, detail: "\(head.status)",
                 underlying: WebSocketRefusal(response: exchange.response))
         }
+        let response = exchange.response
+        guard let handshake = network.handshake else { throw LoadError(.notHTTP, phase: .waiting, party: .local) }
         let agreement: WebSocketHandshake.Agreement
         do throws(WireViolation) {
             agreement = try handshake.agreement(head.headers, isHTTP2: isHTTP2, sha1: DigestHash.sha1)
         } catch {
             throw LoadError(error, .waiting)
         }
-        let response = exchange.response
-        guard let (transport, received) = Self.surrender(exchange) else {
+        guard let connection = network.surrender() else {
             throw LoadError(.cancelled, phase: .waiting, party: .local)
         }
-        // Its timeouts were those of the way here.
-        deadline.store(.max, ordering: .relaxed)
+        // The resource timeout was for the opening.
+        context.handle.deadline.store(.max, ordering: .relaxed)
         deflate = agreement.deflate
-        input = WebSocketInput(limit: options.maximumMessageSize, deflate: agreement.deflate, received: received)
+        input = WebSocketInput(
+            limit: options.maximumMessageSize, deflate: agreement.deflate, received: connection.received)
         output = WebSocketOutput(allowsCompression: agreement.deflate != nil)
         let opening = WebSocketOpening(
             response: response, subprotocol: agreement.subprotocol, isCompressed: agreement.deflate != nil)
         sink?.opened(opening)
-        state.withLock { $0.opened(transport, opening) }
-    }
-
-    private static func surrender(_ exchange: any Exchange) -> (any Transport, Chunk?)? {
-        if let exchange = exchange as? HTTP2Exchange { return exchange.surrender().map { ($0, nil) } }
-        return (exchange as? HTTPExchange)?.surrender().map { ($0.0, $0.1) }
+        state.withLock { $0.opened(connection.transport, opening) }
     }
 
     // MARK: Its end
 
-    override func didStop() {
+    func stopped() {
         // The peer hears of it if that is possible at once.
         let isOpen = state.withLock { state in
             guard state.transport != nil, state.outcome == nil else { return false }
@@ -177,7 +152,7 @@ final class WebSocketLoad: Load, @unchecked Sendable {
         settlement.transport?.close()
         input?.drop(.shared)
         (input, output, deflater) = (nil, nil, nil)
-        end(state.withLock { $0.outcome?.error })
+        context.end(state.withLock { $0.outcome?.error })
         for slot in state.withLock({ $0.over() }) { slot.wake() }
     }
 
@@ -200,7 +175,7 @@ final class WebSocketLoad: Load, @unchecked Sendable {
     /// Over a stream of a shared connection nothing is won by a wait: some servers never end theirs.
     var closeDeadline: Int64 {
         let isTunnel = state.withLock { $0.transport is HTTP2Tunnel }
-        return clock.now() &+ LoadControl.nanoseconds(isTunnel ? tunnelPatience : closePatience)
+        return clock.now() &+ LoadHandle.nanoseconds(isTunnel ? tunnelPatience : closePatience)
     }
     private var closePatience: Duration { min(options.closeTimeout, .seconds(2)) }
     private var tunnelPatience: Duration { min(options.closeTimeout, .milliseconds(100)) }
@@ -211,7 +186,7 @@ final class WebSocketLoad: Load, @unchecked Sendable {
     func isPatienceOver(_ transport: any Transport, _ until: Int64) -> Bool {
         let now = clock.now()
         guard now >= until, let tunnel = transport as? HTTP2Tunnel, tunnel.holdsUnsent else { return now >= until }
-        return now >= until &+ LoadControl.nanoseconds(closePatience) - LoadControl.nanoseconds(tunnelPatience)
+        return now >= until &+ LoadHandle.nanoseconds(closePatience) - LoadHandle.nanoseconds(tunnelPatience)
     }
 
     func violated(_ violation: WireViolation) {

@@ -4,7 +4,7 @@ import FoundationEssentials
 import Synchronization
 import URLLoadingIO
 
-extension TaskLoad {
+extension TaskDriver {
     /// Returns when the load is over.
     func finished() async throws(LoadError) {
         let outcome = await wait { state, slot -> LoadTaskState.Outcome? in
@@ -53,7 +53,7 @@ extension TaskLoad {
 
     @inline(never)
     func keep(_ chunk: Chunk) throws(LoadError) {
-        received(chunk.count)
+        context.received(chunk.count)
         let readAhead = core.configuration.readAhead
         let limit = core.configuration.limits.collectedBodySize
         try state.withLock { state throws(LoadError) in
@@ -74,7 +74,7 @@ extension TaskLoad {
         case .pointless: throw LoadError(.cancelled, phase: .receiving, party: .local)
         case .left:
             // A stop that came before we left found an owner, and left the end to us.
-            if stopReason != nil { didStop() }
+            if stopReason != nil { stopped() }
             return true
         }
     }
@@ -85,7 +85,7 @@ extension TaskLoad {
             while true {
                 switch try exchange.buffered(atMost: .max) {
                 case .chunk(let chunk)?:
-                    received(chunk.count)
+                    context.received(chunk.count)
                     await sink.receive(chunk)
                 case .end?:
                     exchange.release()
@@ -120,13 +120,13 @@ extension TaskLoad {
                 complete(.finished, exchange.trailers)
                 return nil
             }
-            received(chunk.count)
+            context.received(chunk.count)
             let reason = stopReason
             guard state.withLock({ $0.putBack(exchange, isStopped: reason != nil) }) else {
                 throw exchange.failed(LoadError(reason ?? .cancelled, phase: .receiving))
             }
             // A stop between the look and the word found an owner, and left the end to us.
-            if stopReason != nil { didStop() }
+            if stopReason != nil { stopped() }
             return chunk
         } catch {
             complete(.failed(error))
@@ -151,7 +151,7 @@ extension TaskLoad {
 
     /// The whole body. The driver reads it; whoever waits may give up without ending the load.
     func whole() async throws(LoadError) -> Data {
-        if state.withLock({ $0.wantWhole() }) { wake() }
+        if state.withLock({ $0.wantWhole() }) { context.handle.wake() }
         while true {
             let seen = await wait { state, slot -> LoadTaskState.Whole? in
                 let seen = state.takeWhole(slot)

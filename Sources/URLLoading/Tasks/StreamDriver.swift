@@ -6,15 +6,14 @@ import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-final class StreamLoad: LoadControl, @unchecked Sendable {
+final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
+    let handle: LoadHandle
     let core: Core
     /// Nil if the caller did not give a host with a port.
     let origin: Origin?
     let url: URL?
     let state: Lock<StreamState>
     private let wantsSecurity: Bool
-    /// A session that finishes its tasks waits for this stream even before it is resumed.
-    private let holdsSession: Bool
 
     // Each touched only by the call that has entered that side.
     var buffer: StreamBuffer
@@ -27,7 +26,8 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
     let sentCount = Atomic<Int64>(0)
     let receivedCount = Atomic<Int64>(0)
     /// The decisions of a classic task; nil for a stream that asks its session's alone.
-    private var decisions: Decisions?
+    private let own = Lock<Decisions?>(nil)
+    let asker: (any LoadSink)? = nil
     private let started = LoadMetrics.Moment.Origin(nanoseconds: Poller.now(), date: Date())
     /// Of its connection.
     private let record: TransactionRecord?
@@ -40,11 +40,10 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
     ///   - received: bytes that arrived over it and have not been read.
     init(
         _ core: Core, _ origin: Origin?, isSecure: Bool, adopting transport: (any Transport)? = nil,
-        buffered received: Chunk? = nil, inPlaceOf predecessor: LoadControl? = nil,
+        buffered received: Chunk? = nil, inPlaceOf predecessor: LoadContext? = nil,
         holdsSession: Bool = false
     ) {
         self.core = core
-        self.holdsSession = holdsSession
         self.origin = origin
         url = origin.flatMap { URL(string: "tcp://\($0.host):\($0.port)") }
         wantsSecurity = isSecure
@@ -52,27 +51,27 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
         state = Lock(StreamState(adopting: transport, isSecure: isSecure))
         buffer = StreamBuffer(received)
         let configuration = core.configuration
-        super.init(
+        handle = LoadHandle(
             idle: configuration.idleTimeout, resource: configuration.resourceTimeout,
-            connect: configuration.connectTimeout, clock: configuration.clock)
-        if let transport { attach(transport.slot) }
+            connect: configuration.connectTimeout, clock: configuration.clock, holdsSession: holdsSession,
+            leaked: core.leaked)
+        handle.tell(self)
+        if let transport { handle.attach(transport.slot) }
         if let error = refusal(predecessor) {
             state.withLock { $0.fail(error) }
             settle()
         }
     }
 
-    private func refusal(_ predecessor: LoadControl?) -> LoadError? {
+    private func refusal(_ predecessor: LoadContext?) -> LoadError? {
         guard origin != nil else {
             return LoadError(.badURL, phase: .preparing, party: .local, detail: "no host with a port")
         }
-        guard core.registry.enter(self, inPlaceOf: predecessor) else {
+        guard core.registry.enter(handle, inPlaceOf: predecessor?.handle) else {
             return LoadError(.sessionInvalidated, phase: .preparing, party: .local, url: url)
         }
         return nil
     }
-
-    override var isGoingOn: Bool { holdsSession || state.withLock { $0.isResumed } }
 
     // MARK: The controls
 
@@ -80,13 +79,14 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
         let beginning = state.withLock { state in
             let beginning = state.resume(Task.currentPriority)
             // Under the lock: the last call of several threads is what holds.
-            setSuspended(false)
+            handle.setSuspended(false)
             return beginning
         }
         settle()
         guard beginning != .none else { return }
-        startClock()
-        core.registry.watch(self)
+        handle.holdsSession.store(true, ordering: .relaxed)
+        handle.startClock()
+        core.registry.watch(handle)
         guard beginning == .open, let origin else { return }
         // A task that prefers the loop's executor has its connection made there.
         let prefersLoop = withUnsafeCurrentTask { $0?.unownedTaskExecutor == Poller.shared.asUnownedTaskExecutor() }
@@ -96,13 +96,30 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
     func suspend() {
         state.withLock { state in
             state.suspend()
-            setSuspended(true)
+            handle.setSuspended(true)
         }
     }
 
-    override var handshakeDecision: HandshakeDecision? { HandshakeDecision(session: core.decisions, load: decisions) }
+    func stop(_ reason: StopReason) { handle.stop(reason) }
 
-    func decide(by decisions: Decisions) { self.decisions = decisions }
+    // MARK: Decisions
+
+    var handshakeDecision: HandshakeDecision? {
+        HandshakeDecision(session: core.decisions, load: own.withLock { $0 })
+    }
+
+    func decide(by decisions: Decisions) { own.withLock { $0 = decisions } }
+
+    var decidesChallenges: Bool { core.decisions?.challenge != nil || own.withLock { $0?.challenge } != nil }
+
+    func decide(_ challenge: Challenge) async throws(LoadError) -> ChallengeDecision {
+        let (own, shared) = (own.withLock { $0?.challenge }, core.decisions?.challenge)
+        guard let decision = challenge.space.method.isForSession ? shared ?? own : own ?? shared
+        else { return .performDefaultHandling }
+        return try await ask(decision, challenge)
+    }
+
+    // MARK: Opening
 
     /// Of one that has ended.
     var metrics: LoadMetrics {
@@ -112,29 +129,21 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
             started, end: record[.end], redirectCount: 0, [LoadMetrics.Transaction(record: record, origin: started)])
     }
 
-    override var decidesChallenges: Bool { core.decisions?.challenge != nil || decisions?.challenge != nil }
-
-    override func decide(_ challenge: Challenge) async throws(LoadError) -> ChallengeDecision {
-        let (own, shared) = (decisions?.challenge, core.decisions?.challenge)
-        guard let decision = challenge.space.method.isForSession ? shared ?? own : own ?? shared
-        else { return .performDefaultHandling }
-        return try await ask(decision, challenge)
-    }
-
-    override func didStop() { settle() }
+    func stopped() { settle() }
 
     private func open(_ origin: Origin) async {
         let result: Result<any Transport, LoadError>
         do throws(LoadError) {
             let talk = ProxyTalk(origin, self, core)
-            let transport = try await core.proxies.first(to: origin, url, for: self) { (way) throws(LoadError) in
-                try await talk.open(way) { (way) throws(LoadError) in
+            let transport = try await core.proxies.first(to: origin, url, for: handle) { (way) throws(LoadError) in
+                try await talk.open(way) { (way, refused) throws(LoadError) in
                     try await core.pool.connector.stream(
-                        to: origin, through: way, isSecure: wantsSecurity, self, record)
+                        to: origin, through: way, isSecure: wantsSecurity,
+                        for: ConnectionRequest(client: self, record: record, refused: refused))
                 }
             }
             record?.connected(transport, throughProxy: !core.proxies.isDirect)
-            attach(transport.slot)
+            handle.attach(transport.slot)
             result = .success(transport)
         } catch {
             let error = LoadError(stopReason, or: error).at(url)
@@ -166,10 +175,11 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
         for slot in settlement.waking { slot.wake() }
         guard settlement.ends else { return }
         if let transport = settlement.transport {
-            detach(transport.slot)
+            handle.detach(transport.slot)
             transport.close()
         }
-        core.registry.leave(self)
+        core.registry.leave(handle)
+        handle.forgetListener()
         for slot in state.withLock({ $0.over() }) { slot.wake() }
     }
 
@@ -213,25 +223,25 @@ final class StreamLoad: LoadControl, @unchecked Sendable {
     /// The idle timeout runs while at least one side waits, and begins anew whenever bytes move in either direction:
     /// a reader may wait for an answer while an upload of an hour goes on.
     func beginWaiting() {
-        guard idleLimit != .max else { return }
+        guard handle.idleLimit != .max else { return }
         waits.withLock { waits in
-            if waits == 0 { idleDeadline.store(clock.coarseNow() &+ idleLimit, ordering: .relaxed) }
+            if waits == 0 { handle.idleDeadline.store(clock.coarseNow() &+ handle.idleLimit, ordering: .relaxed) }
             waits += 1
         }
     }
 
     func endWaiting() {
-        guard idleLimit != .max else { return }
+        guard handle.idleLimit != .max else { return }
         waits.withLock { waits in
             waits -= 1
-            if waits == 0 { idleDeadline.store(.max, ordering: .relaxed) }
+            if waits == 0 { handle.idleDeadline.store(.max, ordering: .relaxed) }
         }
     }
 
     func moved() {
-        guard idleLimit != .max, idleDeadline.load(ordering: .relaxed) != .max else { return }
+        guard handle.idleLimit != .max, handle.idleDeadline.load(ordering: .relaxed) != .max else { return }
         waits.withLock { waits in
-            if waits > 0 { idleDeadline.store(clock.coarseNow() &+ idleLimit, ordering: .relaxed) }
+            if waits > 0 { handle.idleDeadline.store(clock.coarseNow() &+ handle.idleLimit, ordering: .relaxed) }
         }
     }
 

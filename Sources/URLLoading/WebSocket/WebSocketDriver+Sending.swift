@@ -6,7 +6,7 @@ import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-extension WebSocketLoad {
+extension WebSocketDriver {
     func send(_ message: WebSocketMessage) async throws(LoadError) {
         if Task.isCancelled { throw failure(.cancelled) }
         try await calling { (call) throws(LoadError) in

@@ -1,0 +1,43 @@
+// Which credentials the stores of a session have removed, and in which order. A load that logs in with a credential while a
+// store removes it does not bring the credential back; the removal of another credential does not concern that load.
+
+struct CredentialRemovals: Sendable {
+    /// All removals so far. The number of a removal is the count that it makes.
+    private(set) var count = 0
+    /// The number of the last removal of everything.
+    private var ofAll = 0
+    /// The number of the last removal of one credential.
+    private var numbers: [Removed: Int] = [:]
+
+    private struct Removed: Hashable {
+        let place: Authenticator.Place
+        /// `nil` for every realm of the place.
+        let realm: String?
+        let user: String
+    }
+    /// The most removals that are told apart. The next one counts as a removal of everything.
+    static let most = 1024
+
+    mutating func note(_ credential: Credential, for space: ProtectionSpace) {
+        guard numbers.count < Self.most else { return noteAll() }
+        count += 1
+        numbers[Removed(place: .init(space), realm: space.realm, user: credential.user)] = count
+    }
+
+    mutating func noteAll() {
+        count += 1
+        ofAll = count
+        numbers = [:]
+    }
+
+    /// Whether the credential of a login was removed since there were so many removals.
+    func contains(_ login: Login, since earlier: Int) -> Bool {
+        guard count > earlier else { return false }
+        guard ofAll <= earlier else { return true }
+        let place = Authenticator.Place(login.space)
+        let realms = [login.space.realm, nil]
+        return realms.contains { realm in
+            numbers[Removed(place: place, realm: realm, user: login.credential.user)] ?? 0 > earlier
+        }
+    }
+}

@@ -1,0 +1,46 @@
+// One of the requests a load sends, and what it is for.
+
+import URLLoadingIO
+import URLLoadingWire
+
+/// One of the requests a load sends: the caller's, or one that a redirect led to.
+struct Hop: Sendable {
+    var request: Request
+    var purpose = RequestPurpose.plain
+    /// The number of redirects that led to it.
+    var followed = 0
+    /// True once a redirect has left the caller's origin: fields and credentials meant for that origin are not sent.
+    var isForeign = false
+    /// Called with each bearer token that is renewed for this request; nil unless a handler asks for it.
+    var renewals: (@Sendable (TokenRenewal) -> Void)?
+
+    /// The hop that a redirect leads to.
+    func next(_ request: Request) -> Hop {
+        Hop(
+            request: request, purpose: purpose, followed: followed + 1,
+            isForeign: isForeign || !request.goes(where: self.request))
+    }
+}
+
+/// What a request of a load is for, where that changes how the request is sent.
+enum RequestPurpose: Sendable {
+    case plain
+    /// Fetches anew what the cache served stale (RFC 5861 §3).
+    case refresh
+    /// Opens a WebSocket (RFC 6455 §4.1, RFC 8441 §5).
+    case webSocket(WebSocketOffer)
+    /// One of the requests of a resumable upload.
+    case resumableUpload(any UploadSteps)
+
+    var webSocketOffer: WebSocketOffer? { if case .webSocket(let offer) = self { offer } else { nil } }
+    var opensWebSocket: Bool { webSocketOffer != nil }
+    var isRefresh: Bool { if case .refresh = self { true } else { false } }
+}
+
+/// The requests of a resumable upload, one after the other.
+protocol UploadSteps: AnyObject, Sendable {
+    /// Adds the fields of the step to a request with a body that is about to be sent.
+    func complete(_ request: inout PreparedRequest) throws(LoadError)
+    /// Returns the request that follows a response; nil if the response is the result.
+    func next(after head: HTTPHead?, to sent: Request) throws(LoadError) -> Request?
+}

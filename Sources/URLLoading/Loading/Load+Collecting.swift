@@ -1,0 +1,80 @@
+// The verbs: loads that run in their caller's task.
+
+import FoundationEssentials
+import URLLoadingIO
+import URLLoadingWire
+
+extension Load {
+    /// Begins the load of a verb: it enters its session, and its resource timeout starts.
+    static func begin(
+        _ core: Core, _ request: Request, _ decisions: Decisions?, consumer: BodyConsumer,
+        telling listener: (any LoadListener)? = nil
+    ) throws(LoadError) -> Load {
+        let context = LoadContext(core, request, decisions, consumer: consumer, isHeard: listener != nil)
+        if let listener { context.events?.tell(listener) }
+        context.handle.startClock()
+        guard core.registry.enter(context.handle) else { throw .sessionInvalidated(request.url) }
+        return Load(context: context)
+    }
+
+    /// Runs the load to its end and collects the body.
+    func collect(_ request: Request) async -> Swift.Result<(Data, Response), LoadError> {
+        do throws(LoadError) {
+            let exchange = try await run(request).body(for: context)
+            let data = try await collect(exchange)
+            context.end(nil)
+            return .success((data, exchange.response))
+        } catch {
+            context.end(error)
+            return .failure(error)
+        }
+    }
+
+    /// Collects a body in the load's own task: bytes that have arrived already cost no wait.
+    @inline(never)
+    private func collect(_ exchange: any Exchange) async throws(LoadError) -> Data {
+        let limit = context.core.configuration.limits.collectedBodySize
+        var data = Data()
+        do throws(LoadError) {
+            while true {
+                switch try exchange.buffered(atMost: .max) {
+                case .chunk(let chunk)?:
+                    try data.collect(chunk, exchange.expectedLength, limit)
+                    context.received(chunk.count)
+                case .end?:
+                    exchange.release()
+                    return data
+                case nil: try await exchange.fill(atMost: .max)
+                }
+            }
+        } catch {
+            throw exchange.failed(error)
+        }
+    }
+
+    /// Runs the load to its head, off the caller's actor. `finish` must follow, whatever comes of it.
+    @concurrent func head(_ request: Request) async throws(LoadError) -> ScopedBody {
+        ScopedBody(try await run(request).body(for: context))
+    }
+
+    func finish(_ body: ScopedBody?, _ error: LoadError?) {
+        if body?.close() ?? true { context.end(error) }
+    }
+}
+
+extension Data {
+    /// Appends a chunk of a body that may have `limit` bytes. The first chunk makes room for the length that the peer
+    /// announced, up to 4 MiB.
+    fileprivate mutating func collect(_ chunk: Chunk, _ expectedLength: Int64?, _ limit: Int) throws(LoadError) {
+        guard chunk.count <= limit - count else { throw .tooLarge(limit) }
+        if isEmpty {
+            let expected = Int(Swift.min(expectedLength ?? 0, Int64(limit), 4 << 20))
+            guard expected > chunk.count else {
+                self = Data(chunk)
+                return
+            }
+            reserveCapacity(expected)
+        }
+        append(chunk)
+    }
+}

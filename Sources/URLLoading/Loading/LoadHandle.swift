@@ -1,0 +1,107 @@
+// The one handle by which a load is ended from outside (by its task's cancellation, by a timer, by its session), and
+// suspended and resumed. It knows no feature of a load. See `StopToken` for how a stop wakes the load.
+
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+/// Told that the work of a handle was stopped: the driver of a task.
+protocol StopListener: AnyObject, Sendable {
+    /// Called once, by the task that stopped the work, after the waits of the work were woken.
+    func stopped()
+}
+
+final class LoadHandle: StopToken, @unchecked Sendable {
+    /// The moment the whole load must have ended; `.max` for none, or while it has not begun.
+    let deadline = Atomic<Int64>(.max)
+    private let resourceLimit: Int64
+    /// The limit of an attempt to connect, in nanoseconds; `.max` for none.
+    let connectLimit: Int64
+    /// The place in the registry. Accessed only under the registry's lock.
+    var registryIndex = -1
+    /// Whether a session that finishes its tasks waits for this load. A task that was never resumed does not hold it.
+    let holdsSession: Atomic<Bool>
+    /// Counts callers' closures that still run although this load no longer waits for them.
+    let leaked: LeakCount
+    private let listener = Lock<(any StopListener)?>(nil)
+
+    /// - Parameters:
+    ///   - idle: the limit of one wait for a peer; nil for none.
+    ///   - resource: the limit of the whole load; nil for none.
+    ///   - connect: the limit of one attempt to connect; nil for none.
+    init(
+        idle: Duration?, resource: Duration?, connect: Duration? = nil, clock: LoopClock = .system,
+        holdsSession: Bool = true, leaked: LeakCount = LeakCount()
+    ) {
+        resourceLimit = resource.map(Self.nanoseconds) ?? .max
+        connectLimit = connect.map(Self.nanoseconds) ?? .max
+        self.holdsSession = Atomic(holdsSession)
+        self.leaked = leaked
+        super.init(idleLimit: idle.map(Self.nanoseconds) ?? .max, clock: clock)
+    }
+
+    /// Starts the resource timeout.
+    func startClock() {
+        guard resourceLimit != .max else { return }
+        deadline.store(clock.now().addingReportingOverflow(resourceLimit).partialValue, ordering: .relaxed)
+    }
+
+    /// Returns a duration in nanoseconds: at least one, at most about 146 years.
+    static func nanoseconds(_ duration: Duration) -> Int64 {
+        let (seconds, attoseconds) = duration.components
+        guard seconds >= 0 else { return 1 }
+        guard seconds < Int64.max / 2_000_000_000 else { return .max / 2 }
+        return max(1, seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
+    }
+
+    // MARK: The driver
+
+    /// Sets the driver that is told of a stop, and keeps it alive until `forgetListener`.
+    func tell(_ listener: any StopListener) { self.listener.withLock { $0 = listener } }
+
+    /// Called at the end of the load: the handle may outlive its driver.
+    func forgetListener() {
+        let last = listener.withLock { $0.take() }
+        withExtendedLifetime(last) {}
+    }
+
+    override func didStop() { listener.withLock { $0 }?.stopped() }
+
+    // MARK: Suspension
+
+    private let suspended = Atomic<Bool>(false)
+
+    /// While true, no byte is read or written, and the idle timeout stands still.
+    var isSuspended: Bool { suspended.load(ordering: .relaxed) }
+
+    func setSuspended(_ isSuspended: Bool) {
+        let wasSuspended = suspended.exchange(isSuspended, ordering: .sequentiallyConsistent)
+        guard wasSuspended != isSuspended else { return }
+        if !isSuspended { restartIdle() }
+        // Waits for the peer look again and wait to be resumed; waits to be resumed, however many, go on.
+        wake()
+    }
+
+    /// The time of a suspension does not count as the peer's silence.
+    private func restartIdle() {
+        let seen = idleDeadline.load(ordering: .relaxed)
+        guard seen != .max else { return }
+        _ = idleDeadline.compareExchange(expected: seen, desired: clock.now() &+ idleLimit, ordering: .relaxed)
+    }
+
+    /// Returns when the load is not, or no longer, suspended, or was stopped.
+    func untilResumed() async {
+        guard isSuspended else { return }
+        // The time of a suspension does not count for the connect timeout.
+        let attempt = attempt
+        let paused = attempt?.pause()
+        defer { attempt?.go(on: paused) }
+        let slot = Poller.shared.borrowSlot()
+        attach(slot)
+        while suspended.load(ordering: .sequentiallyConsistent), stopReason == nil {
+            await Poller.shared.park(slot, until: self)
+        }
+        detach(slot)
+        Poller.shared.returnSlot(slot)
+    }
+}

@@ -1,0 +1,143 @@
+// The one point that every event of a load passes: from here the session's observers, the sequences of a handle, and
+// the classic delegates are told, in the same order. A load without observers and without a handle has no emitter, and
+// its events are never made. Two requests that a handler has under way at once may tell of their bodies, interim
+// responses, challenges and retries at once.
+
+import FoundationEssentials
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+/// The driver of a task: told of each event after the observers.
+protocol LoadListener: AnyObject, Sendable {
+    func hear(_ event: LoadEvent)
+    /// The load has a stream of a shared connection, or has none any more.
+    func hasStream(_ stream: HTTP2Stream?, on connection: HTTP2Connection)
+    /// Other loads wait for what this one fetches.
+    func leads(_ fetch: SharedFetch)
+}
+
+extension LoadListener {
+    func hasStream(_ stream: HTTP2Stream?, on connection: HTTP2Connection) {}
+    func leads(_ fetch: SharedFetch) {}
+}
+
+final class EventEmitter: @unchecked Sendable {
+    let identity: LoadIdentity
+    private let observers: [any LoadObserver]
+    /// Holds the driver until the load has ended.
+    private let listener = Lock<(any LoadListener)?>(nil)
+    private var received: (total: Int64, expected: Int64?) = (0, nil)
+    private let origin = LoadMetrics.Moment.Origin(nanoseconds: Poller.now(), date: Date())
+    private var redirectCount = 0
+    /// The transactions that are over. A handler may have several going on at once.
+    private let transactions = Lock<[LoadMetrics.Transaction]>([])
+    private let storing = Atomic(Storing.nothing.rawValue)
+    /// The transaction that is answered here, by a file or a handler; see `EventEmitter+Metrics`.
+    var local: TransactionRecord?
+    var countBefore = 0
+    #if DEBUG
+    private let order = Lock(LoadEventOrder())
+    #endif
+
+    private init(_ identity: LoadIdentity, _ observers: [any LoadObserver]) {
+        self.identity = identity
+        self.observers = observers
+    }
+
+    /// - Parameter isHeard: whether a driver will be told of the events, besides the observers.
+    static func make(_ request: Request, _ observers: [any LoadObserver], isHeard: Bool) -> EventEmitter? {
+        #if DEBUG
+        let isHeard = true  // The order of events is checked for every load.
+        #endif
+        guard isHeard || !observers.isEmpty else { return nil }
+        return EventEmitter(LoadIdentity(request), observers)
+    }
+
+    /// Sets the driver that is told of each event after the observers.
+    func tell(_ listener: any LoadListener) { self.listener.withLock { $0 = listener } }
+
+    /// Lets the observers add to a request that is about to begin: one per redirect.
+    func prepare(_ request: inout Request) {
+        for observer in observers { observer.willSend(&request, of: identity) }
+    }
+
+    /// - Parameter isAlone: false once two requests of the load have run at once: each has an order of its own.
+    func received(_ count: Int, isAlone: Bool) {
+        received.total += Int64(count)
+        local?.decoded += Int64(count)
+        emit(
+            .received(ByteCount(count: count, total: received.total, expected: received.expected)), isAlone: isAlone)
+    }
+
+    func emit(_ event: LoadEvent, isAlone: Bool) {
+        switch event {
+        case .responded(let response): received = (0, response.expectedLength)
+        case .resumed(let offset, let expected): received = (offset, expected)
+        case .redirected:
+            redirectCount += 1
+            endLocal(nil)
+        default: break
+        }
+        #if DEBUG
+        let (isLegal, words) = order.withLock { (order) -> (Bool, String?) in
+            let isLegal = order.accept(event)
+            return (isLegal, isLegal ? nil : order.description)
+        }
+        assert(isLegal || !isAlone, "events out of order: \(words ?? "")")
+        #endif
+        for observer in observers { observer.observe(event, of: identity) }
+        listener.withLock { $0 }?.hear(event)
+    }
+
+    func hasStream(_ stream: HTTP2Stream?, on connection: HTTP2Connection) {
+        listener.withLock { $0 }?.hasStream(stream, on: connection)
+    }
+
+    func leads(_ fetch: SharedFetch) { listener.withLock { $0 }?.leads(fetch) }
+
+    // MARK: The cache
+
+    /// What the cache did with the responses of the load. The greatest value is told at the end.
+    enum Storing: UInt8 { case nothing, refused, stored }
+
+    func note(_ storing: Storing) { _ = self.storing.max(storing.rawValue, ordering: .relaxed) }
+
+    private var storingEvent: LoadEvent? {
+        switch Storing(rawValue: storing.load(ordering: .relaxed)) {
+        case .stored?: .stored
+        case .refused?: .notStored(.notHeldInMemory)
+        case .nothing?, nil: nil
+        }
+    }
+
+    // MARK: Metrics
+
+    @inline(never)  // Small frames; see `TaskDriver`.
+    func begin(_ request: PreparedRequest) -> TransactionRecord { TransactionRecord(request) }
+
+    /// A transaction is over.
+    @inline(never)
+    func add(_ record: TransactionRecord, _ error: LoadError? = nil) {
+        if let error { record.error = error }
+        record.mark(.end)
+        transactions.withLock { $0.append(LoadMetrics.Transaction(record: record, origin: origin)) }
+    }
+
+    var transactionCount: Int { transactions.withLock { $0.count } }
+
+    /// The last events of a load.
+    @inline(never)
+    func complete(_ error: LoadError?, isAlone: Bool) {
+        if error == nil, let event = storingEvent { emit(event, isAlone: isAlone) }
+        endLocal(error)
+        let end = Poller.now()
+        var transactions = transactions.withLock { $0 }
+        if transactions.count > 1 { transactions.sort { $0.fetchStart < $1.fetchStart } }
+        if let last = transactions.last?.record, last.error == nil { last.error = error }
+        emit(.metrics(LoadMetrics(origin, end: end, redirectCount: redirectCount, transactions)), isAlone: isAlone)
+        emit(.completed(error), isAlone: isAlone)
+        let last = listener.withLock { $0.take() }
+        withExtendedLifetime(last) {}
+    }
+}

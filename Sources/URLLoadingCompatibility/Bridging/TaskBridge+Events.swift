@@ -1,0 +1,118 @@
+// What a load tells its task: events and pieces of the body, as they arrive.
+
+import Foundation
+import Synchronization
+import URLLoading
+import URLLoadingIO
+
+extension TaskBridge: LoadSink {
+    func emit(_ event: LoadEvent) {
+        if state.withLock({ $0.isDeaf }) { return }
+        if hasProgress.load(ordering: .relaxed) { showProgress(event) }
+        switch event {
+        case .canonicalized(let request):
+            return state.withLock { $0.current = URLRequest(request, like: $0.current) }
+        case .challenged, .retrying, .stored, .notStored, .becameDownload: return
+        case .becameStream(let stream): return becameStream(stream)
+        case .received(let bytes):
+            guard kind == .download, downloadDelegate != nil else { return }
+            state.withLock { $0.mailbox.put(written: bytes) }
+        case .resumed(let offset, let expected):
+            state.withLock { $0.mailbox.put(resumedAt: offset, expected: expected) }
+        case .metrics(let metrics):
+            guard taskDelegate != nil else { return }
+            return state.withLock { $0.mailbox.put(metrics) }
+        case .waitingForConnectivity: state.withLock { $0.mailbox.putWaiting() }
+        case .informational(let head):
+            guard taskDelegate != nil, let url = state.withLock({ $0.current.url }) else { return }
+            let response = HTTPURLResponse(Response(url: url, http: head), head)
+            state.withLock { $0.mailbox.put(informational: response) }
+        case .redirected(let redirect):
+            return state.withLock { state in
+                state.current = state.next.take() ?? URLRequest(redirect.request, like: state.current)
+            }
+        case .responded(let response): return respond(response)
+        case .bodySent(let bytes): state.withLock { $0.mailbox.put(sent: bytes) }
+        case .completed(let error):
+            noteClosing()
+            return complete(error)
+        }
+        schedule()
+    }
+
+    private func showProgress(_ event: LoadEvent) {
+        guard let task = state.withLock({ $0.task }) else { return }
+        if case .completed(let error) = event {
+            task.showProgress(isWhole: error == nil)
+        } else {
+            task.showProgress(isWhole: false)
+        }
+    }
+
+    /// Delivered with what comes next: mostly the body is already here.
+    private func respond(_ response: Response) {
+        let isHeard = kind == .data && (hasHandler || dataDelegate != nil)
+        let (method, judged) = state.withLock { ($0.current.httpMethod, $0.active?.judgement.response) }
+        let known = judged ?? URLResponse.make(response, to: method)
+        let becomesDownload = state.withLock { state -> Bool in
+            state.response = known
+            state.mailbox.put(known, isHeard: isHeard, isAsked: judged == nil)
+            guard var active = state.active else { return false }
+            active.head = response
+            if isHeard, !hasHandler, active.body.spool == nil {
+                active.body = MixedParts(response).map { .parts($0) } ?? .mailbox
+            }
+            state.active = active
+            guard case .becomesDownload = active.judgement else { return false }
+            state.mailbox.hold()
+            return true
+        }
+        if becomesDownload { becomeDownload() }
+        pipe?.respond(known)
+    }
+
+    /// What was done with a piece of the body.
+    private enum Reception: Sendable {
+        /// It goes into this file.
+        case file(Spool)
+        /// It is taken apart.
+        case parts
+        case taken(goesOn: Bool, collected: Int)
+    }
+
+    func receive(_ chunk: Chunk) async {
+        if let pipe { return await pipe.put(chunk) }
+        let reception = state.withLock { state -> Reception in
+            switch state.active?.body {
+            case .spooling(let spool)?: return .file(spool)
+            case .parts?: return .parts
+            case .mailbox?, .opening?, nil:
+                return .taken(goesOn: state.mailbox.put(chunk), collected: state.mailbox.collectedCount)
+            }
+        }
+        switch reception {
+        case .file(let spool): await write(Data(chunk), to: spool)
+        case .parts: await receiveParts(chunk)
+        case .taken(let goesOn, let count):
+            if count > limit { cancel(LoadError(.bodyTooLarge, phase: .receiving, party: .local, url: original.url)) }
+            if !goesOn { await untilHeard() }
+        }
+    }
+
+    /// Waits until what has arrived was delivered.
+    func untilHeard() async {
+        schedule()
+        await withUnsafeContinuation { continuation in
+            if !state.withLock({ $0.mailbox.wait(continuation) }) { continuation.resume() }
+        }
+    }
+
+    func pause() { schedule() }
+
+    func stopped() {
+        // The load that gives way: questions of the other stay.
+        if state.withLock({ $0.isDeaf }) { return }
+        state.withLock { $0.mailbox.stop() }.settle()
+        pipe?.release()
+    }
+}
